@@ -1,6 +1,6 @@
 """Every action that a user can take, as one flat enum.
 
-May import `model` only. Must not know rules: `access.policy` says who may. An action names one operation. Two actions
+May import `model` only. Must not know rules: `access.policy` has the rules. An action names one operation. Two actions
 that need the same right today are still two actions.
 """
 

@@ -38,7 +38,7 @@ JWT_POINTS = 2
 CHECKED_BYTES_MAX = 16 << 20
 """The maximum size of the cache of checked JWTs, in bytes of headers."""
 NO_TOKEN = 1 << 62
-"""Stands for a token's root if the user is believed without a token: the current user of that name is meant."""
+"""The root id of a user who is accepted without a token. It matches the current user of that name."""
 _VOID = {
     TokenTrust.OPEN: "while access control was off and no privileges were checked, and access control is on now",
     TokenTrust.BELIEVED: "by a user who was not authenticated (or before the server recorded that), and this server accepts tokens only",

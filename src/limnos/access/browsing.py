@@ -138,7 +138,7 @@ class _RuleObjects:
 
 
 class _BrowsePathBuilder:
-    """Computes browse paths in steps, and afterwards determines which changes make them invalid."""
+    """Computes browse paths in steps, and afterwards determines whether a change makes them invalid."""
 
     def __init__(
         self, zone: ZoneState, subject: Subject, *, outer: SecurableChain, objects: list[int], before: BrowsePaths

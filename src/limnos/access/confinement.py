@@ -21,7 +21,7 @@ checks.
 
 
 LEASES_ALONE: Final = 0
-"""Stands for a table: the token of the server's own executor, which may lease operations and nothing else."""
+"""The table id in the token of the server's own executor, which may only lease operations."""
 
 
 def has_fit_scope(table_id: int, *, metalake: str | None, catalog: str | None) -> bool:

@@ -125,7 +125,7 @@ def _partial_filter(*, visible_ids: frozenset[int] = _NOBODY, principals: frozen
 
 
 def _union_of_filters(parts: list[ListFilter]) -> ListFilter:
-    """Return a filter that shows what any part shows.
+    """Return the union of filters: it shows each item that at least one part shows.
 
     Of several covering rights, only items hidden by all stay hidden.
     """

@@ -77,7 +77,7 @@ def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int, nonce
     With `nonce` it must be an ID token for this sign-in, made for the only audience of the rules.
 
     Raises:
-        AuthenticationFailed: The token is invalid; the message says why.
+        AuthenticationFailed: The token is invalid; the message has the reason.
         UnknownSigningKey: The issuer's keys may have changed: fetch them and call again.
     """
     claims = _verify(text, keys)

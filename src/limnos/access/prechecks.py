@@ -25,14 +25,14 @@ from limnos.model.kinds import Kind
 from limnos.model.principals import Subject
 
 _OPEN = {Kind.METALAKE: frozenset({Kind.METALAKE}), Kind.CATALOG: frozenset({Kind.METALAKE, Kind.CATALOG})}
-"""The kinds of chain links below which the target may be anywhere. Owners are known only for the kinds listed.
+"""The kinds of objects below which the target may lie at any depth. Owners are known only for these kinds.
 """
 
 
 def may_be_allowed(subject: Subject, action: Action, chain: SecurableChain, owner_of: OwnerOf) -> bool:
     """Return whether the subject could take the action on the first object of the chain, or on something below it.
 
-    A privilege counts on whatever object it is held, and denials are ignored. Ownership of objects below the chain
+    A privilege counts on any object on which it is held, and denials are ignored. Ownership of objects below the chain
     counts as possible.
     """
     if not subject.member and action not in SERVER_ACTIONS:

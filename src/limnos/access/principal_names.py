@@ -46,7 +46,7 @@ def check_new_name(name: str, kind: Kind, *, known: Iterable[str] = ()) -> str:
     Args:
         name: The name as it would be stored.
         kind: USER, GROUP or ROLE, for the message.
-        known: Names that it must not look like.
+        known: Names with which it must not be confusable.
 
     Raises:
         BadRequest: The name has a character outside of PRECIS's UsernameCasePreserved (RFC 8265, section 3.4), or a
@@ -99,10 +99,10 @@ def _name_refusal(text: str, rule: str) -> str:
 
 
 def look_alike(name: str, known: Iterable[str]) -> str | None:
-    """Return the name among `known` that looks like this one; None if there is none.
+    """Return the name among `known` that is confusable with this one; None if there is none.
 
-    Only a name whose letters beyond ASCII all look like ASCII letters is compared, so that `user1` and `userl` may
-    coexist.
+    Only a name whose letters beyond ASCII are all confusable with ASCII letters is compared, so that `user1` and
+    `userl` may coexist.
     """
     skeleton = ascii_skeleton(name)
     if skeleton is None:

@@ -1,4 +1,4 @@
-"""Read restrictions: which of them apply to a user, and which actions they refuse.
+"""Read restrictions: the selection of those that apply to a user, and the actions that they refuse.
 
 May import `model` and this room. Pure, like `access.decide`. A restriction applies to all users or to named principals,
 but not to those it excepts, nor to owners of its object or of a container of that object. Restricted users can only

@@ -135,7 +135,7 @@ def _fail(done: asyncio.Future[SparkFiles], error: Exception) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return why files could not be prepared, as a part of a sentence."""
+    """Return the reason why files could not be prepared, as a clause without a period."""
     if isinstance(error, LimnosError):
         return error.message.rstrip(".")
     if isinstance(error, OSError):

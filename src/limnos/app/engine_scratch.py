@@ -1,6 +1,6 @@
 """Scratch directories of engines, removed also after a server was killed.
 
-May import the standard library. Must not know what an engine writes. A directory belongs to the server that holds the
+May import the standard library. Must not know the files of an engine. A directory belongs to the server that holds the
 lock of its file `owner`. The operating system releases the lock when the process ends, so the next server of the same
 user removes the directory.
 """

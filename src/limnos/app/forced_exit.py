@@ -1,4 +1,4 @@
-"""Forced exit of a stopping process: when its time is over, it logs what is still running and exits.
+"""Forced exit of a stopping process: after the drain time it logs the running threads and exits.
 
 May import `telemetry`. Must not know the work of the process. A thread in a call that never returns (a dead mount, an
 unresponsive database) would otherwise keep the process forever, because threads cannot be killed.
@@ -19,7 +19,8 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.server")
 WORKING_PART, REPORTING_PART = 0.9, 0.05
-"""Fractions of the drain time: for work and closing, and for logging what did not end, because the log may block, too.
+"""Fractions of the drain time: for work and closing, and for logging the remaining threads, because the log may block,
+too.
 
 The remainder is for the operating system to end the process.
 """

@@ -170,7 +170,7 @@ class CodeSignIn:
 
 
 def network_of(peer: str) -> str:
-    """Return what counts as one address: of IPv6 the network, and of anything else the text."""
+    """Return the key of an address for the limit: the network of an IPv6 address, else the address unchanged."""
     try:
         address = ipaddress.ip_address(peer)
     except ValueError:

@@ -23,7 +23,7 @@ from limnos.model.principals import IssuerIdentity
 from limnos.services.identity.issuer import AuthorizationRequest, PublicClient
 
 AGAIN_S: Final = 1.0
-"""The minimum seconds between two fetches, whatever key ids tokens name and however often a fetch fails."""
+"""The minimum time between two fetches, in seconds, also after failures and for unknown key ids."""
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +56,7 @@ class IssuerKeys:
         self._renewing: asyncio.Task[None] | None = None
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
-        """Return where a person signs in. Raises ServiceUnavailable if the issuer does not answer."""
+        """Return the URL of the issuer's sign-in page. Raises ServiceUnavailable if the issuer does not answer."""
         return await self._codes.authorization_url(request)
 
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:

@@ -1,7 +1,7 @@
 """The command of a job's process, built from the job's template and the server's settings.
 
-May import `config`, `formats` and `services` for what a job is, this room and the standard library. It resolves links
-in paths; it starts nothing.
+May import `config`, `formats` and `services` for the types of jobs, this room and the standard library. It resolves
+links in paths; it starts nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class JobNotRunnable(Exception):
-    """Raised if a job cannot start. The message has the reason and what the user can do."""
+    """Raised if a job cannot start. The message has the reason and advice for the user."""
 
 
 class JobSettings(NamedTuple):

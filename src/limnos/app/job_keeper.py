@@ -90,7 +90,7 @@ class OutputTail:
         self._kept = b""
 
     def add(self, piece: bytes) -> None:
-        """Append a piece of output."""
+        """Append a chunk of output."""
         self.total += len(piece)
         self._kept = (self._kept + piece)[-self.most :]
 

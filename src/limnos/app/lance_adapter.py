@@ -110,6 +110,6 @@ class _AdapterServer(uvicorn.Server):
         yield
 
     def stop(self) -> None:
-        """Stop gracefully; a second call stops at once."""
+        """Stop gracefully; a second call stops immediately."""
         self.force_exit = self.should_exit
         self.should_exit = True

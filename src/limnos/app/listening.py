@@ -1,4 +1,4 @@
-"""The server's listening sockets, bound before anything else, so that a taken address is reported at once.
+"""The server's listening sockets, bound before anything else, so that a taken address is reported immediately.
 
 May import `config` and `model`. Must not know the application.
 """

@@ -54,7 +54,7 @@ class OffloadProcesses:
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Run a function in a worker process. Cancelling the caller kills the process.
 
-        `name` is the function, `parts` are its arguments; `caller` limits how much one user may occupy. Raises the
+        `name` is the function, `parts` are its arguments; `caller` is the user for the limit per user. Raises the
         function's error, and ServiceUnavailable if the queue is full or the process died.
         """
         size = sum(map(len, parts))

@@ -1,4 +1,4 @@
-"""Checks that packages of extras that the settings need are installed, before anything is opened.
+"""Checks at the start that the packages of extras that the settings need are installed.
 
 May import `config`, `files`, `model` and this room. Packages that only single requests need are not checked here; such
 requests are refused with the package's name.

@@ -1,6 +1,6 @@
 """One serving process: build the node, serve on bound sockets, drain, close.
 
-May import every room below, uvicorn and uvloop. Must not know who started the process, nor print to standard output.
+May import every room below, uvicorn and uvloop. Must neither know the supervisor nor print to standard output.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _NodeServer(uvicorn.Server):
             exit_within(leaves_within_s(self.drain_timeout_s))
 
     def stop(self) -> None:
-        """Stop serving; a second call stops at once."""
+        """Stop serving; a second call stops immediately."""
         self.leave()
         if not self.should_exit and self.let_go is not None:
             self.let_go()

@@ -1,4 +1,4 @@
-"""Converts startup errors to messages for the operator: what failed, why, and the next step.
+"""Converts startup errors to messages for the operator: the failure, its cause, and the next step.
 
 May import `config`, `model` and `telemetry`. It recognises failures of directories and databases by their messages, not
 by their drivers' classes, which stay in `store`. An unknown exception is a bug and keeps its traceback.

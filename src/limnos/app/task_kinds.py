@@ -96,7 +96,7 @@ class TaskKind(NamedTuple):
     takes_long: bool = False
 
     def is_lost(self, error: Exception, attempts: int) -> bool:
-        """Return whether a task has failed for good, after an error and this number of attempts."""
+        """Return whether a task has failed permanently, after an error and this number of attempts."""
         passes = isinstance(error, (ServiceUnavailable, StorageFailed, InterruptedError))
         return self.every_s is None and attempts >= (TRIES_PASSING if passes else self.tries)
 
@@ -111,7 +111,7 @@ def typed_runner(payload: type[P], run: Callable[[TaskContext, P], Awaitable[Tas
 
 
 def result_runner(payload: type[P], run: Callable[[TaskContext, P], Awaitable[str | None]]) -> TaskFunction:
-    """Return a task function that stores what `run` returns as the task's result."""
+    """Return a task function that stores the return value of `run` as the task's result."""
 
     async def runner(work: TaskContext, payload: P) -> TaskOutcome:
         return TaskOutcome(await run(work, payload))

@@ -174,7 +174,7 @@ class Upkeep:
         )  # fmt: skip
 
     async def _failed(self, task: LeasedTask, kind: TaskKind, error: Exception) -> None:
-        """Schedule a failed task's retry, or mark it as failed for good."""
+        """Schedule a failed task's retry, or mark it as permanently failed."""
         text = f"{type(error).__name__}: {error}"[:2000]
         if kind.is_lost(error, task.attempts + 1):
             log.error(

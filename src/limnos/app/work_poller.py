@@ -1,6 +1,6 @@
 """A poller of work in the store: takes due work, starts it, and polls again when woken or after a pause.
 
-May import `model`, `telemetry`. Knows nothing of the work: subclasses decide what to take under which lease
+May import `model`, `telemetry`. Knows nothing of the work: subclasses select the work and its lease
 (`deliveries`, `executor`).
 """
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 class WorkPoller(ABC):
     """Runs due work until the poller's task is cancelled.
 
-    Running work is then cancelled, too, and awaited. `wake` makes it poll at once.
+    Running work is then cancelled, too, and awaited. `wake` makes it poll immediately.
     """
 
     works: ClassVar[str]

@@ -1,7 +1,7 @@
 """A worker process, the socket to it, and the idle processes of a pool.
 
 May import the wire of `sources` and the standard library. Must not know the work. The process is spawned, not forked,
-with an environment without secrets. It ends by itself when this process has ended.
+with an environment without secrets. It exits when this process has ended.
 """
 
 from __future__ import annotations

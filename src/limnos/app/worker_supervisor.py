@@ -57,7 +57,7 @@ class ServingProcess:
     """Heartbeats missed since the last one."""
     starts: dict[str, int] = field(default_factory=lambda: {"first": 0, "died": 0, "hung": 0})
     ended: str = "first"
-    """Why its last process ended, or will have ended unless the supervisor kills it: first, died, hung."""
+    """The reason under which the next start is counted: `first`, `died` or `hung`."""
 
 
 @dataclass(slots=True)

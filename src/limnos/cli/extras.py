@@ -1,6 +1,6 @@
 """Import of modules whose libraries the base install lacks.
 
-May import the standard library, and `model` for how extras are installed. Must not know what the rooms do.
+May import the standard library, and `model` for the installation of extras. Must know no other room.
 """
 
 from __future__ import annotations

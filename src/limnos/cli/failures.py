@@ -1,4 +1,4 @@
-"""Messages and exit codes of failed commands: what is wrong, and the next step.
+"""Messages and exit codes of failed commands: the error, and the next step.
 
 May import `client`'s errors, `model.errors` and `names.errors`. Must not know any command.
 """
@@ -35,7 +35,7 @@ class ExitCode(IntEnum):
 
 
 class UsageError(Exception):
-    """A valid command line with contradictory or missing parts. `hint` says what to type."""
+    """A valid command line with contradictory or missing parts. `hint` is the correction."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class UsageError(Exception):
 
 
 class StoppedError(Exception):
-    """A command that cannot do what was requested; it ends with a message."""
+    """Raised if a command cannot be executed as requested. It ends with a message."""
 
     def __init__(self, message: str, *, code: str = "failed", hint: str | None = None) -> None:
         super().__init__(message)

@@ -46,7 +46,7 @@ _LAIN_IN = re.compile(r" lay in .+\(id (\d+)\)")
 """The part of a message that names the object to restore first."""
 
 NO_COLUMN = " has no column "
-"""The part of a message that says that the table exists but the column does not."""
+"""The part of an error message for an existing table without the column."""
 
 _OF_LISTS = {
     "user": "user list", "group": "group list", "role": "role list", "token": "token list", "webhook": "webhook list",
@@ -180,7 +180,7 @@ def _denied_hint(error: DeniedError, typed: TypedCommand) -> str:
 
 
 def _decision_parts(error: DeniedError) -> tuple[str, str, str]:
-    """Return the action, the kind of its target as far as it is known, and the target."""
+    """Return the action, the kind of its target if it is known, and the target."""
     decision = error.decision
     if decision is not None and decision.action:
         kind = getattr(decision.target, "kind", "")

@@ -237,7 +237,7 @@ class _BlockingSender:
             attempt += 1
 
     def pieces(self, request: Request) -> Iterator[bytes]:
-        """Yield a streamed response in pieces. Raises UnavailableError if it breaks off."""
+        """Yield a streamed response in chunks. Raises UnavailableError if it breaks off."""
         try:
             with self.http.stream(request.method, self.uri + request.target, headers=_headers(request)) as answer:
                 if answer.status_code >= 300:
@@ -289,7 +289,7 @@ class _AsyncSender:
             attempt += 1
 
     async def pieces(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield a streamed response in pieces. Raises UnavailableError if it breaks off."""
+        """Yield a streamed response in chunks. Raises UnavailableError if it breaks off."""
         try:
             async with self.http.stream(request.method, self.uri + request.target, headers=_headers(request)) as answer:
                 if answer.status_code >= 300:

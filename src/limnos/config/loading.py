@@ -120,7 +120,7 @@ def _refuse_unknown(values: Iterable[_SettingValue]) -> None:
 
 
 def _advice(key: str) -> str:
-    """Suggest the setting that was probably meant: the nearest full name, or the nearest key of any section."""
+    """Suggest a correction for an unknown setting: the nearest full name, or the nearest key of any section."""
     known = keys()
     own = key.rpartition(".")[2]
     near = [name for name in known if name.rpartition(".")[2] == own]  # the same key in another section

@@ -43,8 +43,8 @@ class MaintenanceSection(SettingsSection):
     separated by commas. Then operations do not wait for writers. Unset: all hours.
     """
     bytes_per_day: NonNegativeInt = 0
-    """How many bytes of small files may be rewritten in 24 hours for policies and settings, on all tables together. 0:
-    any number.
+    """The maximum bytes of small files that may be rewritten in 24 hours for policies and settings, on all tables
+    together. 0: any number.
     """
     metadata_retention_s: NonNegativeInt = 0
     """The retention time in seconds, at least a day, of metadata files that are no longer in a table's log; 0 keeps

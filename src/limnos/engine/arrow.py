@@ -1,4 +1,4 @@
-"""Conversion between SQL++ objects and Arrow tables, on the way to Spark and back.
+"""Conversion between SQL++ objects and Arrow tables, for reads and writes with Spark.
 
 May import `sqlpp.stored` and pyarrow. Must not know Spark's session. Dates and timestamps are handled as integers,
 because Python's own dates have no year 0 and end with the year 9999. They become Arrow dates and timestamps in the last

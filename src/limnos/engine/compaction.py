@@ -1,8 +1,8 @@
 """Compaction of a dataset: merges small files, expires old snapshots and removes orphan files of killed statements.
 
 May import the sibling modules, `sqlpp.jobs` and PySpark. Must not know plans or requests. Iceberg's own actions do the
-work. Each action commits by itself, so an interrupted compaction keeps what it has finished. The rows of the dataset do
-not change.
+work. Each action is a separate commit, so an interrupted compaction keeps its finished actions. The rows of the dataset
+do not change.
 """
 
 from __future__ import annotations

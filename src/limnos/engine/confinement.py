@@ -1,6 +1,6 @@
 """Confinement of the engine's process: it can open only the directories that it needs.
 
-May import the standard library. Knows Linux. Must not know what the engine does.
+May import the standard library. Knows Linux. Must not know the engine's work.
 
 Landlock permanently removes rights of this process and its children. It needs no privilege: it works for an ordinary
 user and for root, who also loses the capabilities. Files outside the allowed directories cannot be opened, regardless

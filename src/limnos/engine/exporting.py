@@ -1,8 +1,8 @@
 """Writes the results of a query as the contents of files: JSON, ADM, delimited text, Parquet.
 
-May import `sqlpp`, pyarrow and the standard library. Must not know where files lie: the server places and names them.
-The engine's answer has a line for the begin of each file (`BEGIN`, with the parts of its directory), lines with its
-bytes (`BYTES`, in base64), and one for its end (`END`, with the number of its objects).
+May import `sqlpp`, pyarrow and the standard library. Must not know the locations of files: the server places and names
+them. The engine's answer has a line for the begin of each file (`BEGIN`, with the parts of its directory), lines with
+its bytes (`BYTES`, in base64), and one for its end (`END`, with the number of its objects).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 BEGIN, BYTES, END = "begin", "bytes", "end"
 CHUNK_BYTES: Final = 48 << 10
 FILES_MAX: Final = 10_000
-"""Most files of one statement."""
+"""The maximum number of files of one statement."""
 NO_PATH, MISMATCH, PARQUET_ERROR, MIXED_ARRAY = 64, 1216, 1245, 72
 _INTEGERS: Final = {"tinyint": 7, "smallint": 15, "integer": 31, "bigint": 63}
 _PRINTED: Final[Mapping[object, Callable[[Value, Value], Value]]] = {

@@ -1,7 +1,7 @@
 """Mapping of errors of Spark and of the server to SQL++ errors.
 
 May import `sqlpp.errors`, `model`, the wire and PySpark's errors. Must not know statements. Messages of Spark and Java
-go to the engine's log only: the caller's message says what to do, not where in a library the error was raised.
+go to the engine's log only: the caller's message has advice, without the position in a library.
 """
 
 from __future__ import annotations

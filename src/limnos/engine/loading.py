@@ -39,7 +39,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class _ReadOptions(NamedTuple):
-    """The dataset's type and the options of a LOAD statement, which decide how a file is read."""
+    """The dataset's type and the options of a LOAD statement, which determine the parsing of a file."""
 
     form: StorageForm
     options: Mapping[str, str]

@@ -40,7 +40,7 @@ SOCKETS_AT_ONCE = 4
 MEMORY_MAX = 3 << 30
 """Limit of this process's own data memory (RLIMIT_DATA), set after the JVM has started.
 
-A statement that needs more fails; the others go on.
+A statement that needs more fails; the others continue.
 """
 TOLD_WITHIN_S = 2.0
 """Seconds that an engine which cannot start or continue stays alive to report the reason."""

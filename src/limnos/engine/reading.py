@@ -40,7 +40,7 @@ def objects(spark: SparkSession, table: DatasetTable, *, requirement: ScanRequir
         spark: The session of the statement.
         table: The dataset.
         requirement: The columns, conditions, limit and groups of the scan.
-        parts: The number of tasks that read at once.
+        parts: The number of tasks that read concurrently.
     """
     if requirement.grouped is not None:
         yield from _groups(spark, table, requirement=requirement, grouped=requirement.grouped)

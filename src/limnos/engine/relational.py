@@ -41,7 +41,7 @@ def values_of(
         spark: The session of the statement.
         carried: The translated query.
         tables: Finds the table of a dataset by its dataverse and name.
-        parts: The number of tasks that read a dataset at once.
+        parts: The number of tasks that read a dataset concurrently.
     """
     frame = _planned_frame(spark, carried, tables=tables, parts=parts)
     if parts > 1 and _multiplies(frame, carried.relation):

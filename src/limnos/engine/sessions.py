@@ -81,7 +81,9 @@ class StatementSessions:
 
     @property
     def parts(self) -> int:
-        """The number of tasks that one statement runs at once: all slots but one, which is left to other statements."""
+        """The number of tasks that one statement runs concurrently: all slots but one, which is left to other
+        statements.
+        """
         return max(1, self._start.slots - 1)
 
     def is_alive(self) -> bool:

@@ -54,7 +54,7 @@ def statement_of(
         relation: The relation.
         layout: The result columns, which are named `r0`, `r1` and so on.
         sources: Gives the text of a dataset in FROM.
-        parts: The largest number of tasks that read a dataset at once; None for any.
+        parts: The largest number of tasks that read a dataset concurrently; None for any.
     """
     writing = _StatementWriter(sources, "" if parts is None else f"/*+ COALESCE({int(parts)}) */ ")
     terms = [f"{writing.term(term)} AS r{at}" for at, (term, _) in enumerate(layout.columns)] or ["1 AS r0"]

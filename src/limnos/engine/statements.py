@@ -57,13 +57,13 @@ def run_job(
     Args:
         spark: The session of the statement.
         job: The plan.
-        parts: The number of tasks that read a dataset at once.
+        parts: The number of tasks that read a dataset concurrently.
         stop: Raises if the job has been cancelled or timed out.
         budget: Limits the evaluator's work and collects its warnings; a default budget without.
 
     Raises:
         SqlppError: The statement failed.
-        WriteConflict: Other writers committed first again and again.
+        WriteConflict: Repeated conflicts with the commits of other writers.
     """
     if job.kind == "compact" and job.target is not None and job.tidying is not None:
         return compact_dataset(spark, job.target, tidying=job.tidying, number=job.id, stop=stop)

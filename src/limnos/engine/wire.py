@@ -44,7 +44,7 @@ class JobFailure(Struct, frozen=True):
     duplicate: bool = False
     """The error is `DuplicateKey`; the message is the key."""
     unknown: bool = False
-    """The error is `OutcomeUnknown`: the statement may have been carried out."""
+    """The error is `OutcomeUnknown`: the statement may have been executed."""
     failed: bool = False
     """The error is `EngineFailed`: the statement is not its cause."""
     retry_after_s: int = 1

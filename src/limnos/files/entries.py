@@ -1,6 +1,6 @@
 """Entries of file listings, and the identity of a local file.
 
-May import the standard library alone. Must not know stores.
+May import only the standard library. Must not know stores.
 """
 
 from __future__ import annotations

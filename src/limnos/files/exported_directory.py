@@ -1,6 +1,6 @@
 """A local directory of exported files, which appears as a whole.
 
-May import `model` and this room. Must not know what the files hold. The files are written below a hidden name beside
+May import `model` and this room. Must not know the files' content. The files are written below a hidden name beside
 the directory, which is renamed at the end. A process that is killed before leaves the hidden directory only; a later
 export beside it removes it after a day.
 """
@@ -84,7 +84,7 @@ class ExportedDirectory:
         self._file = None
 
     def publish(self) -> None:
-        """Give the directory its name. Raises NotEmpty if another one has files there meanwhile."""
+        """Rename the hidden directory to its final name. Raises NotEmpty if the name is meanwhile taken by files."""
         try:
             self._staging.rename(self._target)
         except OSError as error:

@@ -1,6 +1,6 @@
 """Maps errors of operating systems and object stores to the server's errors, with messages for the caller.
 
-May import `model` alone. Must not know which store is used.
+May import only `model`. Must not know the stores.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def storage_error(verb: str, location: str, error: Exception, *, remote: bool = 
     """Map an error of the operating system or an object store.
 
     Returns BadRequest for a name that is too long, NoSpace for a full disk, ServiceUnavailable if a retry may help,
-    else StorageFailed. The message of a remote store goes to the log only: its address may have been chosen by a user
+    else StorageFailed. The message of a remote store is only logged: its address may have been chosen by a user
     who must not read others' answers.
     """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
@@ -74,7 +74,7 @@ def is_missing(error: Exception) -> bool:
 def is_refused(error: BaseException | None) -> bool:
     """Return whether an error means that access was denied.
 
-    gcsfs says so only in its text, Azure's library by a status.
+    gcsfs reports it only in the message, Azure's library by a status.
     """
     if isinstance(error, PermissionError) or getattr(error, "status_code", None) in (401, 403):
         return True

@@ -1,6 +1,6 @@
 """Locations as text: their normal form, and whether one lies below a root. Pure.
 
-May import `model` alone. Must not touch a file system: locations are compared as text, and symbolic links are not
+May import only `model`. Must not touch a file system: locations are compared as text, and symbolic links are not
 followed.
 
 A location is an absolute local path (`/x`, `file:/x`, `file:///x`) or a URL of an object store. The text after the

@@ -83,7 +83,7 @@ class FileStore(Protocol):
         """List the names of the directories in a location; empty if it is missing. Links are left out."""
 
     def link_new(self, source: str, target: str) -> None:
-        """Give a file a second name, atomically. No-op if the same bytes are there already.
+        """Link or copy a file to a new name, atomically. No-op if the target already has the same bytes.
 
         Raises MissingFile if the source is missing, AlreadyExists if the name holds other bytes.
         """

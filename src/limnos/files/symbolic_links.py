@@ -80,9 +80,9 @@ def leads_within(location: str, roots: Sequence[str], *, allowed: AllowedStorage
 
 
 def refuse_alias(location: str, roots: Sequence[str]) -> None:
-    """Check that no link below the roots makes a local location a second name of another location within them.
+    """Check that no symbolic link below the roots makes a local location an alias of another location within them.
 
-    The register compares locations by name, so a location must have only one. Links on the way to a root, and links
+    The register compares locations by name, so a location must have only one. Links on the path to a root, and links
     that lead out of all roots, are not refused here. Raises BadRequest.
     """
     led = real_path(location)

@@ -1,6 +1,6 @@
 """Thread pools for blocking calls, one per catalog: a store that never answers delays no other catalog.
 
-May import `model` alone. Must not know the functions that are called. Threads are daemons, started on demand and ended
+May import only `model`. Must not know the functions that are called. Threads are daemons, started on demand and ended
 when idle; the process never waits for a stuck one. A call that exceeds its time, or whose caller has left, is
 abandoned. When the call returns, its thread serves other calls, and a late result can be undone.
 """

@@ -27,7 +27,7 @@ TEXT_CHARACTERS_MAX: Final = 50_000
 DECODED_BYTES_MAX: Final = 32 << 20
 """The number of decoded bytes of a Parquet file after which no further batch is read."""
 FIELD_CHARACTERS_MAX: Final = 131_072
-"""Most characters in a field of delimited text; that of the csv library is a setting of the process."""
+"""The maximum number of characters in a field of delimited text; the csv library's own limit is process-wide."""
 _DELIMITERS: Final = ",;\t|"
 _BINARY: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 """Control characters that texts do not contain; escape sequences of terminals are texts."""

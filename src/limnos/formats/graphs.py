@@ -75,7 +75,7 @@ def layered_layout(
 
 
 def _closing_edges(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return the edges that a depth-first search meets on its own path; without them the graph has no cycle."""
+    """Return the back edges of a depth-first search. The graph without them is acyclic."""
     out: dict[str, list[str]] = {name: [] for name in nodes}
     has_source = set()
     for source, target in edges:

@@ -69,7 +69,7 @@ def manifest_of(name: str) -> VersionManifest | None:
 
 
 def manifests_of(names: Iterable[str]) -> dict[int, str]:
-    """Return the manifests among file names, by version."""
+    """Return the file names that are manifests, by version."""
     results: dict[int, str] = {}
     for name in names:
         manifest = manifest_of(name)

@@ -25,7 +25,7 @@ from limnos.model.errors import BadRequest, LimnosError, TooSlow
 from limnos.telemetry.logs import get_logger
 
 PIECE_BYTES: Final = HEAD_BYTES_MAX
-"""The length of the pieces, in bytes, in which input is parsed, so that an oversized head is detected before all of it
+"""The length of the chunks, in bytes, in which input is parsed, so that an oversized head is detected before all of it
 is read.
 """
 UNWANTED_BYTES_MAX: Final = 1 << 26
@@ -103,7 +103,7 @@ class AdmissionProtocol(HttpToolsProtocol):
     _phase = ConnectionPhase.IDLE
     _steps = 0
     _unparsed_bytes = 0
-    """The number of bytes since the last complete head, piece of a body, or message. Never more than the limit of a
+    """The number of bytes since the last complete head, chunk of a body, or message. Never more than the limit of a
     head.
     """
     _unwanted_bytes = 0
@@ -127,7 +127,7 @@ class AdmissionProtocol(HttpToolsProtocol):
     # -- input -------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes | memoryview) -> None:
-        """Parse the received bytes, in pieces if there are many."""
+        """Parse the received bytes, in chunks if there are many."""
         size = len(data)
         if size > PIECE_BYTES:
             view = memoryview(data)
@@ -207,7 +207,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         self._unparsed_bytes = 0
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a piece of a body, or discard it if its request has been answered already."""
+        """Pass on a chunk of a body, or discard it if its request has been answered already."""
         self._unparsed_bytes = 0
         self._body_bytes += len(body)
         if self._body_bytes >= STEP_BYTES:
@@ -278,7 +278,7 @@ class AdmissionProtocol(HttpToolsProtocol):
     async def _run(self, app: Any, cycle: RequestResponseCycle, scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: ANN401
         """Run an application.
 
-        If the client has disconnected, `send` raises StreamTruncated, so that no more pieces are produced.
+        If the client has disconnected, `send` raises StreamTruncated, so that no more chunks are produced.
         """
 
         async def sending(message: MutableMapping[str, object]) -> None:

@@ -287,7 +287,7 @@ class Application:
     def _finished(self, target: RouteTarget, response: Response, request: Request) -> Answer:
         """Return the response with all headers.
 
-        It is counted and logged now, or when the last piece of a stream is sent.
+        It is counted and logged now, or when the last chunk of a stream is sent.
         """
         status, method, body = response.status, request.method, response.body
         sent = [*response.headers, (b"x-request-id", request.id.encode())]

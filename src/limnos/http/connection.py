@@ -252,7 +252,7 @@ class FastPathProtocol(AdmissionProtocol):
         )
 
     def on_body(self, body: bytes) -> None:
-        """Store a piece of the body. It is short, so no backpressure is needed."""
+        """Store a chunk of the body. It is short, so no backpressure is needed."""
         exchange: object = self.cycle
         if isinstance(exchange, FastPathExchange) and not exchange.response_complete:
             self._unparsed_bytes = 0

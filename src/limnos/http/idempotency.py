@@ -1,8 +1,8 @@
 """Idempotency keys: a request with an `Idempotency-Key` is executed once, and repetitions get the same response.
 
 May import `access`, `model`, `names`, `services`, `store`, `telemetry` and this package's shared modules. Knows no
-route: a protocol defines the routes that accept a key, and how to answer repetitions. It wraps a handler; a request
-without a key goes to the handler directly.
+route: a protocol defines the routes that accept a key, and their responses to repetitions. It wraps a handler; a
+request without a key goes to the handler directly.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from limnos.telemetry.metrics import Counter
 ReplayResponse = Callable[[Request, Context, int], Awaitable[Response]]
 """Builds the response to a repetition from the current state of the object with this id.
 
-Raises NotFound if it is gone.
+Raises NotFound if it no longer exists.
 """
 
 HEADER: Final = b"idempotency-key"
@@ -64,9 +64,8 @@ class IdempotentRoute(NamedTuple):
     - `replay` builds the answer from the current state. If it is None, the answer has the stored body, or none.
     - `has_files`: the client wrote files for the request and deletes them on a refusal. So a repetition of a request
       that was executed is never refused.
-    - `ends_rights`: the rights to the request may depend on what it deletes, so they are not checked for a repetition
-      by the
-    same caller.
+    - `ends_rights`: the rights to the request may depend on the deleted object, so they are not checked for a
+      repetition by the same caller.
     """
 
     status: int = 204
@@ -189,8 +188,8 @@ class _IdempotentHandler:
     async def _decide_again(self, request: Request, ctx: Context, outcome: RequestOutcome) -> None:
         """Refuse a caller who no longer has the right.
 
-        An outcome without a body reveals nothing, and the rights may have depended on what it deleted. In that case the
-        caller only needs the right to use the catalog.
+        An outcome without a body reveals nothing, and the rights may have depended on the deleted object. In that case
+        the caller only needs the right to use the catalog.
         """
         try:
             if outcome.status == 204 or self.keyed.ends_rights:

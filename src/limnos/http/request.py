@@ -196,7 +196,7 @@ class Request:
         return self._body
 
     async def stream(self, *, bytes_max: int) -> AsyncGenerator[bytes, None]:
-        """Yield the body in pieces as they arrive, for a caller who was already admitted.
+        """Yield the body in chunks as they arrive, for a caller who was already admitted.
 
         `bytes_max` is 0 for no limit. Raises TooLarge, and BadRequest for an incomplete body.
         """

@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 class Response:
     """A response. The application adds the length and the request id to `headers`.
 
-    `stream` yields the body in pieces, in place of `body`. `validity` is the cache policy: how long the response
+    `stream` yields the body in chunks, in place of `body`. `validity` is the cache policy: how long the response
     cache may use the response; None: it is not cached. `reason` is the error message for the log.
     """
 
@@ -48,7 +48,7 @@ def json_response(value: object, status: int = 200, headers: tuple[tuple[bytes, 
 def stream_response(
     stream: AsyncGenerator[bytes, None], headers: tuple[tuple[bytes, bytes], ...] = (JSON,)
 ) -> Response:
-    """Return a 200 response whose body is sent while it is produced. Each piece has the route's deadline."""
+    """Return a 200 response whose body is sent while it is produced. Each chunk has the route's deadline."""
     response = Response(200, b"", headers)
     response.stream = stream
     return response

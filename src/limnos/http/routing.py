@@ -49,7 +49,7 @@ class Route(NamedTuple, Generic[H]):
 
     @property
     def body_limit(self) -> int:
-        """The longest body of this route, whatever the server's limit is."""
+        """The maximum length of a body on this route, in bytes, if it is below the server's limit."""
         return self.body_bytes_max if self.asks else SHORT_BODY_BYTES
 
 
@@ -111,8 +111,8 @@ class Router(Generic[H]):
         return (node.routes, tuple(params)) if node.routes else None
 
     def reach(self, segments: list[bytes]) -> int:
-        """Return how many leading segments of a path match. The protocol with the longest match answers for an unknown
-        path.
+        """Return the number of leading segments of a path that match. The protocol with the longest match answers for
+        an unknown path.
         """
         node = self.tree
         for count, segment in enumerate(segments):

@@ -1,7 +1,7 @@
-"""A response body in pieces: each piece has a deadline, and the response is counted and logged after the last one.
+"""A response body in chunks: each chunk has a deadline, and the response is counted and logged after the last one.
 
 May import `telemetry` and the shared modules of `limnos.http`. Must not know protocols or connections. Once the head is
-sent, a failure cannot be reported any more. The connection then ends before the last piece, which every HTTP/1.1 client
+sent, a failure cannot be reported any more. The connection then ends before the last chunk, which every HTTP/1.1 client
 detects.
 """
 
@@ -18,11 +18,11 @@ log = get_logger("limnos.http")
 
 
 class StreamTruncated(Exception):
-    """Raised if the stream ended before its last piece; the log has the reason."""
+    """Raised if the stream ended before its last chunk; the log has the reason."""
 
 
 class StreamedBody:
-    """The pieces of one response. `ended` is called exactly once, with the number of bytes, however the response
+    """The chunks of one response. `ended` is called exactly once, with the number of bytes, however the response
     ends.
     """
 
@@ -41,7 +41,7 @@ class StreamedBody:
         return self
 
     async def __anext__(self) -> bytes:
-        """Return the next piece that is not empty.
+        """Return the next chunk that is not empty.
 
         Raises StreamTruncated if the source fails or misses the deadline.
         """

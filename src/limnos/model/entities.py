@@ -95,8 +95,8 @@ class RoleWithRules(msgspec.Struct, frozen=True):
 class Token(msgspec.Struct, frozen=True):
     """A token of this server. Only the hash of its secret is stored.
 
-    `root_id` is the first token of its line, in which each token was created with the previous one. It tells a user
-    from a later user of the same name.
+    `root_id` is the first token of its family, in which each token was created with the previous one. It distinguishes
+    a user from a later user of the same name.
     """
 
     id: int
@@ -297,7 +297,7 @@ IMMEDIATE = "immediate"
 
 
 class StatementRequest(msgspec.Struct, frozen=True):
-    """A request of the query service. `mode` says how its results are delivered; `outcome` is the final answer."""
+    """A request of the query service. `mode` is the delivery of its results; `outcome` is the final answer."""
 
     handle: str
     user_name: str

@@ -50,7 +50,7 @@ class BadRequest(LimnosError):
 
 
 class IllegalName(BadRequest):
-    """A name breaks a rule of the tree or of the spelling it came in."""
+    """A name breaks a rule of the tree or of the spelling in which it was sent."""
 
     code = "illegal-name"
 

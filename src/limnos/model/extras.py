@@ -1,6 +1,6 @@
-"""Optional extras: one wording for every room that finds a library missing, with how to install it.
+"""Optional extras: the common error message for a missing library, with the command that installs it.
 
-May import the standard library. Must not import a library of an extra, nor know what the library is used for.
+May import the standard library. Must not import a library of an extra, nor know the use of the library.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def checkout_of(file: Path) -> Path | None:
 
 
 def missing_part(need: str, extras: Iterable[str]) -> str:
-    """Return the message that something needs a package which is not installed, and how to install it.
+    """Return the error message for a package that is not installed, with the command that installs it.
 
     Args:
         need: The beginning of the sentence with its verb, such as `Locations s3:// need`.

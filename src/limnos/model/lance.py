@@ -1,6 +1,6 @@
 """Versions of Lance tables whose versions the store manages, as frozen values.
 
-May import the standard library and msgspec alone. Must not know stores or files.
+May import only the standard library and msgspec. Must not know stores or files.
 """
 
 from __future__ import annotations

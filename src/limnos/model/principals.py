@@ -109,7 +109,7 @@ class RoleRules:
 
 @dataclass(frozen=True, slots=True)
 class HeldRole:
-    """A role that a user holds. `via` is the group it comes through, None if it is held directly."""
+    """A role that a user holds. `via` is the group through which the user holds it; None if the user holds it directly."""
 
     rules: RoleRules
     via: str | None
@@ -210,7 +210,7 @@ class Subject:
         )
 
     def narrowed(self, active: frozenset[str]) -> Subject:
-        """Return the subject with only the roles named in `active` allowing anything.
+        """Return the subject with the allowing rules of the roles in `active` only.
 
         Denials, ownership and the holding of the other roles remain. Raises PermissionDenied for a role that is not
         held.

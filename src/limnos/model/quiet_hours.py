@@ -1,6 +1,6 @@
 """Quiet hours: times of day in a time zone, such as `22:00-06:00 Europe/Berlin`.
 
-Pure. May import the standard library alone. Must not know what happens in them.
+Pure. May import only the standard library. Must not know maintenance.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class QuietHours(NamedTuple):
         return minute >= self.start or minute < self.end
 
     def begins_in_ms(self, now_ms: int) -> int:
-        """Return how long it is until these hours begin, in milliseconds; 0 within them."""
+        """Return the time until these hours begin, in milliseconds; 0 within them."""
         if self.contains(now_ms):
             return 0
         zone = ZoneInfo(self.zone)
@@ -69,5 +69,5 @@ def parse_quiet_hours(text: str) -> QuietHours:
 
 
 def quiet_hours_wait_ms(hours: Iterable[QuietHours], now_ms: int) -> int:
-    """Return how long it is until any of some hours begin, in milliseconds; 0 within them, or if there are none."""
+    """Return the time until the next of some quiet hours begin, in milliseconds; 0 within them, or without any."""
     return min([each.begins_in_ms(now_ms) for each in hours], default=0)

@@ -1,4 +1,4 @@
-"""Runs of pipelines as frozen values, and their states: the allowed transitions, and when a run counts as lost.
+"""Runs of pipelines as frozen values, and their states: the allowed transitions, and the condition for lost runs.
 
 May import msgspec and `model` only. Must not know SQL or wire formats. The texts that a runner reports (parameters,
 progress, inputs and outputs of steps, phases, findings) are JSON that the store keeps unchanged. Times are milliseconds

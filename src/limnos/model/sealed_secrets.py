@@ -1,6 +1,6 @@
 """The spelling of an encrypted ("sealed") secret: a version, the id of its key, and the encrypted text.
 
-May import the standard library alone. Pure. Holds no keys and knows no properties. Code that talks to an external
+May import only the standard library. Pure. Holds no keys and knows no properties. Code that talks to an external
 system checks here whether a value still has an encrypted secret. The spelling has no character that is special in URLs,
 so an encrypted password inside a URL keeps its position.
 """

@@ -1,6 +1,6 @@
 """`DataverseName`: the name of a SQL++ dataverse, a list of parts that also has one canonical string.
 
-May import `canonical`, `display`, `errors` and `parts`. Must not know statements, nor which dataverses exist. A
+May import `canonical`, `display`, `errors` and `parts`. Must not know statements, nor existing dataverses. A
 dataverse is a namespace, so its parts obey the tree's rules and AsterixDB's narrower ones: 251 bytes a part, 1004 in
 all, no white space at the front of a part, no `^` at the front of the first. `/` is allowed (decision record 0003).
 """

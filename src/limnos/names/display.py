@@ -2,7 +2,7 @@ r"""The display form: the one spelling for messages, back-quoted where needed, w
 
 May import `errors` and `parts`. Must not know the callers. A part is unquoted if it is an ASCII letter or `_` followed
 by letters, digits, `_` or `$`; else it is in back-quotes with back-quote and `\` escaped by `\` (AsterixDB's rule since
-2020, applied to each part by itself). Control characters are escaped too, so that a name cannot forge a line of a log.
+2020, applied to each part separately). Control characters are escaped too, so that a name cannot forge a line of a log.
 """
 
 from __future__ import annotations

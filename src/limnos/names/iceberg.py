@@ -67,7 +67,7 @@ def encode_name(part: str) -> str:
 
 
 def decode_parent(value: bytes) -> tuple[parts.Levels, parts.Levels | None]:
-    """Return the levels of a raw `parent` query value, and a second reading with each level decoded once more.
+    """Return the levels of a raw `parent` query value, and a second reading with each level decoded twice.
 
     PyIceberg quotes levels before it encodes the query, so a caller tries the second reading if the first names no
     namespace. It is None if it equals the first or is no valid name. An empty value is the catalog itself, `()`.

@@ -93,7 +93,7 @@ class MapOf(Shape):
 
 
 def _as_text(key: ScalarNode) -> ScalarNode:
-    """Return a key as text, of whatever type it is, as in JSON."""
+    """Return a key of any scalar type as text, in JSON's notation."""
     return ScalarNode(at=key.at, text=key.text, value=key.text, text_at=key.text_at)
 
 

@@ -47,7 +47,7 @@ class StepContext:
     existing_tables: frozenset[Parts]
     """Output tables and their namespaces that existed at the start of the run.
 
-    If one is gone, the engine does not create it again.
+    If one no longer exists, the engine does not create it again.
     """
     full: bool
     """Whether incremental steps read all of their input."""

@@ -191,7 +191,7 @@ class RuleKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """One expectation of a step's table. `kind` determines which fields are used."""
+    """An expectation about a step's table. `kind` determines which fields are used."""
 
     name: str
     kind: RuleKind
@@ -264,7 +264,7 @@ StepBody = Sql | PythonStep | Load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDeclaration:
-    """A step: the table that it creates, and how.
+    """A step: the table that it creates, its body, and its write mode.
 
     Its name is the table's path below the pipeline's catalog, `curated.nyc.delays`.
     """

@@ -17,11 +17,12 @@ Needs = dict[Parts, frozenset[Parts]]
 
 
 def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tuple[tuple[StepDeclaration, ...], ...]:
-    """Return levels of steps: a step's needs are in earlier levels. Within a level, steps keep the order of the file.
+    """Return levels of steps: a step's dependencies are in earlier levels. Within a level, steps keep the order of the
+    file.
 
-    `reads` maps each step's name to the tables that it reads, catalog first. Tables that no step creates are no needs.
-    Raises InvalidPipeline if two steps create one table, a table is in another catalog, `after` names no step, or steps
-    form a cycle.
+    `reads` maps each step's name to the tables that it reads, catalog first. Tables that no step creates are no
+    dependencies. Raises InvalidPipeline if two steps create one table, a table is in another catalog, `after` names no
+    step, or steps form a cycle.
     """
     problems = [*_duplicate_tables(pipeline), *_foreign_tables(pipeline), *_unknown_after(pipeline)]
     if problems:
@@ -30,7 +31,7 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
 
 
 def needs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> Needs:
-    """Return the steps that each step needs: those that create its inputs, and those named in `after`."""
+    """Return the dependencies of each step: those that create its inputs, and those named in `after`."""
     results = {step.table for step in pipeline.steps}
     return {
         step.table: frozenset(table for table in (*reads.get(step.name, ()), *step.after) if table in results)

@@ -223,7 +223,7 @@ def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
 def _is_away(error: BaseException) -> bool:
     """Return whether an error means that Azure did not respond.
 
-    The sign-in library reports a status only in its text.
+    The sign-in library reports a status only in its message.
     """
     status = getattr(error, "status_code", None)
     names = {base.__name__ for base in type(error).__mro__}

@@ -239,8 +239,8 @@ def ensure(
 
 
 def fetched_bytes(artifact: Artifact, *, cache: Path | None = None) -> int | None:
-    """Return how many bytes of an archive are present: all, those fetched so far by any process, or None if there are
-    none.
+    """Return the number of bytes of an archive that are on this machine, including those fetched so far by any
+    process; None if there are none.
 
     Compares sizes only; `ensure` verifies the bytes.
     """

@@ -1,7 +1,7 @@
 """Binding with names that are resolved step by step, and the data that a worker process needs to bind a statement.
 
-May import the tree, the parser and the binder. Must not know who resolves names. On an event loop the number of
-expressions is limited and long texts are not parsed: BudgetSpent then tells the caller to bind in a worker process.
+May import the tree, the parser and the binder. Must not know the name resolvers. On an event loop the number of
+expressions is limited and long texts are not parsed: the caller then binds in a worker process after BudgetSpent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parses the stored texts of CREATE statements.
 
-May import the parser and the tree. Must not know where texts are stored. Each text is parsed once and cached: a stored
+May import the parser and the tree. Must not know the store. Each text is parsed once and cached: a stored
 text never changes. Names of objects in a statement are those at its creation; the server's tree has the current ones.
 """
 

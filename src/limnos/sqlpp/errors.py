@@ -45,7 +45,7 @@ class TextPosition(NamedTuple):
 class SqlppError(Exception):
     """A refused statement. `number` is AsterixDB's, `place` is the position, if known.
 
-    `text` is the whole message. If `told`, the message itself states line and column; otherwise they are appended.
+    `text` is the whole message. If `told`, the message itself contains line and column; otherwise they are appended.
     """
 
     number: int

@@ -1,6 +1,7 @@
 """Formats of exported files: the options of COPY TO, checked, as an engine gets them.
 
-May import the tree and `errors`. Must not know where files go. Options have AsterixDB's names, limits and errors.
+May import the tree and `errors`. Must not know the locations of files. Options have AsterixDB's names, limits and
+errors.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ DELIMITED: Final = ("csv", "tsv")
 OBJECTS_LEAST: Final = 1_000
 OBJECTS_USUAL: Final = 10_000
 PARQUET_OBJECTS_MAX: Final = 1_000_000
-"""Most objects of one Parquet file: they are held in memory until it is written."""
+"""The maximum number of objects in one Parquet file: they are held in memory until the file is written."""
 FILE_BYTES_LEAST: Final = 5 << 20
 FILE_BYTES_MOST: Final = 5 << 30
 DATE_FORMATS: Final = ("datetime", "date", "time")

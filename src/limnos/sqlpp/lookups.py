@@ -19,7 +19,7 @@ from limnos.sqlpp.stored import StorageForm, at_path
 from limnos.sqlpp.values.model import MISSING, Value
 
 SCANS_MAX: Final = 4
-"""The maximum number of datasets in a statement that is executed by lookups alone."""
+"""The maximum number of datasets in a statement that is executed by lookups only."""
 _NAMED = WHOLE | {"string", "date", "datetime"}
 KeyConditions: TypeAlias = Sequence[Condition]
 """An equality condition for each of a dataset's key fields."""

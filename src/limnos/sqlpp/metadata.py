@@ -30,7 +30,7 @@ Levels = tuple[str, ...]
 METADATA: Final = (METADATA_NAME,)
 FORMAT: Final = "org.apache.asterix.runtime.formats.NonTaggedDataFormat"
 NODE: Final = "limnos"
-"""The name of the one node that the metadata shows, whatever the number of servers is."""
+"""The name of the only node in the metadata, regardless of the number of server nodes."""
 ANONYMOUS: Final = "$d$t$i$"
 """The prefix of the name of a dataset's own, unnamed type."""
 _KEYS: Final = {

@@ -70,7 +70,7 @@ _RESULTS: Final[Mapping[str, str]] = {
     "object_names": "array",
     "array_range": "array",
 }  # fmt: skip
-"""The result types of functions that have one whatever their arguments."""
+"""The result types of functions whose result type does not depend on their arguments."""
 _WHOLE: Final = frozenset({"int8", "int16", "int32", "int64"})
 _NUMBERS: Final = _WHOLE | {"float", "double"}
 _KNOWN_FOR: Final[Mapping[str, frozenset[str]]] = {

@@ -83,5 +83,5 @@ class RequestOutcomeWrites(Writes):
         return RequestOutcome(*rows[0])
 
     def prune(self) -> int:
-        """Delete up to `PRUNED_AT_ONCE` expired outcomes, the oldest first. Returns how many."""
+        """Delete up to `PRUNED_AT_ONCE` expired outcomes, the oldest first. Returns their number."""
         return self.tx.count(PRUNE, {"now": self.tx.now_ms, "limit": PRUNED_AT_ONCE})

@@ -31,7 +31,7 @@ class StoreClock(Protocol):
 
     @property
     def offset_ms(self) -> int:
-        """How far this node's own clock was ahead of the store's when the latter was last read, in milliseconds."""
+        """The difference by which this node's clock was ahead of the store's at the last reading, in milliseconds."""
 
     def now_ms(self) -> int:
         """Return the time in milliseconds since 1970."""
@@ -78,7 +78,7 @@ class StoreWriter(Protocol):
 
 
 class InlineStore(StoreWriter, Protocol):
-    """A store whose reads return at once."""
+    """A store whose reads return immediately."""
 
     inline: bool
 

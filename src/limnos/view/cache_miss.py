@@ -1,4 +1,4 @@
-"""`CacheMiss`: how a synchronous reader names the facts it lacks, and the functions that raise it.
+"""`CacheMiss`: the exception by which a synchronous reader names missing facts, and the functions that raise it.
 
 May import this room only. After a cache miss the facts are loaded and the reader runs again, so it must have no
 effects.

@@ -1,4 +1,4 @@
-"""Facts: the values that the view caches, how each is read from the store, and which facts a change touches.
+"""Facts: the values that the view caches, their reads from the store, and their invalidation by changes.
 
 May import `store` and `model`. A fact is a key and an immutable value; an absence is a fact, too. Keys are made in
 `keys`. Each begins with the kind of the fact, so one dictionary, one memory budget and one merge rule serve all kinds.
@@ -42,7 +42,7 @@ from limnos.view.keys import (
 )
 
 Value = object
-"""The type of any fact's value. The key says which type it is."""
+"""The type of any fact's value. The key determines the type."""
 
 _READS: dict[str, Callable[..., Load[Value]]] = {
     "node": nodes.node_read,

@@ -1,4 +1,4 @@
-"""The freshness gate: before a request uses cached facts, it asks the store what changed since the revisions it knows.
+"""The freshness gate: before a request uses cached facts, it asks the store for the changes after the known revisions.
 
 May import `model`, `store`, `telemetry` and this room. Must not know policies or requests. On SQLite the question is
 answered inline. On PostgreSQL, requests that arrive while a read is in flight share the next read, which starts after

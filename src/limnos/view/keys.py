@@ -1,4 +1,4 @@
-"""Keys of facts: how each fact is identified in the view, and the type of its value.
+"""Keys of facts: the identifier of each fact in the view, with the type of its value.
 
 May import `model`. A key is a plain tuple that begins with the kind of the fact. `Key[Node | None]` declares the type
 of the value to the type checker only; at run time `Key` is `tuple`, without any cost.

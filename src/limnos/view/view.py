@@ -69,7 +69,7 @@ class StoreView:
         self.epoch = UNKNOWN
         self.zones: dict[int, ZoneState] = {}
         self.scopes: DerivedValues = {}
-        """Values derived from metalakes and catalogs alone, valid until one of them changes."""
+        """Values derived only from metalakes and catalogs, valid until one of them changes."""
         self.generation = 0
         self._young: dict[Key, Any] = {}
         self._old: dict[Key, Any] = {}

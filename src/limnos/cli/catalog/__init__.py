@@ -1,5 +1,5 @@
 """Commands about objects of the tree: list, create, describe, move, drop and restore; tables, Lance, exports and
 records.
 
-May import the shared modules of `limnos.cli` and what they may import.
+May import the shared modules of `limnos.cli` and the modules that those may import.
 """

@@ -1,6 +1,6 @@
 """The fields that `describe` shows for each kind of object, as one flat map.
 
-May import `client` and `names`. Must not know how maps are printed.
+May import `client` and `names`. Must not know the output formats.
 """
 
 from __future__ import annotations

@@ -174,6 +174,6 @@ def open_input(file: Path) -> Iterator[IO[bytes]]:
 
 
 def read_pieces(source: IO[bytes]) -> Iterator[bytes]:
-    """Read a file to its end, and yield its content in pieces."""
+    """Read a file to its end, and yield its content in chunks."""
     while piece := source.read(_READ_BYTES):
         yield piece

@@ -1,6 +1,6 @@
 """`records load | dump | ls | describe`: exports kept as records, in a database that no server uses.
 
-May import this room, `names` and what `client` knows of cutting files, and when a command needs them `model`, `formats`
+May import this room, `names` and the file framing of `client`, and when a command needs them `model`, `formats`
 and `store`.
 """
 

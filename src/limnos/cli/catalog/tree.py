@@ -275,4 +275,4 @@ _DROPPED: Final[dict[str, Callable[[Client, str, _DropFlags], None]]] = {
     "fileset": lambda client, path, _: require(client.filesets.delete(path), "fileset", path),
     "model": lambda client, path, _: require(client.models.delete(path), "model", path),
 }
-"""How the command drops an object of each kind. Other kinds are refused."""
+"""For each kind the function by which the command drops an object. Other kinds are refused."""

@@ -48,7 +48,7 @@ def accounts(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command(name="list")
 def list_secrets(user: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """List the secrets of a service account, without their texts.
+    """List the secrets of a service account, without their values.
 
     Parameters
     ----------

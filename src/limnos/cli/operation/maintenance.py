@@ -30,7 +30,7 @@ pause = time.sleep
 
 @app.command
 def plan(catalog: str, /, *, kind: str | None = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show which maintenance the tables of a catalog need, most urgent first.
+    """Show the maintenance that the tables of a catalog need, most urgent first.
 
     Shows the tables that you may modify. The server checks changed tables every five minutes.
 
@@ -51,7 +51,7 @@ def plan(catalog: str, /, *, kind: str | None = None, common: CommonFlags = DEFA
 
 @app.command
 def explain(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show which maintenance a table needs, which policies apply, and why each snapshot is retained.
+    """Show the maintenance that a table needs, the policies that apply, and the reason why each snapshot is retained.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def work(
 
 
 def _check_address(address: str, *, allow_http: bool) -> None:
-    """Refuse an address over which anybody on the way can read the tokens of operations. Raises UsageError."""
+    """Refuse an address without TLS, over which the tokens of operations could be intercepted. Raises UsageError."""
     from limnos.config.values import is_loopback
 
     parts = urlsplit(address)

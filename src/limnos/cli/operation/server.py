@@ -108,7 +108,7 @@ def start(*, flags: ServerFlags = NO_FLAGS) -> int:
 def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
     """Check whether a server could start: settings, address, directory, store. Exit code 1 if it could not.
 
-    Standard error lists what a started server would still lack, such as an archive for SQL++ over data.
+    Standard error lists optional parts that a started server would still lack, such as an archive for SQL++ over data.
     """
     settings = flags.load().settings
     look: Callable[[Settings], Sequence[CannotStart]] = import_extra(ROOM, extra="server").check

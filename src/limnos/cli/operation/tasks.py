@@ -23,7 +23,7 @@ def list_tasks(*, state: Literal["dead", "waiting", "done"] = "dead", common: Co
     Parameters
     ----------
     state
-        `dead`: failed for good; `waiting`: waiting or running; `done`: completed with a report.
+        `dead`: failed permanently; `waiting`: waiting or running; `done`: completed with a report.
     """
     with common.client() as client:
         rows = [msgspec.structs.asdict(task) for task in client.tasks.list(state=state)]

@@ -1,4 +1,4 @@
 """Commands about pipelines: check, plan, run, jobs, reports and lineage.
 
-May import the shared modules of `limnos.cli`, the packages before it, and what they may import.
+May import the shared modules of `limnos.cli`, the packages before it, and the modules that those may import.
 """

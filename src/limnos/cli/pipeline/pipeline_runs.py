@@ -110,7 +110,7 @@ def run(
 
 
 def _report_backfill(result: BackfillResult) -> int:
-    """Print to standard error how far an incomplete backfill came."""
+    """Print the progress of an incomplete backfill to standard error."""
     if result.left is not None:
         print(visible(f"{result.done} runs were published; --backfill {result.left} continues"), file=sys.stderr)
     return result.ended.exit_code

@@ -1,4 +1,4 @@
 """The SQL++ prompt and its session.
 
-May import the shared modules of `limnos.cli`, the packages before it, and what they may import.
+May import the shared modules of `limnos.cli`, the packages before it, and the modules that those may import.
 """

@@ -1,6 +1,6 @@
 """A session of the SQL++ shell: sends statements, waits, cancels them on Ctrl-C, and shows results.
 
-May import `client`, `names`, rich (for tables) and this room. Must not know where statements come from. Each text is
+May import `client`, `names`, rich (for tables) and this room. Must not know the source of statements. Each text is
 one request. Only its current dataverse carries over to the next request.
 """
 
@@ -207,7 +207,7 @@ class SqlSession:
 
 
 def show_texts(results: Sequence[msgspec.Raw]) -> None:
-    """Print a line for each result: a text as it is, unless that would control the terminal, another value as JSON."""
+    """Print a line for each result: a string unchanged unless it has terminal control characters, other values as JSON."""
     on_terminal = sys.stdout.isatty()
     for row in results:
         value = bytes(row)
@@ -216,7 +216,7 @@ def show_texts(results: Sequence[msgspec.Raw]) -> None:
 
 
 def _show_warnings(answer: StatementResponse) -> None:
-    """Print the warnings that the server lists, and how many there are beside them."""
+    """Print the warnings in the response, and the number of omitted ones."""
     for warning in answer.warnings:
         print(visible(f"warning: {warning.msg}"), file=sys.stderr)
     count = answer.metrics.get("warningCount")

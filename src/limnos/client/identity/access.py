@@ -40,8 +40,8 @@ class AccessHolder(msgspec.Struct, frozen=True):
 
 
 class HoldersPage(msgspec.Struct, frozen=True):
-    """A page of holders. `asked` are the levels or the action; `after` is the start of the next page, None at the
-    end.
+    """A page of holders. `asked` are the requested levels or the action; `after` is the start of the next page, None at
+    the end.
     """
 
     kind: str
@@ -175,7 +175,7 @@ class Access(Resource[S]):
         self, path: str | Sequence[str] = (), *, user: str | None = None, kind: str | None = None,
         after: str | None = None, limit: int = 100,
     ) -> Flow[AccessReach]:  # fmt: skip
-        """Return what a user, by default the caller, may do below a metalake, catalog or namespace."""
+        """Return the access levels of a user, by default the caller, below a metalake, catalog or namespace."""
         query = {**_object_query(path, kind), "user": user, "after": after, "limit": str(limit)}
         return (yield from call("GET", self.own_url("access", "reach"), answer=AccessReach, query=query))
 

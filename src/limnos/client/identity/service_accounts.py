@@ -19,12 +19,12 @@ class ServiceAccounts(Resource[S]):
 
     @verb
     def list_secrets(self, user: str) -> Flow[tuple[SecretInfo, ...]]:
-        """List a service account's secrets without their texts, including ended ones."""
+        """List a service account's secrets without their values, including ended ones."""
         return call("GET", f"{OWN}/users{segments(user)}/secrets", answer=tuple[SecretInfo, ...], field="secrets")
 
     @verb
     def create_secret(self, user: str, *, expires_in_s: int | None = None) -> Flow[NewSecret]:
-        """Create a secret. Only this response has its text. Two secrets can be active at a time."""
+        """Create a secret. Only this response contains its value. Two secrets can be active at a time."""
         body = {"expires_in_s": expires_in_s}
         return call("POST", f"{OWN}/users{segments(user)}/secrets", answer=NewSecret, body=body)
 

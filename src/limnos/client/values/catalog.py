@@ -68,7 +68,7 @@ class UndropResult(msgspec.Struct, frozen=True):
 
 
 class NameCheck(msgspec.Struct, frozen=True):
-    """Whether a catalog's namespaces nest, how many of their names contain the separator, and the first of them.
+    """Whether a catalog's namespaces nest, the number of their names with the separator, and the first of these.
 
     `free`: separators that no name contains, if some contain this one.
     """

@@ -121,7 +121,7 @@ class ServiceAccountInfo(msgspec.Struct, frozen=True):
 
 
 class SecretInfo(msgspec.Struct, frozen=True):
-    """A secret of a service account, without its text."""
+    """A secret of a service account, without its value."""
 
     id: int | str
     created_at: int | float | str | None = None

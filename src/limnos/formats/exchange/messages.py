@@ -82,7 +82,7 @@ def trailer(records: int) -> ExportRecord:
 
 
 def principal(result: Principal) -> ExportRecord:
-    """Return a user or a group."""
+    """Build the export record of a user or group."""
     message = export_pb2.Principal(
         id=result.id, kind=result.kind.word, name=result.name, external_id=result.external_id, enabled=result.enabled,
         audit_info=_audit(result), version=version(), successor=result.tokens_from > 0,
@@ -228,7 +228,7 @@ def grant(role_id: int, object_id: int, *, privilege: str, allowed: bool) -> Exp
 
 
 def link(kind: str, *, from_id: int, to_id: int) -> ExportRecord:
-    """Return a relation between two objects."""
+    """Build the export record of a relation between two objects, such as a membership."""
     return ExportRecord(link=export_pb2.Link(kind=kind, from_id=from_id, to_id=to_id))
 
 
@@ -242,7 +242,7 @@ def attachment_record(kind: str, row: Sequence[int], *, values: Sequence[str] = 
 
 
 def protection_record(node_id: int, *, below: bool, set_by: str, set_at: int) -> ExportRecord:
-    """Return the protection of an object."""
+    """Build the export record of the protection of an object."""
     message = export_pb2.Link(
         kind="protected", from_id=node_id, to_id=node_id, below=below, set_by=set_by, set_at=stamp(set_at)
     )
@@ -259,7 +259,7 @@ def model_version(model_id: int, result: ModelVersion) -> ExportRecord:
 
 
 def lance_version(table_id: int, result: LanceVersion) -> ExportRecord:
-    """Return a version of a Lance table."""
+    """Build the export record of a managed version of a Lance table."""
     message = export_pb2.LanceVersion(
         table_id=table_id, branch=result.branch, number=result.version, scheme=result.scheme, staged=result.staged, size=result.size,
         e_tag=result.e_tag, metadata=result.metadata, created_at=stamp(result.created_at), settled=result.settled,
@@ -268,7 +268,7 @@ def lance_version(table_id: int, result: LanceVersion) -> ExportRecord:
 
 
 def statistic(table_id: int, result: Statistic, *, field_id: int = 0) -> ExportRecord:
-    """Return a statistic of a table, a partition or a column."""
+    """Build the export record of a custom statistic of a table, a partition or a column."""
     message = export_pb2.Statistic(
         table_id=table_id, partition=result.partition, name=result.name, value=result.value,
         audit_info=_audit(result), field_id=field_id,
@@ -277,7 +277,7 @@ def statistic(table_id: int, result: Statistic, *, field_id: int = 0) -> ExportR
 
 
 def restriction(result: Restriction) -> ExportRecord:
-    """Return a restriction of a table or namespace."""
+    """Build the export record of a read restriction of a table or namespace."""
     terms = result.terms
     message = export_pb2.ReadRestriction(
         object_id=result.object_id, name=result.name, row_filter=terms.row_filter, to_ids=terms.to, except_ids=terms.unless,

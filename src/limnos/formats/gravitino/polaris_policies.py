@@ -1,7 +1,7 @@
 """Policies of Polaris: translates its four types of table maintenance to policies of this server.
 
 May import this package, `formats.iceberg` and `model`. Pure. Polaris stores policies and leaves their execution
-to others, so some of its fields have no meaning here; the caller tells their names.
+to others, so some of its fields have no counterpart here; the caller reports their names.
 """
 
 from __future__ import annotations

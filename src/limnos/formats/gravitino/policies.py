@@ -1,6 +1,6 @@
 """Contents of policies: custom rules, or settings for the maintenance of Iceberg tables (content classes of Gravitino).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know how policies are applied.
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know the application of policies.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ OPTIONS_MAX: Final = 50
 OPTION_CHARS_MAX: Final = 200
 CONCURRENT_GROUPS: Final = "max-concurrent-file-group-rewrites"
 CONCURRENT_GROUPS_MAX: Final = 20
-"""Most groups of files that one operation rewrites at once: Iceberg starts a thread and a Spark job for each."""
+"""The maximum number of file groups that one operation rewrites concurrently: Iceberg starts a thread and a Spark job
+for each.
+"""
 QUIET_HOURS_MAX: Final = 24
-"""Most hours of a policy: each waiting operation compares them all, and shows them."""
+"""The maximum number of quiet hours of a policy: each waiting operation is compared with all of them."""
 OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION", "COLUMN")
 """Types of objects to which a policy can be attached."""
 _MAINTAINED: Final = ("CATALOG", "SCHEMA", "TABLE")
@@ -100,7 +102,7 @@ class TableMaintenanceContent(
     quiet_hours: list[str] | None = None
     """The hours in which files are rewritten, such as `22:00-06:00 Europe/Berlin`; the setting narrows them."""
     max_bytes_per_day: int | None = None
-    """How many bytes of small files are rewritten for this policy in 24 hours."""
+    """The maximum number of bytes of small files that are rewritten for this policy in 24 hours."""
 
 
 class RowRetentionContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):

@@ -124,7 +124,8 @@ def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
 def commit_create(request: bytes, times: bytes) -> list[bytes]:
     """Build the table of a staged create. Returns outline, bytes, compressed bytes.
 
-    `times`: the current time, and how far clients' clocks may be ahead, in milliseconds, separated by a space.
+    `times`: the current time, and the maximum time by which clients' clocks may be ahead, in milliseconds, separated by
+    a space.
     """
     now_ms, ahead_ms = map(int, times.split())
     body = _read(request, CommitBody)

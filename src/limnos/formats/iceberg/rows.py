@@ -37,7 +37,7 @@ class DocumentRows:
         return (row for row in self._rows if row is not None)
 
     def whole(self) -> list[Json]:
-        """Return the current list, for the document."""
+        """Return all rows as a list, to be written into the document."""
         return self._rows if not self._gone else list(self)  # type: ignore[return-value]  # nothing is gone
 
     def find(self, expected: int | str) -> Json | None:

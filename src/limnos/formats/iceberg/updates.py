@@ -71,7 +71,7 @@ def apply(
         updates: The updates of the request.
         now_ms: The time in milliseconds since 1970.
         previous_location: The metadata file of `base`, for the metadata log.
-        ahead_ms: How far a snapshot's time may be after `now_ms`, in milliseconds.
+        ahead_ms: The maximum time by which a snapshot's time may be after `now_ms`, in milliseconds.
 
     Raises:
         CommitConflict: A snapshot is behind the table; the client must rebuild its commit.

@@ -59,7 +59,8 @@ class ViewDraft:
 def new_view(
     *, uuid: str, location: str, schema: Json, version: Json, properties: object, now_ms: int, ahead_ms: int = AHEAD_MS
 ) -> Json:  # fmt: skip
-    """Return the metadata of a new view. Its first version has id 1 and its schema id 0, whatever ids the request has.
+    """Return the metadata of a new view. Its first version has id 1 and its schema id 0, regardless of the ids in the
+    request.
 
     Field ids are kept, because no file refers to them. `now_ms` is milliseconds since 1970. Raises BadRequest.
     """

@@ -1,5 +1,5 @@
 """Table maintenance as pure functions: the assessment of a table by its metadata, and the selection of its removable
 parts.
 
-May import `formats.iceberg`, `formats.avro` and msgspec. Must not read files or know how operations are executed.
+May import `formats.iceberg`, `formats.avro` and msgspec. Must neither read files nor know the execution of operations.
 """

@@ -27,19 +27,19 @@ DAY_MS: Final = 86_400_000
 AGE_MS_DEFAULT: Final = 14 * DAY_MS
 """The maximum age of versions by default of Lance's library, in milliseconds: two weeks."""
 READER_MS: Final = DAY_MS
-"""How long a version is kept after it was last current, in milliseconds: readers of Lance tables announce themselves
-nowhere.
+"""The minimum retention time of a version after it was last current, in milliseconds: the server cannot know the
+readers of Lance tables.
 """
 DELETED_SHARE: Final = 10
-"""One in so many rows is deleted: then a compaction pays, as by Lance's own default."""
+"""A compaction is recommended once one row in `DELETED_SHARE` is deleted, which is Lance's own default."""
 MISSING_SHARE: Final = 20
-"""One in so many rows is missing in an index: then a refresh pays."""
+"""A refresh of an index is recommended once it lacks one row in `MISSING_SHARE`."""
 MISSING_ROWS_MIN: Final = 256
 MISSING_ROWS_MAX: Final = 100_000
-"""An index that misses so many rows is refreshed, whatever the size of the table."""
+"""An index that lacks this number of rows is refreshed, regardless of the size of the table."""
 SEGMENTS_MAX: Final = 10
 GROWTH_MAX: Final = 2
-"""A vector index is trained again once the table has so many times the rows of the index's largest segment.
+"""A vector index is retrained once the table has `GROWTH_MAX` times the rows of the index's largest segment.
 
 A refresh assigns new rows to partitions and codes that were trained for old ones, so searches find fewer neighbours.
 """

@@ -300,7 +300,7 @@ _WRITES_SEEN: Final = 50
 
 
 def pause_for_writers(metadata: TableMetadata, *, now_ms: int) -> int:
-    """Return how long a rewrite should wait for the writers of a table, in milliseconds.
+    """Return the recommended delay of a rewrite because of a table's writers, in milliseconds.
 
     Appends never conflict with a rewrite. A statement that overwrites or deletes fails if a rewrite commits first, so
     the rewrite waits until there was no commit for 20 times the usual gap between commits: at least ten minutes, at

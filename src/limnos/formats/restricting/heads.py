@@ -53,7 +53,7 @@ class FileHead(NamedTuple):
 class HeadRequest(msgspec.Struct, frozen=True):
     """A request for the first rows of a file.
 
-    - `shape`: how to read the table's files, with the restrictions of the reader.
+    - `shape`: the table's schema and specs for reading, with the restrictions of the reader.
     - `task`, `deletes`: the scan task of the file and its delete files.
     - `columns`: the field ids of the columns to return, in order.
     - `rows_max`, `bytes_max`: the maximum number of rows, and of their bytes as JSON.

@@ -1,4 +1,4 @@
-"""SQL++ as a protocol: the query service, and the routes that its clients need beside it.
+"""SQL++ as a protocol: the query service, and the other routes that its clients need.
 
 May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Must not know
 statements.

@@ -1,4 +1,4 @@
-"""The body of a query service's response, complete or in pieces: first the results, then the outcome.
+"""The body of a query service's response, complete or in chunks: first the results, then the outcome.
 
 May import msgspec, `services` for the end of a request, `sqlpp` and this package. Must not know connections. Sent bytes
 cannot be revoked: an error after the first results is reported after them, with status 200.
@@ -27,7 +27,7 @@ _TYPES: Final = {
 
 
 class QueryResponseBody:
-    """Encodes the JSON body of a query's response in pieces: a head, the results as they arrive, and the outcome."""
+    """Encodes the JSON body of a query's response in chunks: a head, the results as they arrive, and the outcome."""
 
     def __init__(
         self, *, request_id: str, client_context_id: str | None, pretty: bool, gives: bool, format_: ResultFormat = "json",
@@ -62,7 +62,7 @@ class QueryResponseBody:
         return fields + self._plans + (self._signature + self._before_results if self.gives else b"")
 
     def describe(self, description: StatementDescription | None) -> None:
-        """Add what AsterixDB's JDBC driver reads: the category of the last statement, and its results' signature."""
+        """Add the fields for AsterixDB's JDBC driver: the category of the last statement, and its results' signature."""
         if description is None:
             return
         plans: dict[str, object] = {"statementCategory": description.category}

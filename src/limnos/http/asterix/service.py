@@ -1,7 +1,7 @@
 """The query service: executes statements and returns their results.
 
 May import `model`, `names`, `services`, `sqlpp`, `telemetry` and this package. Must not know engines. Small responses
-are sent completely, with the status of their outcome; larger ones in pieces, as they are produced. With `mode` deferred
+are sent completely, with the status of their outcome; larger ones in chunks, as they are produced. With `mode` deferred
 or async results are stored, and the response is a handle.
 """
 

@@ -26,7 +26,7 @@ FROM_ISSUER: Final = "/from-issuer"
 LIFE_S: Final = 600
 """The maximum time that a person may take at the issuer, in seconds."""
 TARGET_CHARS_MAX: Final = 1_000
-"""A longer path to go on to is dropped, so that the cookie stays within what browsers keep."""
+"""A longer path to go on to is dropped, so that the cookie stays within the size limit of browsers."""
 _ERROR: Final = re.compile("[a-z_]{1,60}")
 _NOT_BEGUN: Final = (
     "This sign-in was not started in this browser, took longer than ten minutes, or was used already: sign in again"

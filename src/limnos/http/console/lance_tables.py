@@ -36,7 +36,7 @@ from limnos.services.governance.details import details_load
 
 
 class LanceTablePage(msgspec.Struct, frozen=True):
-    """The data of a Lance table's page. `refusal` says why the columns were not read."""
+    """The data of a Lance table's page. `refusal` is the reason why the columns were not read."""
 
     frame: Frame
     heading: ObjectHeading

@@ -13,9 +13,9 @@ import msgspec
 from limnos.formats.graphs import GraphSizes, layered_layout
 
 NODES_MAX: Final = 100
-"""The maximum number of nodes in a picture; the page states how many are omitted."""
+"""The maximum number of nodes in a picture; the page states the number of omitted ones."""
 EDGES_MAX: Final = 200
-"""The maximum number of lines in a picture; the page states how many are omitted.
+"""The maximum number of lines in a picture; the page states the number of omitted ones.
 
 With both limits the layout of a dense graph takes less than 10 ms of CPU, so it needs no process of its own.
 """

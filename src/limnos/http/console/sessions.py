@@ -24,7 +24,7 @@ from limnos.services.identity.console_sessions import ConsoleSession, SessionLin
 from limnos.services.identity.issuer import ISSUER
 
 TO_ISSUER: Final = "/to-issuer"
-"""Where a sign-in at the issuer begins, below the console's root."""
+"""The path below the console's root that redirects to the issuer's sign-in page."""
 _BROWSERS: Final = (
     ("Edg/", "Edge"),
     ("OPR/", "Opera"),

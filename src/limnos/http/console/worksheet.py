@@ -47,7 +47,7 @@ class ResultCell(msgspec.Struct, frozen=True):
 
 
 class WorksheetPage(msgspec.Struct, frozen=True):
-    """A worksheet: the text, how it is run, and its results or its error."""
+    """A worksheet: its text, its options, and its results or its error."""
 
     frame: Frame
     text: str
@@ -195,7 +195,7 @@ def _indented(lines: list[bytes]) -> list[str]:
 
 
 def _depth(line: bytes) -> int:
-    """Return how deeply a line of JSON is nested, at least: brackets in texts count, too."""
+    """Return an upper bound of the nesting depth of a line of JSON: brackets inside strings are counted, too."""
     depth = deepest = 0
     for each in line.translate(None, delete=_NO_BRACKETS):
         depth += 1 if each in _OPENING else -1

@@ -56,7 +56,7 @@ def ok(**fields: object) -> Response:
 
 
 def compact(**fields: object) -> Json:
-    """Return the fields without those whose value is None."""
+    """Return the fields whose value is not None."""
     return {key: value for key, value in fields.items() if value is not None}
 
 

@@ -51,7 +51,7 @@ async def token_issue(request: Request, ctx: Context) -> Response:
 
 
 async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str) -> IssuedToken:
-    """Return a token in exchange for another.
+    """Exchange a token for a new one (RFC 8693).
 
     An expired one is renewed with the client's secret, which Iceberg's Java client sends.
     """

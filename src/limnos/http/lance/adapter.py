@@ -90,7 +90,7 @@ class LanceAdapter:
     ) -> None:  # fmt: skip
         """Send a response while it is produced, until it ends or the client disconnects.
 
-        A failure ends the connection before the last piece.
+        After a failure the connection is closed before the last chunk.
         """
         task = asyncio.ensure_future(receive())
         try:

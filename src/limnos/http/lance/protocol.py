@@ -1,4 +1,5 @@
-"""Lance REST as a protocol: routes below `/lance/v1`, and below `/v1` for clients that expect a port for Lance alone.
+"""Lance REST as a protocol: routes below `/lance/v1`, and below `/v1` for clients that expect a separate port for
+Lance.
 
 May import `access` for names of actions, `services`, `model`, `names`, this package and the shared modules of
 `limnos.http`. Has no business rules.
@@ -243,7 +244,7 @@ class LanceRouter(Router[H]):
         return None if settled is None else super().find(settled)
 
     def reach(self, segments: list[bytes]) -> int:
-        """Return how many leading segments match."""
+        """Return the number of leading segments that match."""
         settled = _normalize_segments(segments)
         return 0 if settled is None else super().reach(settled)
 

@@ -90,7 +90,7 @@ async def rows_insert(request: Request, where: Where) -> Response:
 
 
 async def rows_count(request: Request, where: Where) -> Response:
-    """Return how many rows match a predicate, as a bare number."""
+    """Return the number of rows that match a predicate, as a bare JSON number."""
     body = request.decode(await body_of(request), CountRows)
     rows = find_rows(request, where, body=body)
     at = VersionReference(body.version, body.tag, body.branch)

@@ -1,6 +1,6 @@
 """Branches of steps: begin, look up, drop; and the check that a statement writes only its branch.
 
-May import this room's values, `names`, `model` and PySpark. Must not know how rows are written. A write names its
+May import this room's values, `names`, `model` and PySpark. Must not know write modes. A write names its
 branch in the table's name. Before it runs, its analysed plan must name the same branch, because other ways to select a
 branch silently fall back to `main`.
 """

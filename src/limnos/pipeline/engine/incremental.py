@@ -1,7 +1,7 @@
 """Incremental reads of a step: which tables can be read by increments, and reasons for full reads.
 
 Decides from the step's last checkpoint, its write mode and the query's plan. May import this room, `names` and PySpark.
-It must not know how an increment is found (`increments`) nor how rows are written. The checkpoint is in the summary of
+It must know neither the search for increments (`increments`) nor write modes. The checkpoint is in the summary of
 the step's own published snapshot, so a restored table and its pipeline agree.
 """
 
@@ -42,7 +42,7 @@ _RIGHT = frozenset({"Inner", "Cross", "RightOuter"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadChoice:
-    """The decision how an incremental step reads.
+    """The read mode of an incremental step: increments of its inputs, or full.
 
     If `whole_because` is None, `increments` has the tables that are read by increments.
     """
@@ -63,7 +63,7 @@ def marks_of(step: StepDeclaration, pins: Mapping[Parts, ReadPin]) -> dict[str, 
 def choose(
     spark: SparkSession, step: StepDeclaration, *, pins: Mapping[Parts, ReadPin], full: bool = False
 ) -> ReadChoice:
-    """Decide how an incremental step reads its pinned tables. `full`: the caller wants a full read."""
+    """Choose increments or a full read of an incremental step's pinned tables. `full`: the caller wants a full read."""
     whole = reads(spark, pins)
     reason = "a full run was requested" if full else _mode_reason(step)
     last = None if reason is not None else _last(spark, step)

@@ -1,7 +1,7 @@
 """Layout of a table: partition fields and sort orders, from declarations and from metadata.
 
 Parses both notations into one comparable value. May import `model`, `names` and this room's metadata. Must not know
-Spark's session or how a difference is handled.
+Spark's session or the handling of differences.
 """
 
 from __future__ import annotations

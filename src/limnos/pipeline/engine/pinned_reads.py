@@ -57,7 +57,8 @@ def branch_pin(branch: StepBranch) -> ReadPin:
 def reads(
     spark: SparkSession, pins: Mapping[Parts, ReadPin], *, overrides: Mapping[Parts, PinnedRead] | None = None
 ) -> dict[Parts, PinnedRead]:
-    """Return how the session reads all pinned tables. Tables in `overrides` are replaced by these reads, also in views.
+    """Return the session's reads of all pinned tables. Tables in `overrides` are replaced by these reads, also in
+    views.
 
     Raises NotFound and CommitConflict if a pin is no longer valid.
     """

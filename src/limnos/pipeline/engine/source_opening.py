@@ -60,7 +60,7 @@ class SourceOpener:
         self._known = {source.name: source for source in context.pipeline.sources}
 
     def opened(self, names: Iterable[str], *, new: bool) -> tuple[OpenedSource, ...]:
-        """Open the named sources. `new`: read only what is new since the step was last published."""
+        """Open the named sources. `new`: read only data that is new since the step was last published."""
         return tuple(self._opened(self._known[name], new=new) for name in names if name in self._known)
 
     def _opened(self, source: DeclaredSource, *, new: bool) -> OpenedSource:

@@ -1,6 +1,6 @@
 """The keys of a pipeline's file: their shapes, descriptions and resulting values.
 
-The tables define how a file is parsed, its JSON Schema and its reference page. Shapes build the values of
+The tables define the parsing of a file, its JSON Schema and its reference page. Shapes build the values of
 `declaration`. May import this room's values. Must not know Spark or servers.
 """
 

@@ -1,6 +1,6 @@
 """Keys of `expect`: a table for each kind of rule.
 
-The tables, and default names of rules. May import this room's values and shapes. Must not know how a rule is evaluated.
+The tables, and default names of rules. May import this room's values and shapes. Must not know the evaluation of rules.
 """
 
 from __future__ import annotations

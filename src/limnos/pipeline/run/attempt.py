@@ -43,7 +43,7 @@ class StepEngine(Protocol):
         """
 
     def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
-        """Execute one step on its branch. Raises StepError, and whatever `context.check` raises."""
+        """Execute one step on its branch. Raises StepError, and the errors of `context.check`."""
 
     def tasks(self, step: str) -> TaskProgress:
         """Return the task counts of a running step."""
@@ -54,12 +54,12 @@ class StepEngine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptWork:
-    """The work of one attempt of a run: the steps with their needs, and the pinned inputs."""
+    """The work of one attempt of a run: the steps with their dependencies, and the pinned inputs."""
 
     pipeline: Pipeline
     directory: Path
     needs: Mapping[str, frozenset[str]]
-    """For each step to run, the names of the steps that it needs."""
+    """For each step to run, the names of its dependencies."""
     run: str
     attempt: int
     at: datetime
@@ -97,7 +97,7 @@ def found_by_engine(ask: Callable[[], T], *, patience: RetryPolicy) -> T:
 
 
 def needs_of(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> dict[str, frozenset[str]]:
-    """Return the steps that each step needs, by name. Raises InvalidPipeline if the steps have no valid order."""
+    """Return the dependencies of each step, by name. Raises InvalidPipeline if the steps have no valid order."""
     order_steps(pipeline, reads)
     names = {step.table: step.name for step in pipeline.steps}
     return {names[table]: frozenset(names[each] for each in needed) for table, needed in needs(pipeline, reads).items()}

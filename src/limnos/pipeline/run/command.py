@@ -172,7 +172,7 @@ def _run_means(
 def stop_on_signals(stop: StopSignal) -> Iterator[None]:
     """Let the first SIGINT or SIGTERM stop the run: steps are cancelled and branches dropped.
 
-    A second signal ends at once.
+    A second signal ends the process immediately.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,7 +1,7 @@
 """Events of a run, and their listeners.
 
 One event per change of a step or of the run, for terminals, logs and programs. May import this package only. Must not
-know how events are shown.
+know the presentation of events.
 """
 
 from __future__ import annotations

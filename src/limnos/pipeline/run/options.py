@@ -21,7 +21,7 @@ class RunOptions:
 
     only: tuple[str, ...] = ()
     since: tuple[str, ...] = ()
-    """The option `--from`: these steps and all that need them."""
+    """The option `--from`: these steps and all of their dependents."""
     full: bool = False
     """Whether incremental steps read all of their input."""
     hold: bool = False

@@ -1,7 +1,7 @@
-"""The schedule of steps: each starts as soon as its needs are done, several at the same time.
+"""The schedule of steps: each starts when its dependencies are done; several run concurrently.
 
-Order and threads of steps. May import this package only. Must not know the work of a step. After the first failure or a
-stop no further step starts, and running steps finish.
+It determines the order and the threads of steps. May import this package only. Must not know the work of a step. After
+the first failure or a stop no further step starts, and running steps finish.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run_schedule(
     stop: StopSignal,
     halt: Callable[[], None],
 ) -> ScheduleResult:
-    """Run each step of `needs` after the steps that it needs. Steps that are no keys of the mapping count as done.
+    """Run each step of `needs` after its dependencies. Steps that are no keys of the mapping count as done.
 
     After a stop `halt` is called, possibly more than once, to cancel running steps.
     """
@@ -69,7 +69,7 @@ def _wait_for_ended(under_way: Collection[Future[None]], stop: StopSignal) -> Co
 def _ready(
     waiting: Mapping[str, frozenset[str]], done: set[str], *, among: Mapping[str, frozenset[str]]
 ) -> tuple[str, ...]:
-    """Return the steps whose needs are done, in the order of the file."""
+    """Return the steps whose dependencies are done, in the order of the file."""
     return tuple(name for name, needed in waiting.items() if all(each in done or each not in among for each in needed))
 
 
@@ -82,7 +82,7 @@ def _note(name: str, future: Future[None], *, done: set[str], failed: dict[str, 
 
 
 def steps_after(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return the given steps and all that need them, directly or indirectly."""
+    """Return the given steps and their direct and indirect dependents."""
     entries = set(names)
     grown = True
     while grown:
@@ -93,7 +93,7 @@ def steps_after(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> f
 
 
 def steps_before(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return all steps that the given ones need, directly or indirectly.
+    """Return the given steps' direct and indirect dependencies.
 
     A given step is included only if another needs it.
     """

@@ -32,7 +32,7 @@ EXPORT_AUDIT: Final = "export-audit"
 EXPORT_AUDIT_DAYS: Final = "export-audit-days"
 EVERY_S: Final = 3600.0
 SETTLED_MS: Final = 600_000
-"""How long after midnight a day counts as over, in milliseconds: by then the last lines are written."""
+"""The delay after midnight before a day is exported, in milliseconds: by then its last lines are written."""
 READ_AT_ONCE: Final = 1_000
 LINES_PER_FILE: Final = 100_000
 

@@ -82,8 +82,8 @@ async def changes_read(
         scope: The metalake, or one of its catalogs.
         after: A position's text, None or `oldest` for the oldest kept change, or `now` for an empty page at the newest
             position.
-        limit: About how many revisions to read.
-        wait_s: How long to wait for the first change, in seconds.
+        limit: The approximate number of revisions to read.
+        wait_s: The maximum time to wait for the first change, in seconds.
 
     Raises:
         BadRequest: The position is invalid, or from another feed.
@@ -178,8 +178,8 @@ def _feed_scope(request_view: RequestView) -> _FeedScope:
 
 
 def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> dict[int, int]:
-    """Return where reading continues in each zone; a catalog that is new to the caller begins at its oldest kept
-    change.
+    """Return the revision of each zone from which reading continues; for a catalog that is new to the caller, that of
+    its oldest kept change.
 
     Zones that the caller may not read now keep their position.
     """

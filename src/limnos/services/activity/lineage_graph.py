@@ -1,7 +1,7 @@
 """Lineage graph: the sources or the results of an object or one of its columns, up to a number of steps.
 
 May import the rooms below. Must not know any wire format. The walk continues only from objects that the caller sees. A
-hidden object is a vertex without a name, and nothing behind it is shown. At the end all objects are decided once more,
+hidden object is a vertex without a name, and the graph ends there. At the end access to all objects is decided again,
 at one moment.
 """
 
@@ -167,7 +167,7 @@ class _GraphWalk:
         self.is_whole = True
 
     async def run(self, root: GraphPlace) -> LineageGraphPart:
-        """Walk to the requested depth, then return what is visible at one moment.
+        """Walk to the requested depth, then return the visible part at one moment.
 
         Raises NotFound if the root no longer exists.
         """

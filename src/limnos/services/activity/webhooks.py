@@ -184,7 +184,7 @@ async def webhooks_list(ctx: Context, metalake: str) -> list[WebhookStatus]:
 
 
 def count_revisions_behind(webhook: Webhook, clocks: dict[int, ZoneClock]) -> int:
-    """Return how many revisions a webhook has not delivered yet."""
+    """Return the number of revisions that a webhook has not delivered yet."""
     zones = position_of(webhook.position).zones
     return sum(max(0, clocks[zone].revision - at) for zone, at in zones.items() if zone in clocks)
 
@@ -196,7 +196,7 @@ async def webhook_drop(ctx: Context, *, metalake: str, webhook_id: int) -> None:
 
 
 async def webhook_retry(ctx: Context, *, metalake: str, webhook_id: int, after: str | None) -> None:
-    """Retry a webhook at once, also one that has stopped. It continues from `after` if given, else where it was.
+    """Retry a webhook immediately, also one that has stopped. It continues from `after` if given, else where it was.
 
     Raises NotFound, BadRequest, PositionPruned, PermissionDenied.
     """
@@ -245,7 +245,7 @@ class WebhookBatch(NamedTuple):
 async def webhook_next(services: NodeServices, webhook: Webhook, position: str, *, limit: int) -> WebhookBatch:
     """Read the next changes for a webhook, as its creator may see them now.
 
-    Raises what the feed raises, BadRequest if its URL is no longer allowed, PermissionDenied if its creator was
+    Raises the errors of the feed, BadRequest if its URL is no longer allowed, PermissionDenied if its creator was
     removed.
     """
     url_check(webhook.url, services.defaults.allowed_urls)

@@ -91,7 +91,7 @@ def check_storage(
     provider: str = "",
     catalog_id: int | None = 0,
 ) -> None:
-    """Check the properties that say where a catalog's files are and how they are reached.
+    """Check a catalog's properties for the locations of its files and the connection to them.
 
     Args:
         properties: The catalog's properties.
@@ -116,7 +116,7 @@ async def catalog_test(
 ) -> None:  # fmt: skip
     """Check that a catalog with these properties could be created, without creating it.
 
-    Raises what `catalog_create` raises, and ServiceUnavailable or StorageFailed if the warehouse does not answer.
+    Raises the errors of `catalog_create`, and ServiceUnavailable or StorageFailed if the warehouse does not answer.
     """
 
     def decide(request_view: RequestView) -> None:

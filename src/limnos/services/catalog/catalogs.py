@@ -208,7 +208,7 @@ def _check_edited(
 ) -> None:
     """Check the edited properties about files.
 
-    If a named storage is set, check all properties beside it. Raises BadRequest.
+    If the properties name a storage of the settings, check all of them. Raises BadRequest.
     """
     after = edits.over(record.properties)
     check_edited_backend(record.provider, after, edited=edits.sets)

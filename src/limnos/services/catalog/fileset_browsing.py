@@ -39,7 +39,7 @@ class FilePath(NamedTuple):
 
 
 class DirectoryPage(NamedTuple):
-    """A page of a directory's entries, directories first, and where to continue; None at the end.
+    """A page of a directory's entries, directories first, and the cursor of the next page; None at the end.
 
     Bytes of local names that are not UTF-8 are surrogates (`surrogateescape`): `printable` makes text of them. `after`
     is the last entry's name; that of a directory ends with a slash. A name that is not UTF-8 is percent-encoded there,

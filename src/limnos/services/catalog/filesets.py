@@ -124,7 +124,7 @@ def fileset_delete(tx: Tx, permit: Permit[namespace_objects.NamespaceObjectDrop]
 def fileset_bury(tx: Tx, node: Node, *, keep_ms: int) -> None:
     """Drop a confirmed fileset within a transaction.
 
-    `keep_ms` is the time for which it can be restored, in milliseconds; 0 deletes it for good.
+    `keep_ms` is the time for which it can be restored, in milliseconds; 0 deletes it permanently.
     """
     managed = not cast("FilesetRecord", node.record).external
     if not keep_ms:
@@ -288,7 +288,7 @@ async def fileset_files(
 
 
 def check_links(fileset: FilesetPath) -> None:
-    """Refuse a local directory that a link makes a second name of another location. Raises BadRequest.
+    """Refuse a local directory that a symbolic link makes an alias of another location. Raises BadRequest.
 
     A link may have been added after the fileset was created.
     """

@@ -1,7 +1,7 @@
 """Namespaces: create with missing parents, load, list, alter, drop, and move with the whole subtree.
 
 May import the rooms below. Must not know any wire format. A missing namespace is NotFound to a caller who may list
-namespaces and could find out anyway. It is PermissionDenied to others, so that a refusal does not tell whether it
+namespaces and could find out anyway. It is PermissionDenied to others, so that a refusal does not reveal whether it
 exists.
 """
 
@@ -179,7 +179,7 @@ def namespace_create_of(
 ) -> tuple[Permit[NamespaceCreate], str]:  # fmt: skip
     """Decide on creating a namespace.
 
-    Returns the permit and the parent's location. Raises what `namespace_create` does.
+    Returns the permit and the parent's location. Raises as `namespace_create` does.
     """
     request_view.require_in_use()
     _check_parts(request_view, levels)

@@ -35,7 +35,7 @@ _STEPS: Final = {PLANNED: "planned", RENAMED: "renamed", ON_PATH: "nested", LEFT
 
 
 class NestingCheck(NamedTuple):
-    """The result of a check: whether namespaces nest, how many names contain the separator, the first of these, and
+    """The result of a check: whether namespaces nest, the number of names with the separator, the first of these, and
     unused separators.
     """
 

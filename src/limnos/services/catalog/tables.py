@@ -293,7 +293,7 @@ class TableUnregister(msgspec.Struct, frozen=True):
 async def table_unregister(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, documents: list[MetadataDocument]
 ) -> MetadataDocument:
-    """Remove a table for good, keep all of its files, and return its document at that moment, which is also appended to
+    """Remove a table permanently, keep all of its files, and return its last document, which is also appended to
     `documents`.
 
     The table does not go to the trash: its files, and maybe its location, are for a new owner. Raises NotFound,
@@ -309,7 +309,7 @@ async def table_unregister(
 
 
 def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
-    """Drop the table for good, and return its last document: no commit can follow."""
+    """Drop the table permanently, and return its last document. No commit to it can follow."""
     node = tx.nodes.confirm(permit.command.table)
     document = tx.documents.read(node.id)
     if document is None:

@@ -66,7 +66,7 @@ def _decide(request_view: RequestView, *, secrets: bool) -> int:
 async def metalake_export(
     ctx: Context, *, metalake: str, form: Form, secrets: bool = False
 ) -> AsyncGenerator[bytes, None]:
-    """Yield an export in pieces. Raises NotFound, PermissionDenied, ServiceUnavailable before the first piece.
+    """Yield an export in chunks. Raises NotFound, PermissionDenied, ServiceUnavailable before the first chunk.
 
     The decision is made again once the read transaction has begun, in case the caller lost the right meanwhile.
     """

@@ -154,7 +154,7 @@ async def import_feed(
     Args:
         ctx: The request.
         import_id: The id of the import.
-        after: How many records of the file precede these.
+        after: The number of preceding records of the file.
         body: Reads the request's body, once the caller is allowed to send it.
 
     Returns:
@@ -200,7 +200,7 @@ def _require_at(metalake_import: MetalakeImport, after: int) -> None:
 async def _records_check(
     ctx: Context, metalake_import: MetalakeImport, *, records: Sequence[CheckedRecord]
 ) -> list[CheckedRecord]:
-    """Check each record by itself. Reads the metadata files of tables here, before the transaction."""
+    """Check each record separately. Reads the metadata files of tables here, before the transaction."""
     catalogs = await _catalogs(ctx, metalake_import, records=records)
     return await map_concurrently(
         records, lambda each: record_check(ctx, each, catalogs=catalogs), at_once=FILES_AT_ONCE

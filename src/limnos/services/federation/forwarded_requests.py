@@ -154,7 +154,7 @@ async def forward_create(
     Args:
         ctx: The request.
         scope: The catalog.
-        thing: The object. The caller does its `action` on the parent.
+        thing: The object. Access is decided for its `action` on the parent.
         call: The request to the source.
         vending: The same request with credentials, which is sent if the catalog passes credentials on.
         stages: Whether the object is only staged, and so gets no owner.

@@ -1,7 +1,7 @@
 """Attachments: tags and policies on objects and columns, attached, detached, inherited and listed.
 
 May import the rooms below. Must not know any wire format, and only returns the values of tags. Attachments belong to
-the metalake's zone, whatever catalog the object lies in (decision record on what lies in no catalog).
+the metalake's zone, whatever catalog the object lies in (decision record on objects outside of catalogs).
 """
 
 from __future__ import annotations

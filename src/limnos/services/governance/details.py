@@ -1,4 +1,4 @@
-"""Details of one object for display: its node, owner, tags, and what the caller may do with it, in one request view.
+"""Details of one object for display: its node, owner, tags, and the caller's rights on it, in one request view.
 
 May import the rooms below. Must not know any wire format. Everything is read at one moment, so that a page never mixes
 two states. The rights are decisions of the same policy that the operations ask.
@@ -38,9 +38,9 @@ _BY_VERB: Final = ("alter", "drop")
 class ObjectDetails(NamedTuple):
     """An object that the caller may load.
 
-    - `rights`: what the caller may do with it, as words of `RIGHTS`, and `alter` and `drop`.
+    - `rights`: the caller's rights on it, as words of `RIGHTS`, and `alter` and `drop`.
     - `column_tags`: names of the tags on its columns, by field id.
-    - `is_access_on`: whether access control is on, so that the rights mean anything.
+    - `is_access_on`: whether access control is on; otherwise the rights have no effect.
     """
 
     node: Node

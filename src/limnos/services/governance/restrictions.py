@@ -1,8 +1,8 @@
 """Read restrictions: set, remove and list them. Decision record 0093.
 
 May import the rooms below and `formats.iceberg`. Must not know any wire format. A caller who may grant on a table or
-namespace may restrict what others read of it. `access.restrictions` decides to whom a restriction applies, and
-`services.iceberg.restricted_tables` what they get of a table.
+namespace may restrict the rows and columns that others read. `access.restrictions` selects the restrictions that apply,
+and `services.iceberg.restricted_tables` builds their view of a table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statistics of tables, partitions and columns that engines and people store beside them: list, update, drop.
+"""Custom statistics of tables, partitions and columns, which clients store: list, update, drop.
 
 May import the rooms below. Must not know any wire format. A caller who may load a table reads them, one who may alter
 it writes them. Clients may write only names with the prefix `custom-`: other names are reserved for statistics of the

@@ -51,7 +51,7 @@ class CommitFiles(NamedTuple):
     """The table's document before the commit; None if the commit creates the table."""
     place: CatalogStorage
     path: Levels = ()
-    """Set within a transaction, whose errors name the table."""
+    """The table's levels, for errors; set only for a commit within a transaction of several operations."""
     location: str | None = None
     """The location of a table that the same transaction creates."""
 

@@ -1,6 +1,6 @@
-"""Values of a commit: the change of a table, the state that it applies to, and what its transaction checks.
+"""Values of a commit: the change of a table, the state that it applies to, and the checks of its transaction.
 
-May import `formats`, and nothing of this package. Must not know how a commit is made.
+May import `formats`, and nothing of this package. Must not know the steps of a commit.
 """
 
 from __future__ import annotations

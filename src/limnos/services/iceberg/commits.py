@@ -80,7 +80,7 @@ class TableCommit(msgspec.Struct, frozen=True):
 
 
 class LostRace(Exception):
-    """Raised if another commit came first: build again on its result."""
+    """Raised on a commit conflict: build again on the result of the other commit."""
 
 
 class CommitBase(NamedTuple):
@@ -95,7 +95,7 @@ class CommitBase(NamedTuple):
 
 
 class TableCommitRequest(NamedTuple):
-    """A commit request: its change, its caller, and how to read the table's state."""
+    """A commit request: its change, its caller, and a function that reads the table's state."""
 
     ctx: Context
     scope: RequestScope
@@ -206,7 +206,7 @@ async def _commit_in_queue(request: TableCommitRequest, base: CommitBase) -> Com
 
 
 async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> CommitResult:
-    """Build and swap, and retry until no other commit came first or the patience ends. Raises CommitConflict."""
+    """Build and swap; retry after each conflict until the time limit. Raises CommitConflict."""
     recent, loop = RECENT_METADATA.of(request.ctx.services), asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     for attempt in count():
@@ -278,7 +278,7 @@ async def change_apply(
 
 
 async def change_create(services: NodeServices, change: CommitChange) -> tables.NewMetadata:
-    """Build the metadata of a table that a commit creates, from the commit's updates alone."""
+    """Build the metadata of a table that a commit creates, only from the commit's updates."""
     now_ms, ahead_ms = services.store.time.now_ms(), services.defaults.clock_ahead_ms
     if change.raw is None:
         return tables.NewMetadata(
@@ -300,7 +300,7 @@ async def _swap(
 ) -> bool:
     """Write the file, then swap the document.
 
-    Returns False if another commit came first, or the path names another table.
+    Returns False after a conflicting commit, or if the path names another table.
 
     If only access changed, the new metadata is still right: the request decides again, and keeps the file.
     """

@@ -1,4 +1,4 @@
-"""Dataset fence: limits what commits of other clients may change in a dataset's table, and verifies the lock of a SQL++
+"""Dataset fence: limits the changes of other clients' commits to a dataset's table, and verifies the lock of a SQL++
 commit.
 
 May import the rooms below. Must not know any wire format. A dataset with a primary key takes rows only from SQL++, so

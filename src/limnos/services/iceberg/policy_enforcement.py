@@ -1,4 +1,5 @@
-"""Policy enforcement: plans scans for restricted users, with data files rewritten to contain only what they may see.
+"""Policy enforcement: plans scans for restricted users, with data files rewritten to contain only the visible rows and
+values.
 
 May import the rooms below and the part of `formats.scans` that needs no library. Must not know any wire format.
 Rewritten files are stored in a reserved directory of the catalog's warehouse, by table and restrictions. Users with the
@@ -162,7 +163,7 @@ def hide_file_names(scanned: ScanTarget) -> Iterator[None]:
 class _RestrictedRewrite:
     """Rewrites the files of one scan.
 
-    `shape` says how to read and restrict them; `residual` is the reader's own filter.
+    `shape` has the schema and the restrictions for reading them; `residual` is the reader's own filter.
     """
 
     def __init__(self, ctx: Context, scanned: ScanTarget, *, shape: Json, into: str, residual: bytes, quota_meter: QuotaMeter) -> None:  # fmt: skip

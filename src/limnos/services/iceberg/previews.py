@@ -123,7 +123,7 @@ def _fields(scanned: ScanTarget) -> list[Json]:
 
 
 def _columns(scanned: ScanTarget, preview_request: PreviewRequest) -> tuple[list[int], int]:
-    """Return the field ids of the columns to show, and how many others there are. Raises BadRequest."""
+    """Return the field ids of the columns to show, and the number of omitted columns. Raises BadRequest."""
     ids = field_ids_of(scanned.document.body)
     unknown = [name for name in preview_request.columns if name not in ids]
     if unknown:

@@ -46,7 +46,7 @@ class ManifestReader(Protocol):
     """Reads manifests and manifest lists of one table."""
 
     async def read(self, location: str) -> bytes:
-        """Read one. Raises MissingFile, OutsideRoots, TooLarge, StorageFailed."""
+        """Read a manifest or manifest list. Raises MissingFile, OutsideRoots, TooLarge, StorageFailed."""
 
 
 class RowDeletions(Protocol):

@@ -2,8 +2,8 @@
 
 A later request finds its plan running; an abandoned plan is ended.
 
-May import `model` and the standard library. Must not know what a plan is. If a node fails, the next request computes
-the plan again from its row in the store.
+May import `model` and the standard library. Must not know the content of a plan. If a node fails, the next request
+computes the plan again from its row in the store.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class RunningPlans:
         Args:
             plan_id: The id of the plan.
             begin: Starts the computation.
-            caller: The user, of whom only some plans run at once.
-            wait_s: How long to wait for the result, in seconds.
+            caller: The user, whose number of concurrent plans is limited.
+            wait_s: The maximum time to wait for the result, in seconds.
 
         Returns:
             The result; None if it takes longer.
 
         Raises:
-            ServiceUnavailable: Too many plans run. Also raises what the computation raises.
+            ServiceUnavailable: Too many plans run. Also raises the errors of the computation.
         """
         flight = self._held.get(plan_id) or self._begun(plan_id, begin, caller=caller)
         if flight.timer is not None:

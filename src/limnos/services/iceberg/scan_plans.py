@@ -173,7 +173,7 @@ def _plan_view(plan_id: str, result: _PlanResult | None) -> ScanPlanView:
 
 
 def _scan(ctx: Context, scanned: ScanTarget, *, plan_record: ScanPlan) -> TableScan:
-    """Return the scan as it was when its plan began, whatever happened to the table since."""
+    """Return the scan as it was at the start of its plan, regardless of later changes of the table."""
     stored_plan = msgspec.json.decode(plan_record.scan, type=_StoredPlan)
     return TableScan(ctx, scanned._replace(request=stored_plan.asked), aim=stored_plan.aim)
 

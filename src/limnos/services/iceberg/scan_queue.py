@@ -1,4 +1,4 @@
-"""Scan queue: limits how many scans of each caller hold files in memory at a time.
+"""Scan queue: limits the number of each caller's scans that hold files in memory concurrently.
 
 May import the standard library only. Must not know scans; `app` chooses the implementation.
 """
@@ -13,7 +13,7 @@ from limnos.services.request.offloaded_work import InlineOffloader, WorkOffloade
 
 
 class ScanQueue(Protocol):
-    """Limits how many scans hold files in memory at once, fairly by user."""
+    """Limits the number of concurrent scans that hold files in memory, fairly by user."""
 
     def turn(self, keys: tuple[tuple[str, str], ...]) -> AbstractAsyncContextManager[None]:
         """Return a context that waits for a turn and keeps it.

@@ -2,7 +2,7 @@
 
 May import the rooms below and the part of `formats.scans` that needs no library. Must not know any wire format. A plan
 is a pure function of metadata, request and manifests, computed in a worker process that can be ended
-(`formats/scans/offloaded.py`). Anything that limits what a caller sees of a table belongs in `scan_look`, the only
+(`formats/scans/offloaded.py`). Each restriction of a caller's view of a table belongs in `scan_look`, the only
 place that decides on scans. Decision record 0092.
 """
 
@@ -41,7 +41,7 @@ LIST_BYTES_MAX: Final = 64 << 20
 DELETE_BYTES_MAX: Final = 64 << 20
 """The maximum total size of the delete manifests of one scan in bytes, by the lengths in their lists."""
 READ_BYTES_MAX: Final = 192 << 20
-"""The maximum size of the bytes that one step holds in memory at once, whatever lengths the lists state."""
+"""The maximum number of bytes that one step holds in memory, regardless of the lengths in the manifest lists."""
 
 
 class ScanTarget(NamedTuple):
@@ -84,7 +84,7 @@ def scan_look(
 
 
 class TableScan:
-    """One scan. It reads only files below the table's own location, whatever the metadata names.
+    """A running scan. It reads only files below the table's own location, and refuses other paths in the metadata.
 
     Creating one for a target with restrictions raises PermissionDenied: this class does not enforce them.
     """

@@ -48,7 +48,7 @@ _WRONG: Final = {
 
 
 class FileFinding(NamedTuple):
-    """A file that differs from what the table states."""
+    """A file that differs from the table's metadata."""
 
     kind: str
     """`metadata`, `manifest list`, `manifest`, `file` (of data or deletes), or `statistics`."""
@@ -97,7 +97,7 @@ async def table_check(
         path: The path of the table.
         every: Whether to check every snapshot, or only the current one.
         after: The position that the slice before returned; None for the first slice.
-        files_max: About how many files to check.
+        files_max: The approximate maximum number of files to check.
 
     Raises:
         NotFound: The table is missing.

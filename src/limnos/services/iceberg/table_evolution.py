@@ -1,4 +1,4 @@
-"""Table evolution: changes an Iceberg table by a function of its document, and retries when another commit came first.
+"""Table evolution: changes an Iceberg table by a function of its document, and retries after a commit conflict.
 
 May import the rooms below. Must not know any wire format. The commit is the same as any client's, so its checks are in
 one place.
@@ -41,7 +41,7 @@ async def table_evolve(
 ) -> EvolvedTable:
     """Commit the requirements and updates that `build` makes from the stored document.
 
-    Raises NotFound, PermissionDenied, CommitConflict, and what `table_commit` raises.
+    Raises NotFound, PermissionDenied, CommitConflict, and the errors of `table_commit`.
     """
 
     def look(request_view: RequestView) -> EvolvedTable:

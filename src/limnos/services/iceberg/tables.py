@@ -95,7 +95,7 @@ async def table_stage(
 
     Returns the metadata and, if requested, credentials to write the table's files. Creates the directories of a local
     location, since clients write files before that commit and not all of them create directories. Without the commit
-    they stay empty. Raises what that commit would raise.
+    they stay empty. Raises the errors of that commit.
     """
 
     def look(request_view: RequestView) -> NewTable:
@@ -148,7 +148,7 @@ async def new_table_read(ctx: Context, scope: RequestScope, namespace: Levels, n
 async def new_table_located(
     ctx: Context, scope: RequestScope, *, path_of: Callable[[RequestView], Levels]
 ) -> tuple[Levels, NewTable | None]:
-    """Decide on creating a table whose path depends on how the catalog spells names, before the rest of the request is
+    """Decide on creating a table whose path depends on the catalog's name codec, before the rest of the request is
     read.
 
     Returns the path and the decision; None for a catalog of an external system, where the connector decides. Raises

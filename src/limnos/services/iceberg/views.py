@@ -101,7 +101,7 @@ class ViewReplaceRequest(NamedTuple):
 
 
 class _LostReplaceRace(Exception):
-    """Raised if another replace came first: build again on its result."""
+    """Raised on a conflict with another replace: build again on its result."""
 
 
 async def view_create(ctx: Context, scope: RequestScope, *, namespace: Levels, request: ViewRequest) -> ViewState:

@@ -65,7 +65,7 @@ class AffectedUsers:
             self.own.add(row.id)
 
     def change(self, roles: Collection[int], *, gives: bool, group: str | None) -> None:
-        """Let the users have other roles after the change, directly or through a group."""
+        """Set the change: the users gain these roles (`gives`) or lose them, directly or through a group."""
         self._change = frozenset(roles), gives, group
         if gives:
             self.roles.update(roles)

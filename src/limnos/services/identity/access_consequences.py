@@ -1,4 +1,4 @@
-"""Preview of a change of rights: how many users gain or lose which level of access on how many objects.
+"""Preview of a change of rights: the numbers of users who gain or lose each access level, and of objects.
 
 May import the rooms below, `identity.grants` and this package's modules of access. Must not know any wire format. It
 only reads. A caller needs the right to make the change. Users with the same roles are decided together, and so are

@@ -1,7 +1,7 @@
 """Holders of access: the users with access to an object, with reasons, and the rules and owners that grant it.
 
 May import the rooms below and `identity.access_objects`. Must not know any wire format. A page reads a bounded number
-of users, and its cost grows with them alone. Each page shows the state at one moment after the request.
+of users, and its cost grows only with their number. Each page shows the state at one moment after the request.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class AccessHolder(NamedTuple):
 class HoldersPage(NamedTuple):
     """A page of holders. `following` is the name after which the next page begins; None at the end.
 
-    `asked` are the levels or the action of the request. `is_enforced` is False if access control is off.
+    `asked` are the requested levels or the action. `is_enforced` is False if access control is off.
     """
 
     kind: Kind

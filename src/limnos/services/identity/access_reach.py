@@ -72,7 +72,7 @@ class _ReachView(NamedTuple):
 
 
 async def access_reach(ctx: Context, question: AccessQuestion, *, request: ReachRequest) -> Reach:
-    """Return what a user may do with an object and the objects below it.
+    """Return a user's access levels on an object and the objects below it.
 
     Raises:
         PermissionDenied: It is another user, and the caller does not manage grants there.

@@ -329,7 +329,7 @@ def _named_user(request_view: RequestView) -> str:
 async def sessions_end(ctx: Context, *, session_id: int | None) -> int:
     """End one of the caller's sessions, or all of them for None, at the next request on every node.
 
-    Returns how many ended. Raises NotFound for a session that is not the caller's.
+    Returns the number of ended sessions. Raises NotFound for a session that is not the caller's.
     """
 
     def decide(request_view: RequestView) -> Permit[ConsoleSessionsEnd]:
@@ -354,7 +354,7 @@ async def user_sign_out(ctx: Context, *, user: str) -> int:
 
 
 def console_sessions_end(tx: Tx, permit: Permit[ConsoleSessionsEnd]) -> int:
-    """Revoke one console session, or all of the user's. Returns how many. Raises NotFound."""
+    """Revoke one console session, or all of the user's. Returns their number. Raises NotFound."""
     command = permit.command
     if command.ends_logins:
         return tx.tokens.close(command.user)

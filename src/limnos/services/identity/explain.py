@@ -1,4 +1,4 @@
-"""Access explanations: the decision that a request would get, its reasons, and what would change it.
+"""Access explanations: the decision that a request would get, its reasons, and the grants that would change it.
 
 May import the rooms below. Everyone may explain their own access. Explaining others' access needs MANAGE_GRANTS on the
 object or one of its ancestors.

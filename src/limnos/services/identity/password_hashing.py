@@ -20,7 +20,7 @@ T = TypeVar("T")
 AT_ONCE: Final = 2
 WAITING_MAX: Final = 64
 _RATES: Final = {"user": (10.0, 0.1), "address": (30.0, 0.5)}
-"""How many wrong passwords are allowed per user and per address: the initial allowance, and the refill per second."""
+"""Rate limits for wrong passwords, per user and per address: the burst, and the refill per second."""
 KNOWN_MAX: Final = 10_000
 
 

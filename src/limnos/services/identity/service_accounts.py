@@ -42,7 +42,7 @@ _OVER: Final = (
 
 
 class SecretCreate(msgspec.Struct, frozen=True):
-    """Add a secret to a service account, beside its active ones."""
+    """Add a secret to a service account, whose other secrets stay active."""
 
     user: str
     secret_hash: bytes
@@ -75,7 +75,7 @@ class IssuedToken(NamedTuple):
 
 
 async def secrets_list(ctx: Context, *, user: str) -> tuple[Token, ...]:
-    """Return a service account's secrets, without their texts. Raises PermissionDenied."""
+    """Return a service account's secrets, without their values. Raises PermissionDenied."""
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _manage)
     return await ctx.look_up(partial(secrets_read, user))

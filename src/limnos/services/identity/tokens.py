@@ -36,7 +36,9 @@ EXPIRES_MAX_S = 100 * 365 * 24 * 3600
 
 
 class TokenCreate(msgspec.Struct, frozen=True):
-    """Create a token for a user. `root_id` is the root of the token it was made with; None if it begins a line."""
+    """Create a token for a user. `root_id` is the root of the token that authenticated the request; None for the root
+    of a new token family.
+    """
 
     user: str
     name: str
@@ -193,7 +195,7 @@ def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
 
 
 async def token_revoke(ctx: Context, *, token_id: int) -> bool:
-    """Revoke a token for good, from the next request on every node.
+    """Revoke a token permanently, from the next request on every node.
 
     Returns whether it was valid. Raises NotFound, PermissionDenied.
     """

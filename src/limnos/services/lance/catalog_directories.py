@@ -28,7 +28,9 @@ from limnos.sources.lance.questions import Contents, DirectoryContents, Director
 
 
 class CatalogDirectory(NamedTuple):
-    """The directory of a `lance-directory` catalog, and the catalog's storage. It limits what the server may read."""
+    """The directory of a `lance-directory` catalog, and the catalog's storage. It limits the files that the server may
+    read.
+    """
 
     catalog: Node
     location: str
@@ -70,7 +72,7 @@ async def directory_open(ctx: Context, visible_object: CatalogDirectory) -> Dire
 
 
 def _require_within(visible_object: CatalogDirectory, location: str) -> None:
-    """Refuse a location whose links lead out of what the server may read. Raises OutsideRoots."""
+    """Refuse a location whose symbolic links lead out of the directories that the server may read. Raises OutsideRoots."""
     allowed = visible_object.place.allowed
     if is_local(location) and not leads_within(location, allowed.roots, allowed=allowed):
         raise OutsideRoots(

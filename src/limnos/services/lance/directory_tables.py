@@ -200,7 +200,7 @@ class FolderRows:
             return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
-        """Query rows: yields an Arrow file in pieces, of which the first exists when this returns."""
+        """Query rows: yields an Arrow file in chunks, of which the first exists when this returns."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(query, at=at, work=work)
@@ -209,7 +209,7 @@ class FolderRows:
         return self._following(first, pieces)
 
     async def _following(self, first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        """Yield the remaining pieces, each within the time limit."""
+        """Yield the remaining chunks, each within the time limit."""
         async with aclosing(pieces):
             yield first
             while True:
@@ -220,7 +220,7 @@ class FolderRows:
                 yield piece
 
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
-        """Explain how a query would run, or how it ran."""
+        """Return the plan of a query, or the measured plan of its execution."""
         question = Explain("", {}, query=query, verbose=verbose, runs=runs)
         return await self.answer(question, at=at, shape=str)
 

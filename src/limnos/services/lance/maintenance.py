@@ -84,7 +84,7 @@ async def indexes_refresh(ctx: Context, scope: RequestScope, *, levels: Levels) 
 async def versions_clean_up(
     ctx: Context, scope: RequestScope, *, levels: Levels, versions: Sequence[int]
 ) -> MaintenanceResult:
-    """Remove versions of a table with the files that they alone refer to. Raises as `change_files`.
+    """Remove versions of a table with the files that only they refer to. Raises as `change_files`.
 
     A version that has a tag by now, or at which a branch begins, stays.
     """

@@ -2,10 +2,10 @@
 readers.
 
 May import `files` by `services.request.files`, `formats`, `telemetry` and `model`. Must not know the stored versions:
-the caller says which version is meant, and which is the newest. All files are directly in the table's own directories
+the caller passes the version, and the newest version. All files are directly in the table's own directories
 of manifests, even if links lead outside. The first access after a commit gives the version's manifest its final name;
 this may be repeated on any node. The staged file stays until the next version exists. So a manifest that was lost
-before that, or moved aside by mistake, is restored by itself.
+before that, or renamed by mistake, is restored automatically.
 """
 
 from __future__ import annotations

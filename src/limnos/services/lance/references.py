@@ -173,7 +173,7 @@ async def _change_and_announce(
 async def _change(
     ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: questions.LanceQuestion
 ) -> FinalCheck:  # fmt: skip
-    """Change a table's files by a worker task, which decides once more just before.
+    """Change a table's files by a worker task, which decides again immediately before the change.
 
     Raises NotFound, PermissionDenied.
     """

@@ -144,7 +144,7 @@ async def _change(
 async def rows_query(
     ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, question: LanceQuestion
 ) -> AsyncGenerator[bytes, None]:
-    """Query rows: yields an Arrow file in pieces, of which the first exists when this returns.
+    """Query rows: yields an Arrow file in chunks, of which the first exists when this returns.
 
     Raises as `ask_files`.
     """
@@ -173,7 +173,7 @@ async def query_explain(
     verbose: bool = False,
     runs: bool = False,
 ) -> str:
-    """Explain how a query would run; with `runs` run it, and explain how it ran. Raises as `ask_files`."""
+    """Return the plan of a query; with `runs` execute it and return the measured plan. Raises as `ask_files`."""
     table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
     request = cast("Query", bind_question(table, query, at=at))
     question = Explain(request.location, request.options, query=request, verbose=verbose, runs=runs)
@@ -191,13 +191,13 @@ async def rows_write(
         levels: The levels of the table's name.
         branch: The branch; None for the main one.
         question: A `Write` or a `Merge`.
-        body: An Arrow stream, in pieces.
+        body: An Arrow stream, in chunks.
 
     Raises:
         NotFound: The table or branch is missing.
         SchemaMismatch: The rows do not fit the table.
         BadRequest: The body is incomplete or no Arrow stream.
-        CommitConflict: Another commit came first, or another table has the name by now.
+        CommitConflict: Another commit conflicts, or another table has the name by now.
         PermissionDenied: The caller may not change the table.
     """
 

@@ -41,10 +41,10 @@ class LanceRows(Protocol):
         """Change the table. Raises AlreadyExists (index), SchemaMismatch, CommitConflict."""
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
-        """Query rows: yields an Arrow file in pieces, of which the first exists when this returns."""
+        """Query rows: yields an Arrow file in chunks, of which the first exists when this returns."""
 
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
-        """Explain how a query would run; with `runs` run it, and explain how it ran."""
+        """Return the plan of a query; with `runs` execute it and return the measured plan."""
 
     async def feed(
         self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
@@ -87,11 +87,11 @@ class TreeRows:
         )
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
-        """Query rows: yields an Arrow file in pieces, of which the first exists when this returns."""
+        """Query rows: yields an Arrow file in chunks, of which the first exists when this returns."""
         return await lance_data.rows_query(self._ctx, self._scope, levels=self._levels, at=at, question=query)
 
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
-        """Explain how a query would run; with `runs` run it, and explain how it ran."""
+        """Return the plan of a query; with `runs` execute it and return the measured plan."""
         return await lance_data.query_explain(
             self._ctx, self._scope, levels=self._levels, at=at, query=query, verbose=verbose, runs=runs
         )

@@ -193,7 +193,7 @@ def _draft_with_parents(
 ) -> tuple[LanceTableDraft, Decision]:
     """Decide, in a dry run, on creating a table whose missing namespaces the same caller would create first.
 
-    Raises what creating those raises, and what `lance_draft_replacing` raises.
+    Raises the errors of creating those, and of `lance_draft_replacing`.
     """
     if len(levels) < 2 or request_view.find(levels[:-1], Kind.NAMESPACE)[0] is not None:
         return lance_draft_replacing(request_view, levels, action=action)

@@ -50,7 +50,7 @@ class WorkerCallbacks(Protocol):
 class WorkerTask:
     """One request to a worker process: its table and caller, and its progress.
 
-    `quick` work is not delayed by slow work. A change begins only after `settled`, which decides once more whether the
+    `quick` work is not delayed by slow work. A change begins only after `settled`, which decides again whether the
     caller may do it. From then on the state of the files is unknown if the task fails.
     """
 
@@ -84,7 +84,7 @@ class WorkerTask:
         self._settled = settled
         self._calls = calls
         self._mark = mark
-        """Called with whether the files may have changed."""
+        """A callback that receives True when the files may have changed, and False when they certainly have not."""
 
     @property
     def kind(self) -> str:
@@ -115,7 +115,7 @@ class WorkerTask:
         return await self._calls.answer(name, about)
 
     async def begin(self) -> None:
-        """Decide once more, just before a change. Raises the refusal."""
+        """Decide again, immediately before a change. Raises the refusal."""
         if self._settled is not None:
             await self._settled()
             self._mark(True)
@@ -138,7 +138,7 @@ class LanceWorkers(Protocol):
         """Run an operation that reads a request body. A body that fails counts as incomplete."""
 
     def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Yield a result in pieces. Raises the worker's error before the first one."""
+        """Yield a result in chunks. Raises the worker's error before the first one."""
 
     def close(self) -> None:
         """End all running work."""
@@ -199,7 +199,7 @@ def storage_options_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def connection_options_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return Lance's storage options without keys: where the object store is, and how to reach it."""
+    """Return Lance's storage options without keys: the address of the object store, and the connection options."""
     return {key: value for key, value in _stated_options(properties).items() if key not in _KEYS}
 
 

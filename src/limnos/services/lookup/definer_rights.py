@@ -75,7 +75,8 @@ def check_view_chain(through: ViewChain) -> ViewChain:
 def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewChain) -> AuthorizedObject[Node]:
     """Find a node for a caller who may do the action on it, by the caller's own right or by definer's rights.
 
-    Raises NotFound and PermissionDenied as `RequestView.look_up` does; the message says why the views give no right.
+    Raises NotFound and PermissionDenied as `RequestView.look_up` does; the message has the reason why the views give no
+    right.
     """
     request_view.require_in_use()
     try:

@@ -60,7 +60,7 @@ def scope_for(metalake: str, kind: Kind, full_name: str) -> RequestScope:
 
 
 def securable_missing_error(request_view: RequestView, kind: Kind, *, full_name: str) -> NotFound:
-    """Return the error for a missing securable object, in the words of `target_find`."""
+    """Return the error for a missing securable object, with the message that `target_find` uses."""
     if kind is Kind.CATALOG:
         return NotFound(f"Catalog {full_name} does not exist in metalake {request_view.metalake.name}", kind="catalog")
     if kind is Kind.ROLE or kind.form is KindGroup.APART:

@@ -37,7 +37,7 @@ from limnos.store.ancestry import path_of
 from limnos.store.tx import Tx
 
 PREFIX: Final = "builtin-"
-"""Names with it are those of built-in templates alone."""
+"""The prefix of the names of built-in templates. Other templates cannot have a name with this prefix."""
 JOBS_MAX: Final = 1_000
 _JOB_ID: Final = re.compile(r"maintenance-(\d{1,18})", re.ASCII)
 _PASSED_OVER: Final = re.compile(r"spark_\w+|catalog_type|catalog_uri|warehouse_location|strategy")
@@ -173,7 +173,7 @@ async def builtin_list(ctx: Context, metalake: str, *, name: str | None) -> list
 
 
 async def _visible(ctx: Context, metalake: str, *, rows: Sequence[OperationRow]) -> list[BuiltinJob]:
-    """Return those operations of a metalake as jobs whose table the caller may maintain."""
+    """Return the jobs of the operations that belong to the metalake and whose table the caller may maintain."""
     rows = [row for row in rows if row.kind in _BY_KIND]
     ancestry = await ctx.look_up(lambda: ancestors_read([row.node_id for row in rows])) if rows else {}
     metalakes = {name for _, kind, name in ancestry.values() if kind.word == "metalake"}
@@ -194,7 +194,7 @@ async def _visible(ctx: Context, metalake: str, *, rows: Sequence[OperationRow])
 
 
 async def builtin_cancel(ctx: Context, metalake: str, *, operation: int) -> BuiltinJob:
-    """Cancel a job that rewrites files; its executor ends when it next renews its lease. An ended job stays as it is.
+    """Cancel a job that rewrites files; its executor ends when it next renews its lease. An ended job stays unchanged.
 
     Raises NotFound, PermissionDenied, UnsupportedOperation.
     """

@@ -70,7 +70,7 @@ async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> Ex
     Raises:
         NotFound: The table is missing.
         PermissionDenied: The caller may not maintain it, or not commit to it.
-        CommitConflict: Other commits came first, `TRIES_MAX` times.
+        CommitConflict: `TRIES_MAX` attempts conflicted with other commits.
         UnsupportedOperation: The catalog is federated.
         InvalidTable: The metadata cannot be read.
     """

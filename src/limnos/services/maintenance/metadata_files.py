@@ -72,7 +72,8 @@ def old_metadata_files(names: Iterable[str], document: MetadataDocument, *, wind
 
 
 async def metadata_files_delete(services: NodeServices, node_id: int, *, window: AgeWindow) -> int:
-    """Delete old metadata files of a table. Returns how many. Raises StorageFailed, ServiceUnavailable, InvalidTable.
+    """Delete old metadata files of a table. Returns their number. Raises StorageFailed, ServiceUnavailable,
+    InvalidTable.
 
     The directory is listed before the document is read: a file that a commit adds meanwhile has a later version.
     """

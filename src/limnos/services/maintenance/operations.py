@@ -33,7 +33,7 @@ from limnos.telemetry.logs import get_logger
 log = get_logger("limnos.maintenance")
 EXPIRE: Final = "expire"
 EXPIRE_SNAPSHOTS: Final = "expire-snapshots"
-"""The kind of the task that carries out a request."""
+"""The kind of the task that executes a requested operation."""
 
 
 class OperationRequest(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ async def operation_request(
         path: The table's path below it.
         kind: The kind of the operation.
         task: The kind of the task that executes it; its payload is an `OperationPayload`.
-        refusal: The reason why this server does not carry it out; None if it does.
+        refusal: The reason why this server does not execute it; None if it does.
         table_format: The format of the table.
 
     Raises:

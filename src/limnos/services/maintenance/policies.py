@@ -51,7 +51,7 @@ class EffectivePolicy(NamedTuple):
     others: tuple[str, ...] = ()
     """Names of policies of the same type on the same object, which do not apply."""
     distance: int = 0
-    """How many levels above the table the object is: 0 for the table itself."""
+    """The number of levels between the table and the policy's object: 0 for the table itself."""
 
 
 class PolicyIndex:
@@ -159,7 +159,7 @@ def assessment_rules(policies: Mapping[str, EffectivePolicy]) -> AssessmentRules
 
 
 def retention_rule(policies: Mapping[str, EffectivePolicy]) -> RetentionRule | None:
-    """Return which rows the effective policy of row retention deletes; None without an enabled one."""
+    """Return the rule of the effective row retention policy; None unless one is enabled."""
     policy = policies.get(ROW_RETENTION)
     if policy is None or not policy.is_enabled:
         return None

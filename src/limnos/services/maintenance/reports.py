@@ -89,7 +89,7 @@ class _ExplainedTable(NamedTuple):
 
 
 class TableReport(NamedTuple):
-    """The findings of one table, and for each operation the reason why it runs or not."""
+    """The findings of one table, and for each operation whether it runs, with the reason."""
 
     explanation: TableExplanation
     findings: tuple[TableFinding, ...]

@@ -182,7 +182,8 @@ def _conf(table: NamedTable) -> dict[str, str]:
 async def statistics_jobs(
     ctx: Context, metalake: str, *, identifiers: Sequence[str], update_mode: str, is_dry_run: bool
 ) -> tuple[Recommendation, ...]:
-    """Start a job for each table that computes statistics of its columns, or only return what would be started.
+    """Start a job for each table that computes statistics of its columns, or only return the jobs that would be
+    started.
 
     Raises as `tables_require`; UnsupportedOperation for mode `metrics`, as metrics need no job.
     """
@@ -222,7 +223,7 @@ async def metrics_monitor(
         metalake: The metalake.
         identifiers: The tables.
         action_s: The moment in seconds since 1970.
-        range_s: How many seconds before and after it are compared.
+        range_s: The length of the compared ranges before and after it, in seconds.
 
     Raises as `tables_require`.
     """

@@ -31,7 +31,7 @@ MAINTAIN_TABLES: Final = "maintain-tables"
 MAINTAIN_EVERY_S: Final = 600.0
 LEASE_MS: Final = 60_000
 TABLES_PER_ROUND: Final = 200
-"""The maximum number of tables on which one round carries out an operation."""
+"""The maximum number of tables on which one round executes an operation."""
 LISTED_PER_ROUND: Final = 2_000
 """The maximum number of tables whose metadata files one round lists."""
 INTERVAL_MS: Final = 86_400_000
@@ -85,7 +85,7 @@ class MaintenanceRound:
         self.expired = self.failed = self.files = 0
 
     async def expire(self, after: int) -> int:
-        """Expire snapshots of tables that have this finding, after a table's id.
+        """Expire the snapshots of tables with the finding "snapshots to expire", by table id, after an id.
 
         Returns where the next round begins.
         """

@@ -1,6 +1,6 @@
 """Authorized object: an object that exists, with the decision that lets the caller act on it.
 
-May import `model`. Must not know how the decision was made.
+May import `model`. Must not know the policy.
 """
 
 from __future__ import annotations

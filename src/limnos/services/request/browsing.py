@@ -105,7 +105,7 @@ def _key(ctx: Context) -> tuple[object, ...]:
 
 
 def _hidden_before(ctx: Context, scope: RequestScope) -> tuple[str, ...]:
-    """Return the catalogs that were hidden from the caller last time.
+    """Return the catalogs that were hidden from the caller at the previous request.
 
     This is a guess: the caller compares it with the current list.
     """
@@ -135,7 +135,7 @@ def _visible_catalogs(request_view: RequestView) -> tuple[list[str], tuple[str, 
 
 
 def _names_of(request_views: tuple[RequestView, ...], *, hidden: tuple[str, ...], key: object) -> list[str] | None:
-    """Return all names that the caller sees; None if the set of hidden catalogs is no longer `hidden`."""
+    """Return all names that the caller sees; None if the set of hidden catalogs has changed since `hidden`."""
     top, *others = request_views
     names, hidden_now = _visible_catalogs(top)
     if hidden_now != hidden:

@@ -2,7 +2,7 @@
 
 May import `view`, `access`, `names` and `model`. Must not know any wire format. A response about a table is a pure
 function of a few values in the view. The view replaces values and never alters them. So the response is still right if,
-after the request's own freshness gate, all of them are the identical objects, whatever else was committed.
+after the request's own freshness gate, all of them are still the identical objects.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CacheValidity(NamedTuple):
 
     user: str
     expires_ms: int | None
-    """When the request's token expires, in milliseconds since 1970 by the store's clock."""
+    """The expiry of the request's token, in milliseconds since 1970 by the store's clock; None if it has none."""
     ground: CacheDependencies | None = None
     file: str | None = None
     """A local file that must still exist."""

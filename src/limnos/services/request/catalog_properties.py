@@ -37,7 +37,7 @@ _NO_SECRETS = frozenset(
         "gcs.token-service-endpoint", "gcs.vended-credentials-enabled", "adls.vended-credentials-enabled",
     }
 )  # fmt: skip
-"""Names that look like those of secrets, but are no secrets."""
+"""Property names that match the patterns of secrets, although the properties are not secret."""
 _SECRET = re.compile(
     r"secret|passw|passphrase|pwd|token|credential|key|authorization|cookie|connectionstring|signature|jaas"
 )

@@ -1,4 +1,4 @@
-"""Catalog storage: a catalog's warehouse and allowed roots, within what the server allows.
+"""Catalog storage: a catalog's warehouse and allowed roots, within the server's allowed storage.
 
 May import `files` for the spelling of locations, and `model`. Reads and writes no files (see `services.request.files`),
 but checks symbolic links of local locations.
@@ -140,7 +140,8 @@ def catalog_storage_of(request_view: RequestView) -> CatalogStorage:
 def catalog_storage_within(
     record: CatalogRecord, fallback: str, allowed: AllowedStorage, *, storages: NamedStorages
 ) -> CatalogStorage:
-    """Return a catalog's storage, with its named storage applied and its roots narrowed to what the server allows now.
+    """Return a catalog's storage, with its named storage applied and its roots narrowed to the server's current allowed
+    roots.
 
     Args:
         record: The catalog's record.
@@ -196,7 +197,7 @@ def check_locations(properties: Mapping[str, str], allowed: AllowedStorage, *, p
 
 
 def stated_locations(properties: Mapping[str, str], *, provider: str = "") -> list[str]:
-    """Return the locations that a catalog's properties name, as they are written there."""
+    """Return the locations in a catalog's properties, in their original form."""
     stated = (
         None if provider in REST_PROVIDERS else properties.get(WAREHOUSE),
         properties.get(DIRECTORY),

@@ -1,4 +1,4 @@
-"""Request context: how a request reads and writes, with freshness gate, request view, cache misses and stale permits.
+"""Request context: the reads and writes of a request, with freshness gate, cache misses and stale permits.
 
 May import `telemetry`, `access`, `view`, `store`, `names` and `model`. Only this module retries; services are
 straight-line code.
@@ -75,7 +75,7 @@ class Context:
             The result of the reader.
 
         Raises:
-            ServiceUnavailable: The facts changed faster than they could be read. Also raises what the reader raises.
+            ServiceUnavailable: The facts changed faster than they could be read. Also raises the errors of the reader.
         """
         services = self.services
         gate, view = services.gate, services.view

@@ -48,11 +48,11 @@ class MaintenanceDefaults(NamedTuple):
     quiet_hours: tuple[QuietHours, ...] = ()
     """The hours in which files are rewritten for policies and settings; empty for all."""
     bytes_per_day: int = 0
-    """How many bytes may be rewritten for them in 24 hours; 0 for any number."""
+    """The maximum number of bytes that may be rewritten for them in 24 hours; 0 for no limit."""
 
 
 class RequestDefaults(NamedTuple):
-    """Defaults of request fields, and limits and lifetimes of what requests create."""
+    """Defaults of request fields, and limits and lifetimes of objects that requests create."""
 
     metalake: str
     catalog: str
@@ -66,7 +66,7 @@ class RequestDefaults(NamedTuple):
     keys.
     """
     keep_dropped_ms: int = 604_800_000
-    """The time for which a dropped object can be restored, in milliseconds; 0 deletes it at once."""
+    """The time for which a dropped object can be restored, in milliseconds; 0 deletes it immediately."""
     keep_reports_ms: int = 604_800_000
     """The retention time of clients' reports, in milliseconds; 0 keeps none."""
     reports_sample: float = 1.0
@@ -127,7 +127,7 @@ class RequestDefaults(NamedTuple):
     audit: AuditRules = AuditRules()
     session_s: int = 3_600
     session_refresh_s: int = 1_209_600
-    """The lifetime of a session opened with a password, and how long it can be refreshed, in seconds."""
+    """The lifetime of a session opened with a password, and the time during which it can be refreshed, in seconds."""
     console_idle_s: int = 28_800
     console_session_s: int = 86_400
     """The idle time after which a session of the console ends, and its maximum lifetime, in seconds."""

@@ -291,7 +291,7 @@ class FileOperations:
             LOCAL_FILES.make_directory(location)
 
     async def link_new(self, source: str, target: str, *, properties: Mapping[str, str], roots: Sequence[str]) -> None:
-        """Give a file a second name.
+        """Link or copy a file to a new name.
 
         Succeeds if the name is free or already refers to the same file. Local files are linked on the event loop.
 

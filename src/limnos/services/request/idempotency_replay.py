@@ -45,7 +45,7 @@ class DecisionProbe(Context):
         self.looked = False
 
     async def read(self, scope: RequestScope, reader: Callable[[RequestView], T], *, refuse_disabled: bool = True) -> T:
-        """Run the reader with its decisions, then stop. Raises DecisionReached, or what the reader raises."""
+        """Run the reader with its decisions, then stop. Raises DecisionReached, or the errors of the reader."""
         self.looked = True
         await super().read(scope, reader, refuse_disabled=refuse_disabled)
         raise DecisionReached
@@ -54,7 +54,7 @@ class DecisionProbe(Context):
         self, scope: RequestScope, decide: Callable[[RequestView], Permit[C]], mutation: Callable[[Tx, Permit[C]], T], *,
         first: Permit[C] | None = None,
     ) -> T:  # fmt: skip
-        """Decide, then stop. Raises DecisionReached, or what `decide` raises."""
+        """Decide, then stop. Raises DecisionReached, or the errors of `decide`."""
         del mutation, first
         await self.read(scope, decide)
         raise AssertionError("a read of a probe does not return")

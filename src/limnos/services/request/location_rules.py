@@ -1,7 +1,8 @@
-"""Location rules: which storage locations may be equal or contain one another, and which objects violate that.
+"""Location rules: the storage locations that may be equal or contain one another, and the objects that violate the
+rules.
 
-May import `model` alone. `docs/reference/storage-locations.md` has the rules as tables. They are symmetric: whether two
-locations may coexist does not depend on which came first. For a new location, call `judge_claim` with every existing
+May import only `model`. `docs/reference/storage-locations.md` has the rules as tables. They are symmetric: whether two
+locations may coexist does not depend on their order. For a new location, call `judge_claim` with every existing
 one that it overlaps. Locations that were stored before the rules were enforced may violate them: the files of their
 objects are withheld (`services.storage.location_reconciliation`).
 """

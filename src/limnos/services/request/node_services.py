@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class AuditedRequest(Interface):
-    """The data of a request for the audit: its origin, its decisions, and whether it changed anything."""
+    """The data of a request for the audit: its origin, its decisions, and whether it made a change."""
 
     decided: list[Decision] | None
     """The decisions of this request so far; None if they are not recorded."""

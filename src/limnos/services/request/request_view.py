@@ -152,7 +152,9 @@ class RequestView(CallerView):
             raise NotInUse(f"Catalog {self.catalog.name} is disabled: enable it first", kind="catalog")
 
     def require_in_metalake_use(self) -> None:
-        """Refuse objects below a disabled metalake, whatever the catalog's state. Raises NotInUse, PermissionDenied."""
+        """Refuse objects below a disabled metalake, regardless of the catalog's state. Raises NotInUse,
+        PermissionDenied.
+        """
         if not cast("MetalakeRecord", self.metalake.record).in_use:
             self.require(
                 Action.METALAKE_LOAD, self.settled.outer[-1:]

@@ -1,4 +1,4 @@
-"""Table formats: the format of a catalog's tables, and how other protocols refuse them. Decision record 0043.
+"""Table formats: the format of a catalog's tables, and the refusals of other protocols. Decision record 0043.
 
 May import `access`, `model`, `names` and the request view. Must not know any wire format. A catalog's provider decides
 the format, so that protocols need not inspect each table. A table that another protocol serves does not exist for this

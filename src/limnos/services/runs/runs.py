@@ -287,7 +287,7 @@ def _state_conflict(tx: Tx, run: PipelineRun, *, state: str) -> RunConflict:
 
 
 async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
-    """Ask a run's process to stop; a run without a process is cancelled at once.
+    """Ask a run's process to stop; a run without a process is cancelled immediately.
 
     Raises NotFound, PermissionDenied, RunConflict.
     """

@@ -1,4 +1,4 @@
-"""Facets: how many of the hits of a search are of each kind, catalog and format.
+"""Facets: the numbers of a search's hits by kind, catalog and format.
 
 May import `model` and the standard library. Pure. Facets count hits, which the caller may load, and never other
 matches.

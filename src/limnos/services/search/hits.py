@@ -57,7 +57,7 @@ class SearchAnswer(NamedTuple):
 
 
 def hit_of(visible: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[SearchMatch]) -> SearchHit:
-    """Return a hit. Of the tiers of words, `tier` is the best; the matches tell which one it is."""
+    """Return a hit. Of the tiers of words, `tier` is the best; the matches determine the actual one."""
     node, matches = visible.node, (matched,) if isinstance(matched, SearchMatch) else tuple(matched)
     if tier == TIER_WORDS:
         places = {each.where for each in matches}

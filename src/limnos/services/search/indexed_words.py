@@ -28,7 +28,9 @@ TAIL_MAX: Final = 2_000
 SPLIT_WORDS_MAX: Final = 4
 """The maximum number of words of a query for which matches in names of ancestors are tried."""
 ABOVE_MAX: Final = 200
-"""The maximum number of containers with a word in their names; a word of more does not select what is below them."""
+"""The maximum number of containers with a word in their names; a word with more of them does not select the objects
+below.
+"""
 BELOW_MAX: Final = 5_000
 """The maximum number of containers below these."""
 _CONTAINERS: Final = frozenset(map(int, CONTAINERS))
@@ -93,7 +95,7 @@ class AboveScope(NamedTuple):
 
 
 def indexed_read(query: WordQuery, *, limit: int, pending: Collection[SearchCandidate]) -> Load[IndexedCandidates]:
-    """Read objects that match all words by themselves, or all words that are in no ancestor's name.
+    """Read objects whose own words match all words of the query, or all of them that are in no ancestor's name.
 
     `pending` are candidates that changed after the index was updated. At most `limit` matches are read.
     """

@@ -1,4 +1,4 @@
-"""Indexing: stores the words of changed objects, step by step, beside requests and never in a commit's transaction.
+"""Indexing: stores the words of changed objects, step by step, in the background and never in a commit's transaction.
 
 May import the rooms below. A step takes the next changes of a zone. If these are not available, it takes the next of
 the zone's objects: the first time, after a restore, and if the feed was pruned past the position. The position moves in
@@ -34,7 +34,7 @@ PARSED_AT_ONCE: Final = 10
 async def index_step(services: NodeServices) -> int:
     """Index the next part of each zone with changes that are not indexed.
 
-    Returns how many zones still have such changes.
+    Returns the number of zones that still have such changes.
     """
     behind = await services.gate.look_up(partial(zones_behind_read, limit=ZONES_AT_ONCE))
     left = [await _index_zone(services, progress) for progress in behind]

@@ -70,7 +70,7 @@ AT_ONCE_MIN: Final = 10
 """The minimum number of candidates that are decided together."""
 _KIND_RANKS: Final = {int(number): kind_rank(kind) for number, kind in KINDS.items()}
 EXACT: Final = "\x01"
-"""What follows a name in the range of this name alone."""
+"""Suffix that makes the exclusive upper bound of a range with exactly one name: `name` to `name + EXACT`."""
 PREFIX_MIN: Final = 2
 """The minimum length of a name prefix that is searched."""
 _UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -177,7 +177,7 @@ def _tag_id(request_view: RequestView, name: str) -> int | None:
 
 
 class _RankedCandidate(NamedTuple):
-    """A candidate, and how near its name is: its length, then the rank of its kind."""
+    """A candidate, with its sort key: the length of its name, then the rank of its kind."""
 
     nearness: tuple[int, int]
     candidate: name_search.SearchCandidate
@@ -186,7 +186,7 @@ class _RankedCandidate(NamedTuple):
 def _tie_end(ranked: Sequence[_RankedCandidate], *, begin: int, end: int) -> int:
     """Return the end of a part that begins at `begin` and contains `end` candidates or more.
 
-    Equally near candidates are in one part, for only their nodes say which of them is the better hit.
+    Equally near candidates are in one part, because only their nodes determine the better hit.
     """
     end, last = min(end, len(ranked)), min(begin + AT_ONCE, len(ranked))
     while end < last and ranked[end].nearness == ranked[end - 1].nearness:
@@ -253,7 +253,7 @@ class _Search:
     async def _run_named(
         self, tier: int, name: str, *, last: str, judge: Callable[[VisibleNode], SearchMatch | None]
     ) -> None:
-        """Run a tier of objects with folded names from `name` to `name` and `last`."""
+        """Search a tier: objects whose folded name lies from `name` (inclusive) to `name + last` (exclusive)."""
         low, high = name, f"{name}{last}"
         if self.narrow is not None:
             inside = [each for each in self.narrow.candidates if low <= each.folded < high]

@@ -1,6 +1,6 @@
 """Spelling: the words that differ from a misspelled word by one letter, likeliest first.
 
-May import `names`, the standard library and the room's `words`. Pure. Must not know which words exist: callers look
+May import `names`, the standard library and the room's `words`. Pure. Must not know the stored words: callers look
 them up, and suggest only words of objects that the caller may load.
 """
 
@@ -24,7 +24,7 @@ _BLOCK: Final = 64
 
 
 class Suggestion(NamedTuple):
-    """A word of a query, and the word that is probably meant."""
+    """A word of a query, and its suggested correction."""
 
     word: str
     meant: str

@@ -80,7 +80,7 @@ async def caller_require(ctx: Context) -> Requester:
 
 
 async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[ParsedStatement, ...]:
-    """Parse a request's text; a text of comments alone has no statement. Raises SqlppError."""
+    """Parse a request's text; a text that contains only comments has no statement. Raises SqlppError."""
     parsed = _parsed_here(ctx, text) if len(text) <= TEXT_SHORT else await _parse_in_process(ctx, text)
     if read_only:
         for each in parsed:
@@ -191,7 +191,7 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
 def _described(
     session: StatementSession, statement: tree.Statement, *, before: StatementDescription
 ) -> StatementDescription:
-    """Describe a statement; one that only prepares others leaves the description as it is."""
+    """Describe a statement; one that only prepares others leaves the description unchanged."""
     if isinstance(statement, (tree.SetOption, tree.Use, tree.DeclareFunction)):
         return before
     reads = statement_kind_of(statement).reads

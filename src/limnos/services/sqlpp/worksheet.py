@@ -22,7 +22,7 @@ from limnos.sqlpp import ParsedStatement, SqlppError, tree
 ROWS_MAX: Final = 500
 BYTES_MAX: Final = 128 << 10
 TIMEOUT_S: Final = 20.0
-"""A worksheet's statements end after so many seconds: longer ones are for a client."""
+"""The time limit of a worksheet's statements, in seconds. Longer statements need a client."""
 OWN_ID_MAX: Final = 100
 
 
@@ -109,7 +109,7 @@ async def _lines(session: StatementSession, request: WorksheetRequest) -> AsyncG
 
 
 def _explained(parsed: ParsedStatement) -> ParsedStatement:
-    """Return a query as EXPLAIN of it, and USE, SET and DECLARE as they are. Raises BadRequest for others."""
+    """Wrap a query in EXPLAIN; USE, SET and DECLARE are returned unchanged. Raises BadRequest for others."""
     statement = parsed.statement
     if isinstance(statement, tree.QueryStatement):
         return msgspec.structs.replace(parsed, statement=tree.Explain(statement.at, statement))
@@ -119,7 +119,7 @@ def _explained(parsed: ParsedStatement) -> ParsedStatement:
 
 
 async def worksheet_cancel(ctx: Context, own_id: str) -> None:
-    """Cancel one of the caller's own runs, on whatever node it runs. Raises NotFound, PermissionDenied."""
+    """Cancel one of the caller's own runs, on any node. Raises NotFound, PermissionDenied."""
     asker = await caller_require(ctx)
     if not own_id or not await REQUESTS.of(ctx.services).cancel(
         "client_context_id", own_id[:OWN_ID_MAX], asker=asker, everybody=False

@@ -1,4 +1,4 @@
-"""Fileset purges: a task deletes the files of a managed fileset that was dropped for good.
+"""Fileset purges: a task deletes the files of a managed fileset that was dropped permanently.
 
 May import the rooms below. The task keeps files where another fileset or a table lies at, above or below the location.
 From the transaction that releases the fileset until the task ends, its locations are being deleted: no fileset can be
@@ -34,7 +34,7 @@ class FilesetPurgePayload(msgspec.Struct):
 
 
 def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
-    """Create the task that deletes a fileset's files, in the transaction that drops the fileset for good."""
+    """Create the task that deletes a fileset's files, in the transaction that drops the fileset permanently."""
     locations = tx.fileset_places.begin(fileset)
     if locations:
         locations_mark_deleting(tx, fileset)

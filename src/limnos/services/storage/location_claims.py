@@ -159,7 +159,7 @@ def _root_word(rival: RegisteredLocation) -> str:
 
 
 def locations_release(tx: Tx, owner_id: int, *, claimant_id: int | None = None) -> None:
-    """Record that an object was dropped for good and its files are kept: only one principal may use its location again.
+    """Record the permanent drop of an object whose files are kept: only one principal may reuse its location.
 
     This is `claimant_id`, else the object's owner, else the user who dropped it. So call this before the owner is
     deleted.

@@ -130,8 +130,8 @@ def _rival_of(tx: Tx, place: RegisteredLocation) -> RegisteredLocation | None:
 
 
 def describe_conflicts(tx: Tx, *, limit: int = DESCRIBED_MAX) -> list[dict[str, object]]:
-    """Describe the first conflicting locations: their owners, the other locations, the effects, and how to resolve
-    them.
+    """Describe the first conflicting locations: their owners, the other locations, the effects, and the steps to
+    resolve them.
 
     Locations of dropped objects are omitted. So are resolved conflicts, whose marks the next round of background work
     removes.

@@ -35,7 +35,7 @@ from limnos.telemetry.logs import get_logger
 log = get_logger("limnos.purge")
 PURGE = "purge-table"
 READERS_MS = 3_600_000
-"""The retention time of files after their dataset was dropped for good, in milliseconds: statements may still read
+"""The retention time of files after their dataset was dropped permanently, in milliseconds: statements may still read
 them.
 """
 FILES_PER_BEAT = 100

@@ -131,7 +131,7 @@ async def _carry_out(
     *,
     encode: AnswerBuilder | None,
 ) -> tuple[TransactionPlan, list[BuiltMetadata], TransactionEffects]:
-    """Build and submit; retry until no other commit came first or the time is over. Raises CommitConflict."""
+    """Build and submit; retry after each conflict until the time limit. Raises CommitConflict."""
     loop = asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     built: list[BuiltMetadata] = []

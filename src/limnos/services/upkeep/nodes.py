@@ -49,7 +49,7 @@ class ServerState(NamedTuple):
 
 
 OWN_NODE: ComponentKey[str] = ComponentKey("own_node", lambda _: "")
-"""The id under which this node gives signs of life; "" before the first one."""
+"""The id under which this node writes heartbeats; "" before the first one."""
 
 
 async def server_state(ctx: Context) -> ServerState:

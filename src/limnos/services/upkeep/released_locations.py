@@ -1,4 +1,4 @@
-"""Released locations: a task frees the locations of objects that were dropped for good, once no file is left there.
+"""Released locations: a task frees the locations of permanently dropped objects, once no file is left there.
 
 May import the rooms below. A round reads the register page by page, up to a number of locations; the next round
 continues there. A location is checked a day after its object was dropped, when credentials have expired and statements

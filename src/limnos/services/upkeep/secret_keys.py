@@ -92,8 +92,8 @@ async def keys_inventory(ctx: Context) -> KeyInventory:
 async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
     """Create a new key if this server creates its keys, and seal all secrets under the newest one.
 
-    Returns the keys, and how many catalogs and webhooks were sealed again. Raises UnsupportedOperation without any key,
-    PermissionDenied, and StateUnknown if the store became unavailable in between.
+    Returns the keys, and the numbers of catalogs and webhooks that were sealed again. Raises UnsupportedOperation
+    without any key, PermissionDenied, and StateUnknown if the store became unavailable in between.
     """
     keys = keys_of_server(ctx)
     await refuse_former(ctx)

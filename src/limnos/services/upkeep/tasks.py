@@ -23,7 +23,7 @@ TASKS_MAX = 1000
 
 
 class TaskRetry(msgspec.Struct, frozen=True):
-    """Make a task due at once."""
+    """Make a task due immediately."""
 
     task_id: int
 
@@ -60,7 +60,7 @@ def task_missing_error(task_id: int | str) -> NotFound:
 
 
 async def task_retry(ctx: Context, task_id: int) -> None:
-    """Make a waiting or failed task due at once. Raises NotFound, also for a running task, and PermissionDenied."""
+    """Make a waiting or failed task due immediately. Raises NotFound, also for a running task, and PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[TaskRetry]:
         return request_view.permit(TaskRetry(task_id), request_view.require(Action.TASK_MANAGE, ()))

@@ -39,7 +39,7 @@ from limnos.view.keys import node_key
 
 PAGE_MAX = 1000
 SLICE_MAX = 1000
-"""The number of dropped objects that are read and decided at once."""
+"""The number of dropped objects that are read and decided together."""
 SLICES_MAX = 20
 """The maximum number of slices without visible objects that one request reads."""
 CONTENTS_MAX = 10_000
@@ -240,7 +240,7 @@ async def trash_forget(ctx: Context, scope: RequestScope, *, dropped_id: int) ->
 
 
 def trash_forget_run(tx: Tx, permit: Permit[TrashForget]) -> bool:
-    """Delete a dropped object from the trash for good. Returns whether the trash still had it."""
+    """Permanently delete a dropped object from the trash. Returns whether the trash still had it."""
     locations_release(tx, permit.command.dropped_id, claimant_id=tx.actor_id)
     return tx.trash.forget(permit.command.dropped_id)
 

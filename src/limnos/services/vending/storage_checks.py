@@ -55,7 +55,7 @@ class StorageCheck(NamedTuple):
 
 
 async def storage_check(ctx: Context, scope: RequestScope) -> StorageCheck:
-    """Check that a catalog's storage can do what tables need.
+    """Check that a catalog's storage supports the operations that tables need.
 
     Raises BadRequest for a catalog without files, OutsideRoots for a warehouse that is not allowed, NotFound, NotInUse,
     PermissionDenied.
@@ -146,7 +146,7 @@ class _StorageCheckRun:
         )
 
     async def _vending(self) -> None:
-        """Test vended credentials: they must give access to their own location, and not to the one beside it."""
+        """Test vended credentials: they must give access to their own location, and not to a sibling location."""
         name = "vend"
         request = (
             None
@@ -195,7 +195,7 @@ class _StorageCheckRun:
         return True
 
     async def _refused(self, name: str, call: Callable[[], Awaitable[object]]) -> None:
-        """Check that credentials for one location are refused at the location beside it."""
+        """Check that credentials for one location are refused at a sibling location."""
         if self.is_over:
             self.steps.append(StorageCheckStep(name, NOT_TRIED, _NOT_REACHED))
             return

@@ -1,6 +1,6 @@
 """Maps errors of databases to the server's errors, by SQLSTATE, which is the same in every release and language.
 
-May import `model` and SQLAlchemy. Must not know which database is used. For a caller's own mistake the error has the
+May import `model` and SQLAlchemy. Must not know the databases. For a caller's own mistake the error has the
 database's message. Errors of connections and logins have no details: addresses and users are only logged.
 """
 

@@ -28,7 +28,7 @@ _NAMES_MAX: Final = 1_000_000
 _UNREADABLE: Final = (BadRequest, StopIteration, RecursionError, LookupError, TypeError, ValueError, AttributeError)
 """Errors that parsing malformed metadata may raise."""
 _TRIES_MAX: Final = 5
-"""The maximum number of times that an alter is rebuilt because another commit came first."""
+"""The maximum number of times that an alter is rebuilt after a commit conflict."""
 
 
 class _Namespaces(msgspec.Struct, rename="kebab"):
@@ -261,7 +261,7 @@ class RestSource:
         )
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[tables.TableChange]) -> None:
-        """Apply changes as one commit, which is built again if another commit came first."""
+        """Apply changes as one commit, which is built again after a commit conflict."""
         for attempt in range(1, _TRIES_MAX + 1):
             stored = self._stored(schema, table)
             built = tables.commit_of(tables.iceberg_metadata_of(stored), changes)

@@ -50,8 +50,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PAUSES_S: Final = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 """The pauses in seconds between checks whether all brokers know of a change.
 
-The controller applies a change at once, and the brokers a moment later. A call waits for them, so that its caller sees
-the change.
+The controller applies a change immediately, and the brokers a moment later. A call waits for them, so that its caller
+sees the change.
 """
 
 

@@ -1,7 +1,7 @@
 """A MySQL or MariaDB server as a catalog: its databases are schemas.
 
 May import SQLAlchemy, its driver, this package, `formats` for the types of requests, `model`, and `names` for paths.
-Must not know which addresses are allowed: the caller has checked that. Names are matched exactly: a different name that
+Must not know the allowed addresses: the caller has checked them. Names are matched exactly: a different name that
 the server considers equal counts as another object in access decisions.
 """
 

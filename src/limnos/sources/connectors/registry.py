@@ -42,9 +42,9 @@ METASTORES: Final = "metastore.uris"
 SCOPE: Final = "scope"
 VENDED: Final = "vended-credentials"
 NEVER, TO_WRITERS, TO_READERS = "never", "to-writers", "to-readers"
-"""The choices of who receives the credentials that a source vends.
+"""The settings for passing on the credentials that a source vends.
 
-They allow everything that the source allows this server, whatever the caller's rights are here.
+They allow everything that the source allows this server, regardless of the caller's rights here.
 """
 _MODES: Final = ("disable", "allow", "prefer", "require")
 """TLS modes that need no files of this machine."""

@@ -25,7 +25,7 @@ _MISSING: Final = {
 _HERE: Final = frozenset({"NoSuchWarehouseException", "NoSuchCatalogException"})
 """Error types about objects that the catalog's own properties name."""
 _ABOUT_SEVERAL: Final = frozenset({"POST /tables/rename", "POST /views/rename", "POST /transactions/commit"})
-"""Requests that name several objects; only the source's message tells which one is missing."""
+"""Requests that name several objects; only the source's message names the missing one."""
 _RETRY_S_MAX: Final = 60
 _TEXT_MAX: Final = 300
 

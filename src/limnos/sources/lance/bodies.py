@@ -34,7 +34,7 @@ class BodyCutShort(BadRequest):
 
 
 class BodyPieces:
-    """The body of a request to a Lance worker, received in pieces.
+    """The body of a request to a Lance worker, received in chunks.
 
     Lance's library reads the body in threads of its own, and may still do so after the operation has failed. The lock
     prevents such a thread and `drain` from reading the wire at the same time: one of them would take the next request.
@@ -48,7 +48,7 @@ class BodyPieces:
         self._is_discarded = False
 
     def piece(self) -> bytes | None:
-        """Return the next piece; None at the end. Raises BodyCutShort, also if pieces were already discarded."""
+        """Return the next chunk; None at the end. Raises BodyCutShort, also if chunks were already discarded."""
         with self._lock:
             piece = None if self._is_discarded else self._next()
             if piece is None and (self._is_discarded or self._end != COMPLETE):
@@ -56,14 +56,14 @@ class BodyPieces:
             return piece
 
     def drain(self) -> None:
-        """Discard the remaining pieces, so that the next request can be read."""
+        """Discard the remaining chunks, so that the next request can be read."""
         self._is_discarded = True
         with self._lock:
             while self._next() is not None:
                 pass
 
     def _next(self) -> bytes | None:
-        """Return the next piece; None at the end. The caller must own the lock."""
+        """Return the next chunk; None at the end. The caller must own the lock."""
         if self._end is None:
             kind, *pieces = self._wire.receive()
             if kind == MORE:
@@ -179,7 +179,7 @@ class ArrowBody:
             self.rows += batch.rows
 
     def _end(self) -> None:
-        """Pass on the end of the stream if the body ends there, too. Raises BadRequest if it continues."""
+        """Report the end of the stream to the reader. Raises BadRequest if the body has more bytes after it."""
         if self._pieces or self._body.piece() is not None:
             raise BadRequest("The body continues after the end of its Arrow stream: send one stream")
         self._ready = bytearray(_GOES_ON + _END)

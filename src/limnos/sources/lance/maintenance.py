@@ -99,7 +99,7 @@ def refresh_indexes(request: RefreshIndexes) -> MaintenanceResult:
 
 
 def clean_up(request: CleanUp) -> MaintenanceResult:
-    """Remove versions, and the files that they alone refer to. Raises NotFound for a table without data."""
+    """Remove versions, and the files that only they refer to. Raises NotFound for a table without data."""
     dataset = open_for_writing(request)
     with translate_library_errors(request.location):
         before = {each["version"] for each in dataset.versions()}

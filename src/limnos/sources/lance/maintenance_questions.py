@@ -23,7 +23,7 @@ class RefreshIndexes(LanceQuestion, frozen=True):
 
 
 class CleanUp(LanceQuestion, frozen=True, kw_only=True):
-    """Remove versions, and the files that they alone refer to. A version with a tag stays, and the newest one."""
+    """Remove versions, and the files that only they refer to. A version with a tag stays, and the newest one."""
 
     versions: list[int]
 

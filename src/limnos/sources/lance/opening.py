@@ -94,7 +94,7 @@ def _refuse_bases(dataset: lance.LanceDataset, location: str) -> lance.LanceData
 
 
 def canonical_location(location: str) -> PurePosixPath:
-    """Return a location as a path without links or `..`. For an object store the scheme and bucket come first."""
+    """Return a location as a path without links or `..`. For an object store it begins with the scheme and bucket."""
     if REMOTE.match(location):
         scheme, _, rest = location.partition("://")
         return PurePosixPath(f"{scheme}:", posixpath.normpath(rest))

@@ -30,7 +30,7 @@ DEFAULT_COLUMN: Final = "vector"
 
 
 class ArrowSink:
-    """A write-only file-like object that sends its bytes in pieces."""
+    """A write-only file-like object that sends its bytes in chunks."""
 
     closed = False
 
@@ -44,7 +44,7 @@ class ArrowSink:
         return True
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - whatever pyarrow has bytes in
-        """Append bytes; sends a piece when enough are buffered."""
+        """Append bytes; sends a chunk when enough are buffered."""
         piece = bytes(data)
         self._held.append(piece)
         self._size += len(piece)

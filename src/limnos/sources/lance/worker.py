@@ -82,7 +82,7 @@ def question_handlers() -> QuestionHandlers:
 
 
 def answer(wire: Wire) -> None:
-    """Answer one request, and discard the remaining pieces of its body."""
+    """Answer one request, and discard the remaining chunks of its body."""
     name, text, *more = wire.receive()
     CallbackWire.wire = wire
     body = None

@@ -51,7 +51,7 @@ class SparkRunner:
             uri: The server.
             metalake: The metalake of the tables.
             master: The Spark master: `local[2]` or `spark://host:7077`.
-            config: More Spark settings; on a cluster `spark.cores.max` bounds what the application takes.
+            config: More Spark settings; on a cluster `spark.cores.max` limits the application's cores.
             ca_file: Certificate authorities to trust in addition to the system's.
             s3: Whether tables lie on S3.
             files: Existing JAR archives and a Java runtime; without them both are found or fetched.
@@ -63,7 +63,7 @@ class SparkRunner:
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
         self._refused: tuple[float, ServiceUnavailable] | None = None
-        """When a cluster last gave no executor, and the error that says so."""
+        """The time of the last failure to get an executor from the cluster, and its error; None without a failure."""
 
     def run(self, operation: LeasedOperation) -> OperationEnd:
         """Execute an operation and return its outcome. Raises only errors that are not the operation's."""

@@ -20,7 +20,7 @@ from limnos.spark.maintenance.runners import runner_for
 
 
 class ChildStart(msgspec.Struct, frozen=True):
-    """The server, the metalake, the credential, and how to start Spark."""
+    """The server, the metalake, the credential, and the options for starting Spark."""
 
     uri: str
     metalake: str

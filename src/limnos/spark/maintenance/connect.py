@@ -49,7 +49,7 @@ class ConnectRunner:
             address: The Spark Connect server, `sc://host:15002`.
             config: More settings of each session.
             s3: Whether tables lie on S3.
-            executor_wait_s: How long its cluster has to run a first task.
+            executor_wait_s: The maximum time for its cluster to run a first task, in seconds.
         """
         self._uri, self._metalake, self._address = uri, metalake, address
         self._config, self._s3 = dict(config or {}), s3

@@ -88,7 +88,7 @@ class MaintenanceExecutor:
         Args:
             source: The server.
             runner: Executes operations.
-            threads: The number of operations that run at once.
+            threads: The number of operations that run concurrently.
             idle_s: The seconds without work after which it ends; None for never.
             poll_s: The seconds between two requests for work.
             clock: The time in seconds, for idleness and leases.

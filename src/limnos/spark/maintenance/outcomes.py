@@ -1,6 +1,6 @@
 """Names and ends of operations: which errors let an operation wait again, and their texts, which have no token.
 
-May import `model` and the executor's values. Must not know which Spark carried an operation out.
+May import `model` and the executor's values. Must not know the runners.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from limnos.spark.maintenance.executor import FAILED, YIELDED, OperationEnd
 EXECUTOR_WAIT_S: Final = 60.0
 """The maximum seconds that a cluster may take to provide an application's first executor."""
 CATALOG: Final = "maintained"
-"""The name of the catalog of each session, whatever the server calls it.
+"""The name of the catalog in each Spark session, regardless of its name on the server.
 
-Spark's event log masks the keys alone that Spark was started with, so the key of the token has to be known then.
+Spark's event log masks only the keys in the start settings, so the token's key must be set at the start.
 """
 _GIVES_WAY: Final = re.compile(
     r"CommitFailedException|ValidationException|Cannot commit|missing required files|Cannot determine history",
@@ -38,8 +38,8 @@ def table_identifier(path: Sequence[str]) -> str:
 
 
 def end_of_error(error: Exception) -> OperationEnd:
-    """Return how an operation ended that raised an error: it gives way to writers and to a busy cluster, else it
-    fails.
+    """Return the outcome of an operation that raised an error: `yielded` for a conflict with a writer or a busy
+    cluster, else `failed`.
     """
     if isinstance(error, ServiceUnavailable | UnsupportedOperation):
         return OperationEnd(YIELDED, error.message)
@@ -59,7 +59,7 @@ def error_text(error: BaseException) -> str:
 
 
 def no_executor(master: str, *, wait_s: float) -> ServiceUnavailable:
-    """Return the error of a cluster that gave no executor in time."""
+    """Return the error of a cluster that provided no executor in time."""
     return ServiceUnavailable(
         f"The cluster at {master} allocated no executor within {wait_s:g} s: it has no free cores or memory, or no workers. Free"
         " resources, or limit other applications with spark.cores.max"

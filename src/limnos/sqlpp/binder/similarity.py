@@ -1,4 +1,4 @@
-"""The operator `~=`: the function and the bound that tell which values are similar.
+"""The operator `~=`: the similarity function and its threshold.
 
 May import the tree, plans and the table of functions. Must not know scopes nor options of a request.
 """

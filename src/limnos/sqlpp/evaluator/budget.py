@@ -44,7 +44,7 @@ class Budget:
             self.warnings.setdefault(warning.text, warning)
 
     def step(self) -> None:
-        """Count one visited row. Raises SqlppError if there were too many, and whatever `stop` raises."""
+        """Count one visited row. Raises SqlppError if there were too many, and the errors of `stop`."""
         self.steps -= 1
         if self.steps < 0:
             raise compilation("The query reads too many rows for the evaluator; make it select less")

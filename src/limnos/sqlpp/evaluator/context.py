@@ -1,6 +1,6 @@
 """The state that the functions of one statement share during evaluation.
 
-May import plans, `values` and the budget. Must not know how a query is evaluated: the function for that is passed in.
+May import plans, `values` and the budget. Must not know the evaluation of queries: the function for that is passed in.
 """
 
 from __future__ import annotations

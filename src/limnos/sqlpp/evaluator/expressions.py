@@ -24,7 +24,7 @@ TYPE_MISMATCH, UNSUPPORTED_TYPE = 2, 4
 DUPLICATE_FIELD = 13
 INVALID_FORMAT = 6
 WARNED_TEXT_MAX = 80
-"""How many characters of a text a warning repeats."""
+"""The maximum number of characters of a value that a warning repeats."""
 
 
 def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row], Value]:
@@ -138,7 +138,7 @@ def _warned(node: plan.FunctionCall, run: Callable[..., Value], *, working: Eval
 
 
 def _checked(node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext) -> Callable[..., Value]:
-    """The same constructor, which warns of a text that has not the form of its type."""
+    """Return the constructor with a warning for text that is not in the type's format."""
     name = node.function.name.replace("_", "-")
 
     def checked(*values: Value) -> Value:
@@ -363,7 +363,7 @@ def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], 
 
 
 def _name_rank(name: plan.Expression) -> int:
-    """How early the name of a field is known: 0 for a literal, 1 for another constant, 2 if it depends on the row."""
+    """Return the rank of a field's name: 0 for a literal, 1 for another constant, 2 if it depends on the row."""
     if isinstance(name, plan.Constant):
         return 0
     waiting: list[plan.Expression] = [name]

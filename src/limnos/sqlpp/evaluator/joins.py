@@ -1,6 +1,6 @@
 """Equality joins by index: finds the rows that may match a row by keys instead of testing each pair.
 
-May import plans, `values` and the functions of expressions. Must not know how rows go through a block. The result
+May import plans, `values` and the functions of expressions. Must not know the steps of a block. The result
 contains all rows that *may* match: the condition is still evaluated, so NULL, MISSING and deep equality keep their
 meaning. The order is that of nested loops. An item or row whose key cannot be computed may match every other:
 evaluating the condition then raises the error.

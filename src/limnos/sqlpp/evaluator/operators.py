@@ -1,4 +1,4 @@
-"""Operators of expressions: what each computes, what each costs, and AND and OR, which stop at the first answer.
+"""Operators of expressions: their computation and costs, and AND and OR, which short-circuit.
 
 May import `values` and functions. Must not know plans.
 """

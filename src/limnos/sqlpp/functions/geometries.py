@@ -39,7 +39,7 @@ def _names(name: str) -> tuple[str, ...]:
 
 
 def _value(result: object) -> Value:
-    """Return what GEOS returned as a value: geometries and numpy's scalars."""
+    """Convert a result of GEOS to a SQL++ value: geometries and numpy's scalars."""
     if hasattr(result, "geom_type"):
         return geojson.geometry_of(result)
     return result.item() if hasattr(result, "item") else result  # type: ignore[return-value]

@@ -128,7 +128,7 @@ _remembered_counts = lru_cache(512)(_word_counts)
 
 
 def _counts(one: Items, other: Items) -> tuple[Counter[object], Counter[object]]:
-    """Return how often two collections have each of their items."""
+    """Return the numbers of occurrences of the items in two collections."""
     if not all(type(item) is str for item in one) or not all(type(item) is str for item in other):
         return Counter(map(_lowered_key, one)), Counter(map(_lowered_key, other))
     count = _remembered_counts if max(len(one), len(other)) <= REMEMBERED_LENGTH_MAX else _word_counts

@@ -1,6 +1,6 @@
 """Parses definitions of functions: in SQL++, in a library's language, and for one request.
 
-May import `storage` and the tree. Must not know which libraries exist.
+May import `storage` and the tree. Must not know existing libraries.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parses definitions of datasets and indexes.
 
-May import `definitions` and the tree. Must not know which adapters or types exist.
+May import `definitions` and the tree. Must know neither adapters nor existing types.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parses types in declarations.
 
-May import `queries` and the tree. Must not know which types are built in.
+May import `queries` and the tree. Must not know the built-in types.
 """
 
 from __future__ import annotations

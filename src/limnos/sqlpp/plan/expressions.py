@@ -1,7 +1,7 @@
 """Bound expressions.
 
 May import `values.model`, `functions` for the entry of a call, and positions. Must not know names of variables except
-for messages, nor how a value is computed.
+for messages, nor the computation of values.
 """
 
 from __future__ import annotations

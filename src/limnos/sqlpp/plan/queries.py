@@ -1,6 +1,6 @@
 """Bound queries: blocks as lists of steps in the order of their evaluation.
 
-May import `expressions`. Must not know how rows are stored.
+May import `expressions`. Must not know the storage of rows.
 """
 
 from __future__ import annotations

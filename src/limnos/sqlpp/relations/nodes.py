@@ -88,8 +88,8 @@ class OrderTerm(Struct, frozen=True):
 class WindowColumn(Struct, frozen=True):
     """A window function and its column.
 
-    `rows` are the edges of the frame, None for unbounded. Without `rows` the frame goes from the first row to the last
-    peer.
+    `rows` are the edges of the frame, None for unbounded. Without `rows` the frame extends from the first row to the
+    last peer.
     """
 
     id: int

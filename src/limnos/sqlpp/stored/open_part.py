@@ -2,7 +2,7 @@ r"""Values as lossless JSON text: the content of the column `_open`.
 
 May import `values` and `time_texts`. Must not know columns. A bigint is a number without a point, a double has one.
 Values of types that JSON lacks are objects with one field that begins with `$`: `{"$date": "2012-11-20"}`. A user's
-object that looks like this is `{"$object": [[name, value]]}`.
+object of this form is `{"$object": [[name, value]]}`.
 
 A VARIANT has one number type, which cannot tell 1.0 from 1. In text for a VARIANT, a double without fraction is tagged,
 too.

@@ -230,7 +230,7 @@ class DeclareFunction(Statement, frozen=True):
 
 
 class Drop(Statement, frozen=True):
-    """DROP of an object that is identified by its name alone."""
+    """DROP of an object that is identified only by its name."""
 
     kind: Kind
     name: DottedName

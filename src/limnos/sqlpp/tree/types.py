@@ -1,6 +1,6 @@
 """Types in declarations.
 
-May import `base`. Must not know which names are built in.
+May import `base`. Must not know the built-in names.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ _FILTERS: Final = {
 class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
     """A filter of audit records: all set fields must match.
 
-    With `after` the oldest come first, else the newest. `path` is an object's path below the metalake and includes
-    everything below it. `since` and `until` are milliseconds since 1970; `until` is excluded.
+    With `after` the order is oldest first, else newest first. `path` is an object's path below the metalake and
+    includes everything below it. `since` and `until` are milliseconds since 1970; `until` is excluded.
     """
 
     metalake_id: int | None = None

@@ -282,7 +282,7 @@ def last_operations(node_ids: Sequence[int], *, kind: str) -> Load[dict[int, int
 
 
 def done_since(node_ids: Sequence[int], *, kind: str, since_ms: int) -> Load[frozenset[int]]:
-    """Read which of some tables an operation of a kind has been done on since a time."""
+    """Read the ids of those tables on which an operation of the kind succeeded since a time."""
     rows = yield DONE_SINCE, {"nodes": dumps(node_ids), "kind": kind, "since": since_ms}
     return frozenset([row[0] for row in rows])
 

@@ -290,7 +290,7 @@ class RewriteWrites(Writes):
         return [LeaseRow(*row) for row in self.tx.rows(OVER, {"now": self.tx.now_ms})]
 
     def give_back(self, operation_id: int, *, delay_ms: int, failed: bool, reason: str) -> int:
-        """End an operation's lease, and return it to the queue with a reason. Returns how often it failed.
+        """End an operation's lease, and return it to the queue with a reason. Returns the number of its failures.
 
         One that failed has rewritten files, so its bytes count still.
         """

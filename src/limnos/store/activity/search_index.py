@@ -194,7 +194,7 @@ def words_read(
 
 
 def known_words_read(words: Sequence[str]) -> Load[list[str]]:
-    """Read which of the given words occur in the index, in the given order."""
+    """Read the given words that occur in the index, in the given order."""
     rows = yield WORDS_KNOWN, {"words": dumps(words)}
     known = {row[0] for row in rows}
     return [word for word in words if word in known]

@@ -18,7 +18,7 @@ from limnos.store.transaction import Writes
 
 
 class LeasedTask(msgspec.Struct, frozen=True):
-    """A leased task. `progress` is what its last worker stored."""
+    """A leased task. `progress` is the progress that its last worker stored."""
 
     id: int
     kind: str
@@ -157,7 +157,7 @@ class TaskWrites(Writes):
         self.tx.count(END, {"id": task_id, "now": self.tx.now_ms, "error": error, "result": result})
 
     def revive(self, task_id: int) -> bool:
-        """Make a waiting or failed task due at once.
+        """Make a waiting or failed task due immediately.
 
         Returns False if there is none, it runs, or it is done.
         """

@@ -203,7 +203,7 @@ class TemplateJobWrites(Writes):
         self.tx.changed(draft)
 
     def prune(self, *, keep_ms: int, limit: int) -> int:
-        """Delete up to `limit` jobs that ended more than `keep_ms` ago. Returns how many."""
+        """Delete up to `limit` jobs that ended more than `keep_ms` ago. Returns their number."""
         rows = self.tx.rows(EXPIRED, {"before": self.tx.now_ms - keep_ms, "limit": limit})
         for (job_id,) in rows:
             for statement in DROPS:

@@ -53,5 +53,5 @@ exist.
 
 
 def orphans_sweep(tx: StoreTransaction) -> int:
-    """Delete rows of dropped objects, such as grants; their ids are never reused. Returns how many."""
+    """Delete rows of dropped objects, such as grants; their ids are never reused. Returns their number."""
     return sum(tx.count(statement, {}) for statement in SWEEPS)

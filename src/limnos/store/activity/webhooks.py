@@ -117,7 +117,7 @@ class WebhookWrites(Writes):
         return self.tx.count(DELETE, {"id": webhook_id, "metalake": metalake_id}) > 0
 
     def retry(self, metalake_id: int, webhook_id: int, *, position: str | None) -> bool:
-        """Make a webhook due at once, optionally from another position. Returns whether it exists."""
+        """Make a webhook due immediately, optionally from another position. Returns whether it exists."""
         params: dict[str, Value] = {
             "id": webhook_id, "metalake": metalake_id, "now": self.tx.now_ms, "position": position,
         }  # fmt: skip

@@ -55,7 +55,7 @@ def backup_write(database: Path, target: Path) -> int:
 def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched: bool) -> tuple[Path | None, int]:
     """Replace a store, which no server may be using, by a copy.
 
-    Returns the path of the old store, if any, and how many tokens were revoked. The copy gets a new epoch and ids that
+    Returns the path of the old store, if any, and the number of revoked tokens. The copy gets a new epoch and ids that
     were never used. A token of the copy stays valid if it is valid in the replaced store. If that store cannot be read,
     all tokens are revoked unless `keeps_tokens`. Raises BadBackup, with nothing changed.
 

@@ -153,11 +153,11 @@ class ReadConnections:
             self._gate = None
 
     async def load(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
-        """Run a read in one snapshot. If the connection was lost, run it once more from its start."""
+        """Run a read in one snapshot. If the connection was lost, retry it once from its start."""
         return await self._asked_twice(partial(_in_snapshot, read))
 
     async def find(self, statement: Sql, params: Params) -> list[Row]:
-        """Run one statement. If the connection was lost, run it once more."""
+        """Run one statement. If the connection was lost, retry it once."""
         return await self._asked_twice(lambda reader: reader.rows(statement, params))
 
     async def _asked_twice(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:

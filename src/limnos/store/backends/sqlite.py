@@ -157,7 +157,7 @@ class SqliteSession:
         self.connection.execute("ROLLBACK TO mutation" if self._jobs > 1 else "ROLLBACK")
 
     def is_lost(self) -> bool:
-        """Return whether SQLite rolled back by itself, as it does when the disk is full."""
+        """Return whether SQLite rolled back automatically, as it does when the disk is full."""
         return not self.connection.in_transaction
 
     def keep(self) -> None:

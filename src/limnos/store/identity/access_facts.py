@@ -198,7 +198,7 @@ def restrictions_on_read(object_ids: Collection[int]) -> Load[dict[int, tuple[Re
 
 
 def holder_counts_read(role_ids: Collection[int]) -> Load[dict[int, dict[Kind, int]]]:
-    """Read for each of some roles how many users and how many groups hold it directly."""
+    """Read for each of some roles the numbers of users and groups that hold it directly."""
     rows = yield HOLDERS_COUNT, {"roles": _ids(role_ids)}
     counts: dict[int, dict[Kind, int]] = {}
     for role_id, kind, count in rows:

@@ -132,7 +132,7 @@ class TokenWrites(Writes):
         ends_at: int | None = None,
         table_id: int | None = None,
     ) -> Token:
-        """Insert a token. Without `root_id` it is the root of a new line of tokens."""
+        """Insert a token. Without `root_id` it is the root of a new token family."""
         tx = self.tx
         token_id = tx.next_id()
         token = Token(
@@ -157,7 +157,7 @@ class TokenWrites(Writes):
         return token_of(rows[0]) if rows else None
 
     def revoke(self, token: Token) -> bool:
-        """Revoke a token for good. Returns whether it was valid before."""
+        """Revoke a token permanently. Returns whether it was valid before."""
         revoked = self.tx.count(REVOKE, {"id": token.id, "revoked": True}) > 0
         if revoked:
             self._changed("revoke", token)

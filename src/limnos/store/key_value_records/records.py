@@ -1,7 +1,7 @@
 """Records of a metalake on key-value pairs: objects by id and by name below their parent, and the records that belong
 to them.
 
-May import `model`, `formats.exchange` and this package's `storage`. Must not know which database holds the pairs. The
+May import `model`, `formats.exchange` and this package's `storage`. Must not know the database of the pairs. The
 values are the Protobuf messages of an export (`proto/limnos/v1`), so that exports can be read and written. Keys begin
 with a letter; numbers in them have eight bytes:
 

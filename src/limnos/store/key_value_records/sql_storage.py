@@ -38,7 +38,7 @@ _BEGIN: Final = {
     "sqlite": ("BEGIN", "BEGIN IMMEDIATE"),
     "postgresql": ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN"),
 }
-"""How a reading and a writing transaction begin."""
+"""The statements that begin a read and a write transaction."""
 WAIT_S: Final = 30
 """The maximum time that a writer on SQLite waits for another one, in seconds."""
 

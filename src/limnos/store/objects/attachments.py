@@ -2,8 +2,8 @@
 
 May import `model` and the room's `sql`, `changes`, `ancestry`. Must not know rights: no decision depends on an
 attachment, so it moves no access revision. Tags and policies are nodes of the metalake, and an attachment moves the
-metalake's clock, whatever the object is. A column is identified by its table's id and the field id of the table's
-format, so that renames change no row. Field 0 is the object itself.
+metalake's clock, regardless of the object's zone. A column is identified by its table's id and the field id of the
+table's format, so that renames change no row. Field 0 is the object itself.
 """
 
 from __future__ import annotations

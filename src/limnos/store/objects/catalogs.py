@@ -1,4 +1,4 @@
-"""Reads of all catalogs of a store, whatever metalake they belong to.
+"""Reads of the catalogs of all metalakes of a store.
 
 May import `model` and the rooms that `nodes` may import. SQL and nothing else.
 """

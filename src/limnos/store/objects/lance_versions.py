@@ -127,7 +127,7 @@ class LanceVersionWrites(Writes):
         return self.tx.count(DELETE, {"id": node_id, "branch": branch, "start": start, "end": end})
 
     def delete_branch(self, node_id: int, branch: str) -> int:
-        """Delete a branch's versions. Returns how many."""
+        """Delete a branch's versions. Returns their number."""
         return self.tx.count(DELETE_BRANCH, {"id": node_id, "branch": branch})
 
     def delete_all(self, node_id: int) -> None:

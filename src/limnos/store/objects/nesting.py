@@ -90,7 +90,7 @@ class NameConflict(NamedTuple):
 class NameMigration(NamedTuple):
     """The migration of a catalog's names.
 
-    `goes_on` means that changes are executed as soon as they are planned. `planned_to` is the last namespace id that
+    If `goes_on`, changes are executed as soon as they are planned. `planned_to` is the last namespace id that
     was planned.
     """
 

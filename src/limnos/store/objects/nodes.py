@@ -335,7 +335,7 @@ class NodeWrites(Writes):
     def committed(self, node: Node, *, keeps_words: bool = False) -> None:
         """Write the change row of a commit to the node's document. The node's own row keeps its last modifier.
 
-        With `keeps_words` the row says that neither comment nor current schema changed.
+        With `keeps_words` the row states that neither comment nor current schema changed.
         """
         note = DATA_ONLY if keeps_words else None
         self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space, new_name=note))
@@ -343,12 +343,12 @@ class NodeWrites(Writes):
     def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False) -> None:
         """Drop the node. Raises ProtectedObject.
 
-        With `keep_ms` (milliseconds) it goes to the trash with its owner; otherwise its owner is deleted, too. Grants
-        on it are deleted later by the cleanup. Its id is used again only if it is restored from the trash.
+        With `keep_ms` (milliseconds) it is moved to the trash with its owner; otherwise its owner is deleted, too.
+        Grants on it are deleted later by the cleanup. Its id is used again only if it is restored from the trash.
 
         Args:
             node: The node, as confirmed in this transaction.
-            keep_ms: How long it stays in the trash, in milliseconds; 0 deletes it at once.
+            keep_ms: The retention time in the trash, in milliseconds; 0 deletes it immediately.
             purges: Whether its files are deleted when it leaves the trash.
         """
         ProtectionWrites(self.tx).refuse_within(node)

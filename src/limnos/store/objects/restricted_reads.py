@@ -50,7 +50,7 @@ DELETE = Sql("DELETE FROM restricted_read WHERE directory = :directory")
 
 
 class RestrictedReadUsage(NamedTuple):
-    """Bytes of a table and of a reader, the number of the reader's directories, and when the first of these expires."""
+    """Bytes of a table and of a reader, the number of the reader's directories, and the expiry of the first one."""
 
     table_bytes: int
     reader_bytes: int

@@ -89,7 +89,7 @@ class SnapshotPinWrites(Writes):
         self.tx.count(DROP, {"run": 0, "name": name})
 
     def expire(self) -> int:
-        """Delete up to `EXPIRED_AT_ONCE` expired pins of plans. Returns how many."""
+        """Delete up to `EXPIRED_AT_ONCE` expired pins of plans. Returns their number."""
         rows = self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": EXPIRED_AT_ONCE})
         for (name,) in rows:
             self.plan_drop(name)

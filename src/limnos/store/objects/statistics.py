@@ -78,7 +78,9 @@ class StatisticWrites(Writes):
                 self.tx.count(PUT, {**row, "partition": partition})
 
     def delete(self, table_id: int, names: Iterable[tuple[str, str]], *, field_id: int = 0) -> int:
-        """Delete statistics by (partition, name). For a column the partition is ignored. Returns how many existed."""
+        """Delete statistics by (partition, name). For a column the partition is ignored. Returns the number of existing
+        ones.
+        """
         if field_id:
             place: Params = {"id": table_id, "field": field_id}
             return sum(self.tx.count(DELETE_OF_COLUMN, {**place, "name": name}) for _, name in names)

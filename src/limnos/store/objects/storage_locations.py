@@ -2,8 +2,8 @@
 
 May import `model` and the room's `sql`. Must not know rules: `services.request.location_rules` defines which locations
 may overlap. Locations are stored as keys (`files.locations.place_key`). A row is kept while files of its object may
-exist. Whether an object is in the trash, or was dropped for good, is read from its node, so that a drop and an undrop
-write nothing here.
+exist. Whether an object is in the trash, or was permanently dropped, is read from its node, so that a drop and an
+undrop write nothing here.
 
 A writer of a new location first takes locks that conflict with writers in other catalogs: exclusive on the location,
 shared on those above it. On SQLite the file's write lock covers all of them. Then one probe per ancestor and one below
@@ -158,7 +158,7 @@ class RegisteredLocation(NamedTuple):
     location: str
     claim: LocationClaim
     claimant_id: int | None
-    """The principal who may take over the location of an object that was dropped for good, or staged."""
+    """The principal who may take over the location of a permanently dropped or staged object."""
     since: int
 
 
@@ -208,7 +208,7 @@ class LocationWrites(Writes):
         self.tx.count(PUT, self.params(claim, location) | {"claimant": claimant_id})
 
     def params(self, claim: LocationClaim, location: str) -> dict[str, Value]:
-        """Return the parameters of a row."""
+        """Return the statement parameters for a row of an object: its use (`claim`) and its location."""
         return {
             "place": location, "id": claim.owner_id, "place_kind": int(claim.kind), "catalog": claim.catalog_id, "now": self.tx.now_ms,
         }  # fmt: skip
@@ -256,7 +256,7 @@ class LocationWrites(Writes):
         self.tx.count(MOVED, {"id": owner_id, "place_kind": int(kind), "place": location})
 
     def end(self, owner_id: int, *, state: LocationState, claimant_id: int | None) -> None:
-        """Record that an object is dropped for good, and whether its files are kept.
+        """Record the permanent drop of an object, and whether its files are kept.
 
         `claimant_id` is the principal who may take over its location; None means its owner, else the user who dropped
         it.
@@ -285,7 +285,7 @@ class LocationWrites(Writes):
         return (owners[0][0] if owners else 0), [row[0] for row in self.tx.rows(DELETING_OF_OWNER, params)]
 
     def release_one(self, place: RegisteredLocation) -> bool:
-        """Record that an object is dropped for good. Returns False if its row already has that state."""
+        """Record the permanent drop of an object. Returns False if its row already has that state."""
         return self.tx.count(RELEASE_ONE, self._row(place) | {"now": self.tx.now_ms}) > 0
 
     def free_one(self, place: RegisteredLocation) -> bool:

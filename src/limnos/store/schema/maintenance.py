@@ -28,7 +28,7 @@ maintenance_operation = table(
     "id bigint*, catalog_id bigint, node_id bigint, kind text, state text, user_name text, policy text?, "
     "result text?, started_at bigint, ended_at bigint?, bytes bigint?, leased_at bigint?",
 )
-"""`bytes` is an estimate of what an operation rewrites; `leased_at` is when an executor last began with it."""
+"""`bytes` estimates the bytes that an operation rewrites; `leased_at` is the time of its last lease."""
 Index("maintenance_operation_leased", maintenance_operation.c.leased_at)
 Index("maintenance_operation_catalog", maintenance_operation.c.catalog_id, maintenance_operation.c.id)
 Index("maintenance_operation_node", maintenance_operation.c.node_id, maintenance_operation.c.id)

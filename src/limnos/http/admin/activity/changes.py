@@ -26,7 +26,7 @@ async def changes(request: Request, ctx: Context) -> Response:
     """Return about `limit` complete revisions after the position `after` (`now`: none; `oldest`, the default: from the
     oldest kept one).
 
-    `wait_s` is how many seconds to wait for a first change.
+    `wait_s` is the maximum time to wait for a first change, in seconds.
     """
     page = await changes_read(
         ctx, RequestScope(*names_of(request)), after=request.query("after"),

@@ -268,7 +268,7 @@ async def run_finish(request: Request, ctx: Context) -> Response:
 
 
 async def run_cancel(request: Request, ctx: Context) -> Response:
-    """Ask a run's process to stop. A run without a process is cancelled at once."""
+    """Ask a run's process to stop. A run without a process is cancelled immediately."""
     metalake, uuid = names_of(request)
     return json_response(_encode(await runs.run_cancel(ctx, metalake=metalake, uuid=uuid), whole=False))
 

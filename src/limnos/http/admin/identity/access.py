@@ -144,7 +144,7 @@ async def rules(request: Request, ctx: Context) -> Response:
 
 
 async def reach(request: Request, ctx: Context) -> Response:
-    """Return what a user, by default the caller, may do below an object: counts, and objects by path."""
+    """Return the access levels of a user, by default the caller, below an object: counts, and objects by path."""
     after = request.query("after")
     page = await access_reach.access_reach(
         ctx,
@@ -200,7 +200,7 @@ class WhatIfRequest(AdminRequestBody, frozen=True):
 
 
 async def what_if(request: Request, ctx: Context) -> Response:
-    """Return how many users would gain or lose which level on how many objects. Nothing is changed."""
+    """Return the numbers of users who would gain or lose each level, and of objects. Nothing is changed."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), WhatIfRequest)
     if body.change in ("grant", "revoke"):

@@ -1,4 +1,4 @@
-"""Service accounts: list, create and end their secrets. A secret's text is only in the response that creates it.
+"""Service accounts: list, create and end their secrets. A secret's value is only in the response that creates it.
 
 May import `model`, `services` and this package. Has no business rules.
 """
@@ -26,7 +26,7 @@ class SecretCreate(AdminRequestBody, frozen=True):
 
 
 async def secrets_list(request: Request, ctx: Context) -> Response:
-    """Return a service account's secrets, without their texts."""
+    """Return a service account's secrets, without their values."""
     (user,) = names_of(request)
     tokens = await service_accounts.secrets_list(ctx, user=user)
     return json_response({"secrets": [_encode(secret) for secret in tokens]})
@@ -44,7 +44,7 @@ async def accounts_list(_request: Request, ctx: Context) -> Response:
 
 
 async def secret_create(request: Request, ctx: Context) -> Response:
-    """Create a further secret of a service account. The response is the only one with its text."""
+    """Create a further secret of a service account. Only this response contains its value."""
     (user,) = names_of(request)
     text = await request.body()
     body = Request.decode(text, SecretCreate) if text else SecretCreate()

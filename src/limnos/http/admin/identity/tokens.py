@@ -1,4 +1,4 @@
-"""API tokens: list, create, revoke. A token's text is only in the response that creates it.
+"""API tokens: list, create, revoke. A token's value is only in the response that creates it.
 
 May import `model`, `services` and this package. Has no business rules.
 """
@@ -37,7 +37,7 @@ async def tokens_list(request: Request, ctx: Context) -> Response:
 
 
 async def token_create(request: Request, ctx: Context) -> Response:
-    """Create an API token. The response is the only one with its text."""
+    """Create an API token. Only this response contains its value."""
     body = Request.decode(await request.body(), TokenCreate)
     token, text = await tokens.token_create(ctx, user=body.user, name=body.name or "", expires_in_s=body.expires_in_s)
     return json_response({**_encode(token), "token": text})

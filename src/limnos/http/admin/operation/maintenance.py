@@ -55,7 +55,7 @@ async def table_explain(request: Request, ctx: Context) -> Response:
 
 
 async def status_show(request: Request, ctx: Context) -> Response:
-    """Return which maintenance the server does automatically, and operations on a catalog's tables, newest first,
+    """Return the server's automatic maintenance, and operations on a catalog's tables, newest first,
     `before` an id.
     """
     metalake, catalog = names_of(request)
@@ -78,7 +78,7 @@ async def operation_start(request: Request, ctx: Context) -> Response:
     """Request an `operation` on a `table`, to be executed soon on behalf of the caller. Returns its id.
 
     `expire` removes unneeded snapshots. `orphans` checks the table for orphan files and removes old ones. `compact`,
-    `deletes`, `manifests`, `statistics` and `retention` wait for an executor. The server itself carries out `expire`,
+    `deletes`, `manifests`, `statistics` and `retention` wait for an executor. The server itself executes `expire`,
     `compact` and `indexes` of Lance tables. If an operation of the kind is open for the table, its id is returned.
     """
     metalake, catalog = names_of(request)

@@ -64,7 +64,7 @@ async def leases_renew(request: Request, ctx: Context) -> Response:
 
 
 async def operation_report(request: Request, ctx: Context) -> Response:
-    """Report the result of an operation: `done`, `failed`, or `yielded` because a writer of the table came first.
+    """Report the result of an operation: `done`, `failed`, or `yielded` because of a conflicting commit.
 
     The report of an executor whose lease has expired is not `accepted`.
     """

@@ -39,7 +39,7 @@ async def task_load(request: Request, ctx: Context) -> Response:
 
 
 async def task_retry(request: Request, ctx: Context) -> Response:
-    """Make a waiting or dead task due at once."""
+    """Make a waiting or dead task due immediately."""
     task_id = _id(request)
     await tasks.task_retry(ctx, task_id)
     return json_response({"retried": task_id})

@@ -31,7 +31,7 @@ from limnos.services.identity.service_accounts import secret_create, secret_end,
 
 
 async def secrets_page(page_request: PageRequest) -> Response:
-    """Show a user's secrets without their texts, and a form to create one."""
+    """Show a user's secrets without their values, and a form to create one."""
     metalake, user = (part_of(each) for each in page_request.request.params)
     secrets = await secrets_list(page_request.ctx, user=user)
     frame = await frame_of(page_request, f"Secrets of {user}", metalake=metalake, section="people")

@@ -37,7 +37,7 @@ NAME_MAX: Final = 100
 
 
 async def tokens_page(page_request: PageRequest) -> Response:
-    """Show the user's own tokens without their texts, and a form to create one."""
+    """Show the user's own tokens without their values, and a form to create one."""
     tokens = await tokens_visible(page_request.ctx, None)
     frame = await frame_of(page_request, "Your API tokens", section="sessions")
     columns = (

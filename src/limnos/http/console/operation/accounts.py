@@ -1,4 +1,4 @@
-"""The list of service accounts: their secrets by number and end, and who added the user to the metalake.
+"""The list of service accounts: the number and expiry of their secrets, and the user who added each to the metalake.
 
 May import `model`, `services`, `store` for types, and the console's shared modules. Knows no rule: the services show
 accounts to service admins, and users of the metalake to those who may see them.

@@ -109,7 +109,7 @@ def _webhook_row(status: WebhookStatus) -> tuple[SheetCell, ...]:
 
 
 async def retry(page_request: PageRequest) -> Response:
-    """Make a waiting or failed task due at once, and go back to the list."""
+    """Make a waiting or failed task due immediately, and go back to the list."""
     fields = await page_request.form()
     number = number_field(fields.get("id"), what="A task's id")
     await task_retry(page_request.ctx, number)

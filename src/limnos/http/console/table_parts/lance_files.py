@@ -183,7 +183,7 @@ async def versions_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
 
 
 async def indexes_tab(page_request: PageRequest, address: ObjectAddress, *, columns: LanceColumns) -> TabPart:
-    """Show the table's indexes, how many rows each covers, and the vectors that have none."""
+    """Show the table's indexes with their numbers of covered rows, and the vector columns without an index."""
     if columns.refusal:
         return TabPart(warning=columns.refusal)
     try:

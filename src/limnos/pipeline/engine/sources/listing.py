@@ -21,7 +21,7 @@ from limnos.pipeline.engine.sources.fingerprints import SourceFileState
 from limnos.pipeline.engine.sources.values import SourceReadRequest, first_line
 
 LISTING_OPTIONS = ("recursiveFileLookup", "pathGlobFilter", "modifiedBefore", "modifiedAfter")
-"""Options of Spark that select files. They do not affect how files are read."""
+"""Options of Spark that select files. They do not affect the parsing of files."""
 CONTENT_BYTES_MAX = 16 * 1024 * 1024
 """The total size up to which the content of local files is digested, in bytes, to detect an edit that keeps size and
 time.

@@ -1,7 +1,7 @@
 """Requests and results of reading a source.
 
 The common values of all readers of sources. May import this room's values, `model` and PySpark's types. Must not know
-how sources are read.
+the readers of sources.
 """
 
 from __future__ import annotations

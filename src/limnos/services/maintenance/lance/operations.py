@@ -26,9 +26,9 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.maintenance")
 MAINTAIN_LANCE_TABLE: Final = "maintain-lance-table"
-"""The kind of the task that carries out a request."""
+"""The kind of the task that executes a requested operation."""
 LANCE_KINDS: Final = (INDEXES, COMPACT, EXPIRE)
-"""The kinds of operations, in the order in which they are best carried out on one table."""
+"""The kinds of operations, in the order in which they are executed on one table."""
 
 
 async def lance_request(ctx: Context, scope: RequestScope, *, path: Levels, kind: str) -> int:

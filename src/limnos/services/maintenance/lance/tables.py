@@ -1,4 +1,4 @@
-"""The files of Lance tables, as maintenance reads and changes them: their state, and what each operation does.
+"""The files of Lance tables, as maintenance reads and changes them: their state, and each operation's changes.
 
 May import the rooms below. Must not know tasks or requests. An operation decides on the table's state at that moment,
 so a version that has a tag by then is not removed.
@@ -89,7 +89,7 @@ async def clean_up_plan(
 
 
 async def removal_refusal(ctx: Context, node: Node) -> str | None:
-    """Return why no version of a table is removed; None if versions may be."""
+    """Return the reason why no version of a table may be removed; None if versions may be removed."""
     if await ctx.look_up(lambda: protection_read(node.id)):
         return "the table is protected"
     properties = node.record.properties if isinstance(node.record, TableRecord) else {}

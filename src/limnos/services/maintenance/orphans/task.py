@@ -23,7 +23,7 @@ from limnos.services.request.task_context import TaskContext
 REMOVE_ORPHANS: Final = "remove-orphan-files"
 REMOVE_ORPHANS_EVERY_S: Final = 3600.0
 CHECK_ORPHANS: Final = "check-orphan-files"
-"""The kind of the task that carries out a request."""
+"""The kind of the task that executes a requested check."""
 KEEP_DELETED_MS: Final = 30 * DAY_MS
 
 

@@ -1,4 +1,4 @@
-"""Kinds of operations that rewrite files of tables, and what the server stores with each one.
+"""Kinds of operations that rewrite files of tables, and the data that the server stores with each operation.
 
 May import the rooms below. Must not know leases.
 """
@@ -16,7 +16,7 @@ from limnos.model.principals import TokenTrust
 
 STATISTICS: Final = "statistics"
 KINDS: Final = (RETENTION, COMPACT, DELETES, MANIFESTS, STATISTICS)
-"""All kinds, in the order in which they are best carried out on one table."""
+"""All kinds, in the order in which they are executed on one table."""
 GROUP_BYTES: Final = 512 << 20
 """The size of the files that an executor rewrites in one group, in bytes."""
 TASK_FILES_MIN: Final = 5

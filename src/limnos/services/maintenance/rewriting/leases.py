@@ -60,7 +60,9 @@ TOKEN_MS: Final = 3_600_000
 LEASED_MAX: Final = 50
 """The maximum number of operations that one request leases."""
 TRIED_MAX: Final = 100
-"""The maximum number of operations that one request looks at: those that wait for budgets or hours hide no others."""
+"""The maximum number of operations that one lease request examines. It exceeds the number that one request leases, so
+that operations which wait for budgets or hours do not block others.
+"""
 RENEWED_MAX: Final = 1_000
 _ID_MAX: Final = (1 << 63) - 1
 ENDS: Final = (DONE, FAILED, YIELDED)
@@ -141,7 +143,7 @@ async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: 
 async def operation_report(
     ctx: Context, metalake: str, *, operation: int, holder: str, outcome: str, text: str
 ) -> bool:
-    """Report how an operation ended: `done`, `failed`, or `yielded` because writers came first.
+    """Report the outcome of an operation: `done`, `failed`, or `yielded` because of conflicting commits.
 
     Returns whether the holder had its lease; if not, nothing is changed.
 
@@ -302,7 +304,7 @@ async def _document(ctx: Context, scope: RequestScope, *, path: tuple[str, ...])
 async def _pause(
     services: NodeServices, document: MetadataDocument, *, row: WaitingRewrite, is_requested: bool
 ) -> OperationPause | None:
-    """Return how long an operation waits for pipeline runs, quiet hours, budgets and writers; None if it need not.
+    """Return an operation's delay because of pipeline runs, quiet hours, budgets or writers; None if it has none.
 
     Raises UnsupportedOperation: the policy or the setting no longer enables the operation.
     """

@@ -211,7 +211,7 @@ def priority_of(row: FindingRow) -> int:
 
 
 def rewritten_bytes(row: FindingRow) -> int:
-    """Return how many bytes of small files the operation of a finding rewrites, as far as is known."""
+    """Return the number of bytes of small files that a finding's operation rewrites; 0 if it is unknown."""
     return msgspec.json.decode(row.figures, type=dict[str, int]).get("small_bytes", 0)
 
 
@@ -257,7 +257,7 @@ async def rewrite_request(
 ) -> int:
     """Request a rewrite of a table. `options` are those of Iceberg's Spark action.
 
-    If a policy has already queued an operation of this kind, it becomes the caller's and is due at once.
+    If a policy has already queued an operation of this kind, it becomes the caller's and is due immediately.
 
     Returns the id of the operation, new or already queued. Raises NotFound, PermissionDenied, UnsupportedOperation,
     BadRequest.

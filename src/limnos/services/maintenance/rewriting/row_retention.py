@@ -37,7 +37,7 @@ _NO_POLICY: Final = (
 
 _ENDED: Final = "The policy no longer deletes the rows that this operation was leased for. Nothing was committed"
 NO_LANCE: Final = f"no row is deleted: policies of type {ROW_RETENTION} are executed on Iceberg tables alone"
-"""Why a policy of row retention does nothing on a Lance table."""
+"""The reason why a policy of row retention does nothing on a Lance table."""
 
 
 async def effective_policies(services: NodeServices, node_id: int) -> Mapping[str, EffectivePolicy]:
@@ -47,7 +47,7 @@ async def effective_policies(services: NodeServices, node_id: int) -> Mapping[st
 
 
 async def terms_of(services: NodeServices, document: MetadataDocument) -> RetentionTerms:
-    """Return which rows of a table are deleted now.
+    """Return the condition for the rows of a table that its policy deletes now.
 
     Raises BadRequest if no policy applies, or if its column is missing or of another type.
     """

@@ -15,9 +15,9 @@ from limnos.model.quiet_hours import QuietHours, quiet_hours_wait_ms
 from limnos.store.activity.rewrites import RecentUse, WaitingRewrite
 
 OPERATION_BYTES: Final = 16 << 20
-"""What an operation costs in itself, as bytes to rewrite."""
+"""The fixed cost of an operation, in bytes: it is added to the bytes that the operation rewrites."""
 BUDGET_PAUSE_MS: Final = 600_000
-"""How long an operation waits that has no budget left, before it is looked at again."""
+"""The delay before an operation whose budget is used up is considered again, in milliseconds."""
 REQUESTED_PRIORITY: Final = 1 << 40
 
 
@@ -40,14 +40,14 @@ class ScheduleLimits(NamedTuple):
 
     @property
     def has_hours(self) -> bool:
-        """Whether operations run in some hours alone, in which they do not wait for writers."""
+        """Whether operations run only in some hours. In these hours they do not wait for writers."""
         return bool(self.hours or self.policy_hours)
 
 
 def fair_order(rows: Sequence[WaitingRewrite], used: Sequence[RecentUse]) -> list[WaitingRewrite]:
     """Return operations in the order in which they are leased.
 
-    Operations that users requested come first. Each following operation is on a table of the owner with the least
+    Operations that users requested have priority. Each following operation is on a table of the owner with the least
     rewritten in the last 24 hours. Operations of one owner keep the order of `place`.
     """
     requested = [row for row in rows if row.priority >= REQUESTED_PRIORITY]
@@ -71,12 +71,12 @@ def fair_order(rows: Sequence[WaitingRewrite], used: Sequence[RecentUse]) -> lis
 
 
 def pause_of(limits: ScheduleLimits, used: Sequence[RecentUse], *, bytes_: int, now_ms: int) -> OperationPause | None:
-    """Return how long an operation without a requesting user must wait; None if it may begin.
+    """Return the delay of an operation that no user requested, with the reason; None if it may begin.
 
     Args:
         limits: The hours and budgets that apply to it.
-        used: What operations of the last 24 hours rewrite, with this one.
-        bytes_: What this one rewrites.
+        used: The bytes that the operations of the last 24 hours rewrite, with this one.
+        bytes_: The bytes that this operation rewrites.
         now_ms: The time.
     """
     for hours in (limits.hours, limits.policy_hours):

@@ -1,6 +1,6 @@
 """Request coalescing: callers of the same operation at the same moment share one call.
 
-May import the standard library. Must not know what the operations do. A caller who arrives while a call is running
+May import the standard library. Must not know the operations. A caller who arrives while a call is running
 shares the next one, never the running one. The result of an earlier call could miss changes made before the caller
 arrived.
 """

@@ -1,6 +1,6 @@
 """Bounded concurrency: runs the same function for many items of one request, a few at a time.
 
-May import the standard library only. Must not know what the function does.
+May import the standard library only. Must not know the function.
 """
 
 from __future__ import annotations

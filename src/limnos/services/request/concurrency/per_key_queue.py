@@ -28,7 +28,7 @@ class PerKeyQueue:
         return len(self._lines)
 
     def is_free(self, number: int) -> bool:
-        """Return whether a caller would get its turn at once."""
+        """Return whether a caller would get its turn without waiting."""
         return number not in self._lines
 
     def turn(self, number: int) -> QueueTurn:

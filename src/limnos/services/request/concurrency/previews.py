@@ -1,6 +1,6 @@
-"""Limits of previews on a node: how many of one caller run at once, how long one may take, and which processes read.
+"""Limits of previews on a node: the concurrency per caller, the time limit, and the processes that read.
 
-May import the rooms below `services`. Must not know what a preview reads.
+May import the rooms below `services`. Must not know the content of previews.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from limnos.services.request.offloaded_work import InlineOffloader, WorkOffloade
 T = TypeVar("T")
 DEADLINE_S: Final = 10.0
 START_DEADLINE_S: Final = 10.0
-"""The maximum time that a preview waits for a process to start. The start goes on, for the caller's next preview."""
+"""The maximum time that a preview waits for a process to start, in seconds. The start continues after that, for the
+caller's next preview.
+"""
 CALLER_MAX: Final = 2
 """The maximum number of concurrent previews of one caller on a node."""
 READY: Final = "preview-ready"
-"""The work that does nothing but loads what previews need."""
+"""The no-op work whose process loads the libraries for previews."""
 _READING: Final = (
     "Reading the first rows took longer than {:.0f} s: request fewer columns, or read the data with a client"
 )
@@ -57,7 +59,7 @@ class RunningPreviews:
     async def run(
         self, caller: str, work: Callable[[], Coroutine[object, object, T]], *, offloader: WorkOffloader | None = None
     ) -> T:
-        """Do work as a preview of the caller, up to the deadline; then cancel it, which kills its process.
+        """Run a preview of the caller until its deadline. After that it is cancelled, which kills its process.
 
         `offloader` has processes that may have to start first. Raises ServiceUnavailable: too many previews, the
         deadline, or an ended process.
@@ -99,7 +101,7 @@ async def _before_deadline(work: Coroutine[object, object, T]) -> T:
 
 @contextmanager
 def ended_process_explained() -> Iterator[None]:
-    """Say in the error of an ended process what the caller of a preview can do. Raises ServiceUnavailable."""
+    """Replace the error of a dead process in the body by one with advice. Raises ServiceUnavailable."""
     try:
         yield
     except ServiceUnavailable as error:

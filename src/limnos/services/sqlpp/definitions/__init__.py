@@ -1,4 +1,4 @@
 """Objects that SQL++ creates and drops: dataverses, types, datasets, functions, synonyms and views.
 
-May import `requests`, `locks` and what they may import.
+May import `requests`, `locks` and the packages that those may import.
 """

@@ -1,6 +1,6 @@
 """Views with a type: the query that casts the results of a view's query to its fields.
 
-May import `sqlpp`. Must not know where a type's name was found. A value that does not fit is NULL, as DEFAULT NULL
+May import `sqlpp`. Must not know the lookup of types. A value that does not fit is NULL, as DEFAULT NULL
 says. An object without a value of a field that is NOT UNKNOWN, or part of the key, is left out. Keys are not enforced.
 """
 

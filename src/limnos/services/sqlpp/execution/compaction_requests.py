@@ -72,8 +72,8 @@ class _CountedMetadata(msgspec.Struct, rename="kebab"):
 
 
 def files_of(body: bytes) -> int:
-    """Return the number of excess files in a table's current snapshot, beyond what its size needs; 0 if the counts are
-    unknown.
+    """Return the number of excess files in a table's current snapshot, beyond the number that its size needs; 0 if the
+    counts are unknown.
     """
     metadata = msgspec.json.decode(body, type=_CountedMetadata)
     current = metadata.current_snapshot_id

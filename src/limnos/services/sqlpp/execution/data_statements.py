@@ -210,7 +210,7 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
 
 
 async def _settled_source(session: StatementSession, bound: ReadyQuery) -> ReadyQuery:
-    """Return a source that reads the metadata alone as a query over its rows; another one unchanged.
+    """Return a source that reads the metadata alone as a query over its rows; any other source is returned unchanged.
 
     Raises SqlppError for more than `METADATA_ROWS_MAX` rows: they are part of the plan, which is encoded at once.
     """
@@ -288,7 +288,7 @@ async def job_rows(
 
 
 async def _forget(ctx: Context, token_id: int) -> None:
-    """Revoke a statement's token; if that fails, the token expires by itself."""
+    """Revoke a statement's token; if that fails, the token expires later."""
     try:
         await token_revoke(ctx, token_id=token_id)
     except LimnosError:

@@ -1,6 +1,6 @@
 """SQL++ engines: the interface to the engine that runs statements over data. `app` chooses the implementation.
 
-May import `sqlpp` and `model`. Must not know how an engine works.
+May import `sqlpp` and `model`. Must not know the implementations.
 """
 
 from __future__ import annotations

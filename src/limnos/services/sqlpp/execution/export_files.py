@@ -29,7 +29,9 @@ AT_ONCE: Final = 8
 
 
 class ExportTarget(NamedTuple):
-    """The directory of an export, below the location that allows it. `properties` say how its store is reached."""
+    """The directory of an export, below the location that allows it. `properties` configure the connection to its
+    store.
+    """
 
     location: str
     properties: Mapping[str, str]
@@ -54,7 +56,7 @@ class ExportFiles(Protocol):
         """End the file."""
 
     async def publish(self) -> None:
-        """Make all files appear, or mark them as complete. Raises SqlppError if another export was faster."""
+        """Publish all files at once. Raises SqlppError if another export has published files there first."""
 
     def discard(self) -> None:
         """Delete the files in the background."""
@@ -122,7 +124,7 @@ class _LocalFiles:
             raise _not_empty(self._location) from None
 
     async def _delete(self) -> None:
-        """Delete the files after the last call, which goes on when its statement is cancelled."""
+        """Delete the files when the last write has finished: cancelling a statement does not stop that write."""
         if self._last is not None:
             await asyncio.wait([self._last])
         await run_in_own_thread(self._directory.discard)
@@ -130,7 +132,7 @@ class _LocalFiles:
 
 class _StoreFiles:
     """Files in an object store. Their names have an id of the export, so that two exports never share a file; so has
-    the content of `_SUCCESS`, which one export alone can create.
+    the content of `_SUCCESS`, which only one export can create.
     """
 
     def __init__(self, files: FileOperations, target: ExportTarget) -> None:

@@ -57,9 +57,9 @@ TARGET_OPTIONS: Final = ("fileset", "location-name")
 _STORES: Final = ("s3", "gcs", "azureblob", "azuredatalake", "hdfs")
 RECORDS_MAX: Final = 100
 PUBLISH_S: Final = 5.0
-"""How long a statement that was ended waits for its files, which may be appearing, in seconds."""
+"""The maximum time that a cancelled statement waits for the publishing of its files, in seconds."""
 EXPORTED: Final = "export"
-"""The word of an export in the audit."""
+"""The operation name of an export in audit records."""
 FILE_WRITTEN, UNPUBLISHED, PUBLISHED = EXPORT_POINTS
 
 
@@ -153,7 +153,7 @@ def _split_path(statement: tree.CopyTo) -> tuple[list[str], tuple[tree.Expressio
 
 
 async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> ExportTarget:
-    """Return where the files go, decided for the caller. Raises SqlppError, PermissionDenied, NotFound."""
+    """Decide on the target directory, and return it. Raises SqlppError, PermissionDenied, NotFound."""
     adapter, at = statement.adapter.lower(), statement.at
     options = {each.name.lower(): each.value for each in statement.options}
     if adapter == LOCAL:

@@ -103,7 +103,7 @@ async def query_bind(
 
 
 async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression) -> ReadyQuery:
-    """Bind a statement's query, or return it from the cache if it depends on its text alone.
+    """Bind a statement's query, or return it from the cache if it depends only on its text.
 
     Raises SqlppError, PermissionDenied.
     """

@@ -22,7 +22,7 @@ from limnos.services.sqlpp.requests.names import scope_of
 from limnos.view.cache_miss import for_each
 
 ANALYZE: Final = "ANALYZE "
-"""How the statements begin that store counts."""
+"""The prefix of the stored statements that hold the counts of a dataset."""
 
 
 async def without_hidden_counts(ctx: Context, nodes: Sequence[tuple[Levels, Node]]) -> Sequence[tuple[Levels, Node]]:

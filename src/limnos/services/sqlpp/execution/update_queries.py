@@ -17,7 +17,7 @@ from limnos.sqlpp import identifier, parse_body, tree
 from limnos.sqlpp.errors import compilation
 
 STEPS_MAX: Final = 100
-"""The maximum total number of fields in the paths of one UPDATE: each step nests the query once more."""
+"""The maximum total number of fields in the paths of one UPDATE: each step adds a nesting level to the query."""
 _KEPT: Final = "$old"
 _POSITION: Final = "$position"
 _ITEM: Final = "$item"

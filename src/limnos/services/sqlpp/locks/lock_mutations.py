@@ -25,7 +25,7 @@ from limnos.store.tx import Tx
 
 
 def lock_request(tx: Tx, holder: str, *, wishes: Sequence[LockRequest], lease_ms: int) -> tuple[int, bool]:
-    """Request locks. Returns the request's token, and whether all locks are granted at once."""
+    """Request locks. Returns the request's token, and whether all locks are granted immediately."""
     token = tx.next_id()
     tx.locks.live(holder, lease_ms=lease_ms)
     tx.locks.insert(token, holder=holder, wishes=wishes)
@@ -49,7 +49,7 @@ def lock_withdraw(tx: Tx, token: int) -> tuple[LockRow | None, list[int]]:
 
 
 def lock_upgrade(tx: Tx, token: int, *, key: LockKey) -> bool:
-    """Request an upgrade of a held lock. Returns whether it is granted at once.
+    """Request an upgrade of a held lock. Returns whether it is granted immediately.
 
     Raises SqlppError, and ServiceUnavailable for a deadlock.
     """

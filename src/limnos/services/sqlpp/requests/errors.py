@@ -73,7 +73,7 @@ def object_exists(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppE
 
 
 def in_use(kind: str, name: str, *, by: str, at: TextPosition | None) -> SqlppError:
-    """Return the error for an object that another object needs. `name` is displayed as it is."""
+    """Return the error for an object that another object needs. `name` is displayed unchanged."""
     return SqlppError(1148, f"Cannot drop {kind} {name} being used by {by}", at)
 
 

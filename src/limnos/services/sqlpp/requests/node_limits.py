@@ -1,6 +1,6 @@
 """SQL++ limits of a node: its own worker processes, and concurrency limits, so that long queries delay no commit.
 
-May import `services.request` alone.
+May import only `services.request`.
 """
 
 from __future__ import annotations

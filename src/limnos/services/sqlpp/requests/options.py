@@ -1,4 +1,4 @@
-"""Options of SET: which are applied, which are accepted without effect, and which are refused.
+"""Options of SET: those that are applied, accepted without effect, or refused.
 
 May import `sqlpp`. Must not know statements other than SET. A hint to AsterixDB's compiler changes no result, so it is
 accepted and ignored. An option that would change results, and an unknown one, is refused by name.
@@ -31,7 +31,7 @@ _SIZE: Final = re.compile(r"(-?\d{1,15}(?:\.\d{1,9})?)\s*(?:(K|M|G|T|P)?i?B?)", 
 _FRAMES_MIN: Final = {
     "compiler.sortmemory": 3, "compiler.groupmemory": 4, "compiler.joinmemory": 5, "compiler.windowmemory": 5,
 }  # fmt: skip
-"""How many frames AsterixDB's operators need at least, in the order in which it checks them."""
+"""The minimum number of frames of each of AsterixDB's operators, in the order in which AsterixDB checks them."""
 _FRAME_BYTES: Final = 32768
 _SIMILARITIES: Final = {"jaccard": ("similarity_jaccard", ">="), "edit-distance": ("edit_distance", "<=")}
 BAD_VALUE: Final = 1051

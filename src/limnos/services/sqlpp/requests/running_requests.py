@@ -1,4 +1,4 @@
-"""Running requests of the query service: their users and start times, and how to end each on any node.
+"""Running requests of the query service: their users and start times, and their cancellation on any node.
 
 May import the rooms below. Must not know any wire format. Results are taken in batches, so that the checks for deadline
 and cancellation cost little per row.
@@ -184,7 +184,7 @@ class RunningRequests:
         return here + [each for each in requests if each.holder != self.holder]
 
     async def cancel(self, by: str, value: str, *, asker: Requester, everybody: bool) -> list[str]:
-        """End requests on all nodes. Those on this node end at once, those on other nodes within a second.
+        """End requests on all nodes. Those on this node end immediately, those on other nodes within a second.
 
         Args:
             by: The field to compare: `request_id`, `client_context_id` or `handle`.

@@ -1,6 +1,6 @@
 """Statement session: the state of one request's statements: dataverse in use, options, declared functions, parameters.
 
-May import `sqlpp` and `names`. Must not know what statements do. It lives as long as the request, and only its
+May import `sqlpp` and `names`. Must not know the statements. It lives as long as the request, and only its
 statements change it.
 """
 
@@ -73,7 +73,7 @@ class StatementSession:
     uses_cached_plan: bool = False
     """Whether the last query was bound before, for another request."""
     description: StatementDescription | None = None
-    """What a client that reads results as a table must know of the last statement; None if it does not ask."""
+    """The description of the last statement, for clients that read results as a table; None unless requested."""
 
     @property
     def moment(self) -> Mapping[str, Value]:

@@ -21,7 +21,7 @@ _FILESETS = sa.text(f"SELECT id, record FROM node WHERE kind = {int(Kind.FILESET
 def upgrade() -> None:
     """Create the table, and insert the locations of existing filesets. The previous release does not use it.
 
-    A sweep deletes the rows of filesets that are gone for good.
+    A sweep deletes the rows of filesets that are permanently deleted.
     """
     bind = op.get_bind()
     create_tables("fileset_place")
