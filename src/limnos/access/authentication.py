@@ -3,7 +3,7 @@
 May import `view` and `model`. Must not know the network. With `simple` authentication the Basic user is believed. A
 token is `lim_<id>_<secret>`: the id finds the stored token, whose hash must match and whose trust level this server
 must accept. The token is a fact of zone 0, so every node refuses a revoked token at the next request. Parsed headers
-are cached by their bytes; their validity is not. JWTs of an outside issuer are checked in `issuer_tokens`, and the
+are cached by their bytes; their validity is not. JWTs of an external issuer are checked in `issuer_tokens`, and the
 outcome is cached here.
 """
 

@@ -116,7 +116,7 @@ class _RuleObjects:
         self._by_zone: dict[int, list[int]] = {}
 
     def sort(self, view: StoreView, zones: dict[int, int], *, metalake_id: int) -> dict[int, list[int]]:
-        """Continue where the last call ended; return the ids by zone. Raises CacheMiss.
+        """Process the next step of the work; return the ids by zone at the end. Raises CacheMiss.
 
         A node never changes its zone, so all users of the metalake share `zones`. Zone 0 stands for an object that is
         no node.
@@ -200,7 +200,7 @@ class _BrowsePathBuilder:
     # -- computation -----------------------------------------------------------------------------------------
 
     def build(self, view: StoreView) -> BrowsePaths:
-        """Continue where the last call ended; return the browse paths. Raises CacheMiss."""
+        """Process the next step of the work; return the browse paths at the end. Raises CacheMiss."""
         if self.paths is None:
             if self.parents is None:
                 self._read_owned(view)

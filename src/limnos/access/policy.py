@@ -51,7 +51,8 @@ _USE_SCHEMA: Final = PrivilegeRule(Privilege.USE_SCHEMA)
 
 
 def inside(*enough: Rule) -> Rule:
-    """Rule for objects in a namespace: USE_CATALOG, USE_SCHEMA and any of `enough`; or the owner of a container.
+    """Build the rule for objects in a namespace: USE_CATALOG, USE_SCHEMA and any of `enough`; or the owner of a
+    container.
 
     The owner of the metalake or catalog needs nothing else; the owner of a namespace also needs USE_CATALOG.
     """
@@ -64,22 +65,22 @@ def _namespace_load(*enough: Rule) -> Rule:
 
 
 def _listed_item(kind: Kind, *privileges: Privilege) -> Rule:
-    """Rule for an item of a list whose parent the caller may list. It requires no USE privilege again."""
+    """Build the rule for an item of a list whose parent the caller may list. It requires no USE privilege again."""
     return AnyOf(*map(PrivilegeRule, privileges), owns(Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE, kind))
 
 
 def _metalake_object(privilege: Privilege) -> Rule:
-    """Rule for metalake objects: a privilege on the metalake, or its owner."""
+    """Build the rule for metalake objects: a privilege on the metalake, or its owner."""
     return AnyOf(PrivilegeRule(privilege), _METALAKE)
 
 
 def _own(kind: Kind) -> Rule:
-    """Rule for metalake objects that have owners: their owner, or the metalake's."""
+    """Build the rule for metalake objects that have owners: their owner, or the metalake's."""
     return owns(kind, Kind.METALAKE)
 
 
 def _usable(kind: Kind, privilege: Privilege) -> Rule:
-    """Return the same as `_own`, or a privilege to use the object."""
+    """Build the rule of `_own`, with a privilege to use the object as an alternative."""
     return AnyOf(PrivilegeRule(privilege), _own(kind))
 
 

@@ -1,4 +1,4 @@
-"""Prechecks: whether a user could take an action at all, a cheap check before the exact target is known.
+"""Prechecks: a cheap check whether a user could take an action on any target, before the target is known.
 
 May import `model`, the policy and its rules. Pure. "No" is certain; "yes" promises nothing, and the decision still has
 to be made.

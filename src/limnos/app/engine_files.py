@@ -2,7 +2,7 @@
 network.
 
 May import `config`, `model`, `spark`'s files, `sqlpp`'s errors and `telemetry`; the room `spark` only on the thread
-that works. One thread at a time fetches, beside the event loop; the directory's lock excludes other processes
+that works. One thread at a time fetches, outside of the event loop; the directory's lock excludes other processes
 (`limnos.spark.jars`). Statements wait for the files, or get an error with the reason.
 """
 
@@ -70,7 +70,7 @@ class EngineFiles:
             raise EngineUnavailable(_NOT_READY.format(self._failure), retry_after_s=RETRY_S) from None
 
     def begin(self) -> asyncio.Future[SparkFiles]:
-        """Start preparing the files beside the event loop, unless that is already running. The result may be
+        """Start preparing the files in the background, unless that is already running. The result may be
         ignored.
         """
         if self._running is None:

@@ -1,4 +1,4 @@
-"""Sign-in of browsers at the outside issuer: where it begins, and the exchange of the code with which it ends.
+"""Sign-in of browsers at the external issuer: the authorization URL, and the exchange of the authorization code.
 
 May import the rooms below. Must not know sessions. RFC 6749, section 4.1 (authorization codes), RFC 7636 (proof by a
 verifier), OpenID Connect Discovery 1.0, section 4. Tokens of the issuer never leave this module but for the ID token,
@@ -41,7 +41,7 @@ PEER_WAITING_MAX: Final = 64
 WAITING_MAX: Final = 1_024
 """The maximum number of exchanges that wait for a place, of all addresses."""
 _NETWORK_BITS: Final = 64
-"""The length of the prefix that counts as one address in IPv6: one machine has as many addresses as it likes."""
+"""The prefix length of an IPv6 network that counts as one address, because one machine can use all of its addresses."""
 RETRY_S: Final = 5
 _STANDING: Final = "The console's sign-in at the issuer is misconfigured: {}. Tell the operator of this server"
 

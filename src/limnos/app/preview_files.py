@@ -124,7 +124,7 @@ def preview_fileset_file(question: bytes) -> list[bytes]:
 
 
 def preview_ready() -> list[bytes]:
-    """Do nothing: this module, and the libraries that previews need, are loaded now."""
+    """No-op: importing this module has loaded the libraries that previews need."""
     return []
 
 

@@ -113,7 +113,7 @@ def startup_error_of(error: Exception, settings: Settings, database: str) -> Can
 
 
 def missing_package_error(why: str, extra: str) -> CannotStart:
-    """Return the error that a package of an extra is not installed."""
+    """Return the error for a missing package of an extra."""
     return CannotStart("A package is not installed here", why=why, advice=install_hint(extra))
 
 

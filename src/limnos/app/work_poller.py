@@ -34,7 +34,7 @@ class WorkPoller(ABC):
         self._held: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
-        """Poll for work now."""
+        """Poll the store for work immediately."""
         self._woken.set()
 
     async def run(self) -> None:

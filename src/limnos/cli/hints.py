@@ -69,7 +69,7 @@ class TypedCommand:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that are neither flags nor their values."""
+        """The positional arguments of the command line, the command's words included."""
         names, skip = [], False
         for token in self.tokens:
             if skip:

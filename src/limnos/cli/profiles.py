@@ -99,7 +99,7 @@ def read(environ: Mapping[str, str]) -> Profiles:
 
 @contextmanager
 def lock_profiles(environ: Mapping[str, str]) -> Iterator[None]:
-    """Keep other commands from refreshing at the same time: an issuer may accept a refresh token only once."""
+    """Lock the profiles against concurrent refreshes: an issuer may accept a refresh token only once."""
     file = file_of(environ)
     with file.with_name(f".{file.name}.lock").open("ab") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)

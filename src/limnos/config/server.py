@@ -1,4 +1,4 @@
-"""Settings of the server: where it listens, which origins and hosts it accepts, its limits, the console and TLS.
+"""Settings of the server: its listen address, accepted origins and hosts, limits, the console and TLS.
 
 May import pydantic, `model`, `names` and this room.
 """
@@ -64,7 +64,7 @@ PublicUrl = Annotated[str, AfterValidator(_public_url)]
 
 
 class ServerSection(SettingsSection):
-    """Where the server listens and keeps its data, and its limits."""
+    """The listen address, the data directory, and limits of the server."""
 
     data: str = Field(default="./limnos-data", min_length=1)
     """Directory of the embedded database, warehouse and admin token."""

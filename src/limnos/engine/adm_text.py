@@ -67,7 +67,7 @@ def read_json(text: str) -> list[Value]:
 
 
 def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
-    """The fields of an object. Raises SqlppError if one occurs twice."""
+    """Return the fields as an object. Raises SqlppError if one occurs twice."""
     fields: dict[str, Value] = {}
     for name, value in pairs:
         if name in fields:

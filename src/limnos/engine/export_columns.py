@@ -26,7 +26,9 @@ _UNSTORED: Final = ("interval", "point", "point3d", "line", "rectangle", "circle
 
 
 def plain(value: Value) -> object:
-    """Return a value as Python has it; a duration or UUID is its text. Raises SqlppError for shapes and intervals."""
+    """Convert a value to a plain Python value; a duration or UUID becomes text. Raises SqlppError for shapes and
+    intervals.
+    """
     if value is None or isinstance(value, (bool, str, bytes)):
         return value
     if isinstance(value, (int, float)):

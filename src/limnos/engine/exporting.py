@@ -125,7 +125,7 @@ class _ExportFile:
         return self._count >= self._form.objects_max or 0 < self._form.bytes_max <= size
 
     def text(self, value: Value) -> bytes:
-        """The bytes of an object. Raises SkippedObject, SqlppError."""
+        """Encode an object as bytes. Raises SkippedObject, SqlppError."""
         return self._file.add(value)
 
     def begin(self) -> Iterator[str]:

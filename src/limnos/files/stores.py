@@ -19,11 +19,11 @@ LOCAL_FILES: Final = LocalFiles()
 
 
 class FileStore(Protocol):
-    """Whole files of one store. Calls block, and are safe from any thread. Locations need not be in normal form.
+    """Whole files of one store. Calls block, and are thread-safe. Locations need not be in normal form.
 
-    Beside the errors of each method, all raise BadRequest (malformed location), ServiceUnavailable (temporary) and
-    StorageFailed (the store refused). A failed write leaves nothing under its name. One exception: if an object store's
-    response was lost, an unreferenced file may be left.
+    In addition to the errors of each method, all raise BadRequest (malformed location), ServiceUnavailable (temporary)
+    and StorageFailed (the store refused). A failed write leaves nothing under its name. One exception: if an object
+    store's response was lost, an unreferenced file may be left.
     """
 
     def write_new(self, location: str, data: bytes, *, first: bool = False) -> None:

@@ -178,7 +178,7 @@ class ThreadShares:
 
 
 async def run_in_own_thread(call: Callable[[], T]) -> T:
-    """Run one long call in a daemon thread of its own. Cancelling this does not stop the thread."""
+    """Run one long call in a separate daemon thread. Cancelling this does not stop the thread."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

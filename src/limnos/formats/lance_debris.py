@@ -126,7 +126,7 @@ class ReferenceSearch:
         return not self.suspects
 
     def narrow(self) -> None:
-        """Keep only as many suspects as one round can search for."""
+        """Limit the suspects to the number that one round can search for."""
         self.suspects = set(sorted(self.suspects)[:SUSPECTS_MAX])
 
     def clear_wholly(self, manifest: bytes) -> bool:

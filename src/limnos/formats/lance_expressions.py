@@ -84,7 +84,7 @@ def check_expression(text: str) -> None:
 def _is_unanswered(part: str, *, beside: str, last: str) -> bool:
     """Return whether a token makes the library hang.
 
-    `beside` is the token directly before, `last` the last one that is no space.
+    `beside` is the preceding token, `last` the last one that is no space.
     """
     if part in ("?", "$"):
         return part == "?" or not (beside[-1:].isalnum() or beside[-1:] == "_")

@@ -15,7 +15,7 @@ from limnos.names.errors import InvalidName
 
 
 def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidName:
-    """Convert the error for a missing metalake into the refusal that a caller gets who is no user of it, if access
+    """Convert the error for a missing metalake into the refusal for a caller who is no user of it, if access
     control is on.
 
     The request view stores the caller in the error's context. If access control is off it does not, and the error is

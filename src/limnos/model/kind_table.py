@@ -68,7 +68,7 @@ class KindRow(NamedTuple):
     verbs: Words | Exclusion = UNSAID
     """Actions that shared code composes as `<kind>_<verb>`, each with a rule in the policy: see `VERBS`."""
     privileges: Words | Exclusion = UNSAID
-    """Privileges that can be granted on an object of the kind, beside those on everything above it."""
+    """Privileges that can be granted on an object of the kind, in addition to those on its ancestors' kinds."""
     owned: Yes | Exclusion = UNSAID
     """Whether objects have an owner, which can be changed."""
     attachable: Yes | Exclusion = UNSAID
@@ -296,7 +296,8 @@ HELD: Final[Mapping[str, Kind]] = {
     for provider in KIND_TABLE[kind].catalogs or ()
     if provider != ANY_CATALOG and provider not in TABLE_FORMATS
 }
-"""The only kind of object, beside functions, in catalogs of a provider without tables. Their schemas do not nest."""
+"""The only kind of object, apart from functions, in catalogs of a provider without tables. Their schemas do not nest.
+"""
 
 
 @cache

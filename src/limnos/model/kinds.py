@@ -22,9 +22,9 @@ class ZoneKind(Enum):
 class KindGroup(Enum):
     """The group of a kind, which determines the names and the owners of its objects.
 
-    A container holds nodes. A leaf lies in a namespace. A metalake object (`APART`) lies in the metalake beside the
-    tree and has an owner. A part has no row of its own. Rights are given to principals. A credential proves who sends a
-    request.
+    A container holds nodes. A leaf lies in a namespace. A metalake object (`APART`) lies in the metalake, outside of
+    the tree and has an owner. A part has no row of its own. Rights are given to principals. A credential proves who
+    sends a request.
     """
 
     CONTAINER = "container"

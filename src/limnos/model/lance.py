@@ -11,9 +11,9 @@ import msgspec
 class LanceVersion(msgspec.Struct, frozen=True):
     """A version of a Lance table on a branch; `""` is the main branch.
 
-    `staged` is the name of the manifest as its writer stored it, beside its final path. It is "" for a version older
-    than managed versions. `metadata` is the writer's JSON. `settled` means that the manifest certainly has its final
-    name.
+    `staged` is the name of the manifest as its writer stored it, in addition to its final path. It is "" for a version
+    older than managed versions. `metadata` is the writer's JSON. `settled` means that the manifest certainly has its
+    final name.
     """
 
     branch: str

@@ -109,7 +109,7 @@ class RoleRules:
 
 @dataclass(frozen=True, slots=True)
 class HeldRole:
-    """A role that a user holds. `via` is the group through which the user holds it; None if the user holds it directly."""
+    """A role that a user holds. `via` is the group through which the user holds it; None for a direct role."""
 
     rules: RoleRules
     via: str | None

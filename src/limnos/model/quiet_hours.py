@@ -25,7 +25,7 @@ class QuietHours(NamedTuple):
     zone: str
 
     def __str__(self) -> str:
-        """The text that `parse_quiet_hours` reads."""
+        """Return the notation that `parse_quiet_hours` parses, such as `22:00-06:00 Europe/Berlin`."""
         return f"{_clock(self.start)}-{_clock(self.end)} {self.zone}"
 
     def contains(self, now_ms: int) -> bool:

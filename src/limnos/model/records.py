@@ -136,7 +136,7 @@ class StoredRecord:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Decode stored bytes into a record of its own. Raises UnreadableRecord."""
+        """Decode stored bytes into a new record, which is not shared. Raises UnreadableRecord."""
         message = _parse(cls.MESSAGE, data)
         values: dict[str, Any] = {name: read(message, name) for name, read in _readers(cls.MESSAGE).items()}
         return cls(**values, unknown=_unknown(message))

@@ -1,7 +1,7 @@
 """Secrets as values that cannot be printed by accident, and texts from which secrets are removed.
 
-May import the standard library, and `names` for percent signs. Must not know where a secret comes from or what it
-opens.
+May import the standard library, and `names` for percent signs. Must not know the sources and uses of
+secrets.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _ADDRESS: Final = re.compile(r"(?s)([a-zA-Z][a-zA-Z0-9+.-]*://)(.*)@")
 class Secret:
     """A text that `repr`, `str`, `format`, tracebacks and JSON show as `***`. `reveal` returns it.
 
-    Two secrets with the same text are equal. A secret cannot be pickled, so its text leaves the process only on
-    purpose.
+    Two secrets with the same text are equal. A secret cannot be pickled, so its text leaves the process only by
+    `reveal`.
     """
 
     __slots__ = ("__text",)

@@ -18,7 +18,7 @@ _pool: list[str] = []
 
 
 def new_uuid(now_ms: int) -> str:
-    """Return a version 7 UUID for a time (ms since 1970) in canonical spelling. Safe from any thread."""
+    """Return a version 7 UUID for a time (ms since 1970) in canonical spelling. Thread-safe."""
     try:
         rest = _pool.pop()
     except IndexError:

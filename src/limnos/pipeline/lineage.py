@@ -138,7 +138,7 @@ def lineage_event(
     lineage: QueryLineage,
     at: datetime | None = None,
 ) -> dict[str, object]:
-    """Build the OpenLineage event of a step, as a run of its own with the pipeline's run as parent.
+    """Build the OpenLineage event of a step, as a separate run with the pipeline's run as parent.
 
     The first of `targets` is the step's own table. A quarantine table gets the step's column lineage; a table of
     malformed rows gets none.

@@ -80,7 +80,7 @@ def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str])
 
 
 def tables(reads: Mapping[str, StepReads]) -> dict[str, frozenset[Parts]]:
-    """Return only the tables, in the form for `graph`."""
+    """Return the tables of each step's inputs, in the form that `graph` takes."""
     return {name: reads.tables for name, reads in reads.items()}
 
 

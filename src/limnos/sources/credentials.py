@@ -217,7 +217,7 @@ def assume_narrowed_role(role: AwsRole, policy: str) -> AwsCredentials:
 
 @lru_cache(maxsize=_CLIENTS_MAX)
 def _client(role: AwsRole) -> _Sts:
-    """Return the STS client for a role. It is safe from several threads."""
+    """Return the STS client for a role. It is thread-safe."""
     try:
         from botocore.config import Config  # noqa: PLC0415 - of the extra `s3`
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above

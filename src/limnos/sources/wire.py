@@ -83,7 +83,7 @@ def serve_on(answer: Callable[[Wire], None]) -> None:
 
 
 def die_with_parent() -> None:
-    """Have Linux kill this process when its parent ends."""
+    """Set the parent-death signal, so that Linux kills this process when its parent ends."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
 

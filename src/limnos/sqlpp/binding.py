@@ -101,7 +101,7 @@ class KnownNames:
 
 
 class QueryBinding(NamedTuple):
-    """A query to bind, with everything that binding needs except names."""
+    """A query to bind, with all inputs of the binder except resolved names."""
 
     body: tree.Expression
     dataverse: Levels

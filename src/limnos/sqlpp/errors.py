@@ -125,7 +125,7 @@ class EngineFailed(SqlppError):
 class OutcomeUnknown(SqlppError):
     """Raised if it is unknown whether a statement that changes data was executed.
 
-    It was executed completely or not at all.
+    It was executed atomically.
     """
 
     def __init__(self) -> None:

@@ -107,7 +107,7 @@ def _scan_text(requirement: ScanRequirement) -> str:
 
 
 def as_text(data: bytes) -> bytes:
-    """EXPLAIN's JSON as one JSON string: a line for each node of the plan, indented below its parent."""
+    """Return EXPLAIN's JSON as one JSON string: a line for each node of the plan, indented below its parent."""
     lines: list[str] = []
     _lines(msgspec.json.decode(data), lines, label="", depth=0)
     return msgspec.json.encode("\n".join(lines))

@@ -84,7 +84,7 @@ class TokenizedText:
         _Lexer(self).run()
 
     def line(self, number: int) -> str:
-        """One line of the text, counted from 1, without its line end."""
+        """Return a line of the text, counted from 1, without its line end."""
         number -= self.origin.line - 1
         begin = self._ends[number - 2] if number > 1 else 0
         end = self._ends[number - 1] if number <= len(self._ends) else len(self.text)

@@ -303,7 +303,7 @@ def _index_records(one: MetadataObject) -> Iterator[Fields]:
 
 
 def _sample(path: Levels, statement: tree.Analyze, *, at: str) -> Fields:
-    """The record of a dataset's statistics, which AsterixDB has as an index."""
+    """Return the record of a dataset's statistics, which AsterixDB shows as an index."""
     values = {each.name: each.value for each in statement.options}
     record = _index(
         path, f"sample_idx_{values['number']}_{path[-1]}", structure="SAMPLE", keys=(), primary=False, at=at

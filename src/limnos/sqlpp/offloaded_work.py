@@ -152,7 +152,7 @@ def scans_of(data: bytes) -> tuple[ScanRequirement, ...]:
 
 
 def _parts(values: Iterable[Value], *, tagged: bool) -> list[bytes]:
-    """Results as lines, in parts. Raises SqlppError for more than RESULT_BYTES_MAX."""
+    """Return results as lines, in parts. Raises SqlppError for more than RESULT_BYTES_MAX."""
     parts: list[bytes] = []
     lines: list[bytes] = []
     size = total = 0

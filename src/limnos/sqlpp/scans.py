@@ -252,7 +252,7 @@ def _is_count(value: Value) -> bool:
 
 
 def _conditions(source: plan.ForEach, block: plan.Block) -> Iterator[Condition]:
-    """Necessary conditions on a source's objects, from WHERE and the condition of an inner join.
+    """Return necessary conditions on a source's objects, from WHERE and the condition of an inner join.
 
     A window function before WHERE needs the rows that WHERE removes.
     """

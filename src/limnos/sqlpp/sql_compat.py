@@ -1,4 +1,5 @@
-"""Queries as SQL has them, for requests with `sql-compat`: rewrites a tree so that its plain meaning is SQL's.
+"""Queries with the semantics of standard SQL, for requests with `sql-compat`: rewrites a tree so that its plain meaning
+is SQL's.
 
 May import the tree and the parser. Must not know names of objects. As in AsterixDB, a subquery in the place of a value
 is its one value, one after IN is a list of values, `SELECT *` gives the fields of its one variable, UNION ALL matches
@@ -80,7 +81,7 @@ def _value(node: SyntaxNode) -> SyntaxNode:
 
 
 def _blocks(query: tree.QueryExpression) -> list[tree.Block]:
-    """The blocks of a query. Raises SqlppError if an operand of UNION ALL is a query with clauses of its own."""
+    """Return the blocks of a query. Raises SqlppError if an operand of UNION ALL is a query with clauses of its own."""
     blocks = [query.block]
     for arm in query.arms:
         if not isinstance(arm.input, tree.Block):
@@ -90,7 +91,7 @@ def _blocks(query: tree.QueryExpression) -> list[tree.Block]:
 
 
 def _is_select(query: tree.QueryExpression) -> bool:
-    """Whether a query has SELECT, not SELECT VALUE. Raises SqlppError if its blocks have both."""
+    """Return whether a query has SELECT, not SELECT VALUE. Raises SqlppError if its blocks have both."""
     kinds = {block.select.value is None for block in _blocks(query)}
     if len(kinds) > 1:
         raise _refused(COERCION, "Both SELECT and SELECT VALUE are present", at=query.arms[0].at)
@@ -160,7 +161,7 @@ def _membership(node: tree.OperationChain) -> SyntaxNode:
 
 
 def _comparison(node: tree.OperationChain) -> SyntaxNode:
-    """Return a comparison: a subquery beside a list of values is a row of as many fields."""
+    """Return a comparison: a subquery compared with a list of values is a row with the same number of fields."""
     left, right = node.operands
     sides = [_side(left, beside=right), _side(right, beside=left)]
     return msgspec.structs.replace(node, operands=tuple(sides))

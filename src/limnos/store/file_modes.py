@@ -17,7 +17,7 @@ log = get_logger("limnos.store")
 DIRECTORY = 0o700
 FILE = 0o600
 _BESIDE = ("", "-wal", "-shm", "-journal", ".migrate")
-"""Suffixes of the files that SQLite and the server create beside a database file."""
+"""Suffixes of the files that SQLite and the server create next to a database file."""
 
 
 def private_directory(path: Path, *, marks: tuple[str, ...]) -> None:

@@ -71,7 +71,7 @@ class StoreWriter(Protocol):
         """
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
-        """Open a long read of one snapshot, on a connection of its own."""
+        """Open a long read of one snapshot, on a separate connection."""
 
     async def close(self, *, within_s: float = CLOSE_S) -> None:
         """Finish running work and disconnect. Work that takes longer than `within_s` seconds is abandoned."""

@@ -132,7 +132,7 @@ def _traceback(stream: TextIO, exc_info: ExcInfo) -> None:
 
 
 def _hide(*called: object) -> EventDict:
-    """Structlog processor: mask known secrets in a line's texts. The last argument is the line."""
+    """Mask known secrets in a log line, as a structlog processor. The last argument is the line."""
     event = cast("EventDict", called[-1])
     for name, value in event.items():
         if isinstance(value, str):

@@ -106,7 +106,7 @@ def ls(
 
 
 def _without_empty_folders(directory: LanceDirectory, entries: list[DirectoryTable]) -> list[DirectoryTable]:
-    """Leave out folders without a Lance table, if the layout was only inferred to be one table per folder."""
+    """Omit folders without a Lance table, if the layout was only inferred to be one table per folder."""
     rules = import_extra("limnos.formats.lance", extra=_EXTRA)
     if directory.layout is not rules.DirectoryLayout.V0:
         return entries

@@ -207,7 +207,7 @@ class SqlSession:
 
 
 def show_texts(results: Sequence[msgspec.Raw]) -> None:
-    """Print a line for each result: a string unchanged unless it has terminal control characters, other values as JSON."""
+    """Print a line for each result: a string without control characters unchanged, other values as JSON."""
     on_terminal = sys.stdout.isatty()
     for row in results:
         value = bytes(row)

@@ -74,7 +74,7 @@ def _correct_snapshot_log(draft: MetadataDraft) -> None:
 
 
 def _check_complete(draft: MetadataDraft, *, has_layout: bool) -> None:
-    """Check that nothing is missing; of schemas, specs and orders only unless they are those of a stored table."""
+    """Check that the document has all required fields; unless `has_layout`, also schemas, specs and sort orders."""
     missing = []
     if draft.doc.get("table-uuid") is None and (draft.version > 1 or draft.origin is None):
         missing.append("assign-uuid")

@@ -1,4 +1,4 @@
-"""Expiry of snapshots: which snapshots and references of a table may be removed, as one pure function with all guards.
+"""Expiry of snapshots: a pure function that selects the removable snapshots and references of a table, with all guards.
 
 May import this package. Must not know the store. Source: Iceberg specification, "Snapshot Retention Policy". If several
 rules apply to a snapshot, it is kept for the longest of their times.

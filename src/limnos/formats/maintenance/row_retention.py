@@ -34,7 +34,7 @@ class RetentionTerms(NamedTuple):
     before: str
 
     def options(self) -> dict[str, str]:
-        """Encode as options of a row retention operation, which its executor reads."""
+        """Encode the terms as options of a row retention operation, for its executor."""
         return {"column": self.column, "column-type": self.column_type, "before": self.before}
 
 

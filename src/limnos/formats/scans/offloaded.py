@@ -18,7 +18,7 @@ from limnos.formats.scans.tasks import manifests_of, tasks_of
 
 
 def find_scan_scope(document: bytes, requested: bytes) -> list[bytes]:
-    """Worker entry point: determine the scope of a scan.
+    """Determine the scope of a scan. An entry point of worker processes.
 
     Args:
         document: The bytes of the table's metadata document.

@@ -145,7 +145,7 @@ class RequestParameters:
         return self.word(name, ("true", "false") if unset else ("false", "true")) == "true"
 
     def whole(self, name: str, *, least: int = 0) -> int | None:
-        """Return an integer, or None. Raises SqlppError."""
+        """Return a parameter as an integer of at least `least`; None if it is absent. Raises SqlppError."""
         text = self.text(name)
         if text is None:
             return None

@@ -62,7 +62,7 @@ class QueryResponseBody:
         return fields + self._plans + (self._signature + self._before_results if self.gives else b"")
 
     def describe(self, description: StatementDescription | None) -> None:
-        """Add the fields for AsterixDB's JDBC driver: the category of the last statement, and its results' signature."""
+        """Add fields for AsterixDB's JDBC driver: the category of the last statement, and its results' signature."""
         if description is None:
             return
         plans: dict[str, object] = {"statementCategory": description.category}

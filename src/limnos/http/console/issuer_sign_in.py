@@ -1,4 +1,4 @@
-"""Sign-in at the outside issuer: the browser is redirected to the issuer and returns with an authorization code.
+"""Sign-in at the external issuer: the browser is redirected to the issuer and returns with an authorization code.
 
 May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Must not know rules or
 network: `ISSUER` exchanges the code. A short-lived cookie binds the redirect back to the browser that began

@@ -69,7 +69,7 @@ class BodyHandler(Protocol[B_contra]):
     """A handler that receives a decoded body."""
 
     def __call__(self, request: Request, ctx: Context, /, *, body: B_contra) -> Awaitable[Response]:
-        """Answer a request."""
+        """Handle a request whose body is decoded, and return its response."""
 
 
 def names_of(request: Request) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Callers without a credential: which refusals become 401 instead of 403.
+"""Callers without a credential: the refusals that become 401 instead of 403.
 
 May import `names`, `model` and the shared modules of `limnos.http`. Has no business rules.
 """

@@ -144,7 +144,7 @@ async def table_unregister(request: Request, ctx: Context) -> Response:
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
-    """Rename a table in the source; its grants and tags move along."""
+    """Rename a table in the source; its grants and tags stay attached."""
     return await federated_objects.federated_object_rename(
         request, ctx, kind=Kind.TABLE, endpoint="POST /tables/rename"
     )

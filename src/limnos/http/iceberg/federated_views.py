@@ -104,5 +104,5 @@ async def view_drop(request: Request, ctx: Context) -> Response:
 
 
 async def view_rename(request: Request, ctx: Context) -> Response:
-    """Rename a view in the source; its grants and tags move along."""
+    """Rename a view in the source; its grants and tags stay attached."""
     return await federated_objects.federated_object_rename(request, ctx, kind=Kind.VIEW, endpoint="POST /views/rename")

@@ -78,7 +78,7 @@ class SparkGrammar:
         return tuple(parts.apply(index) for index in range(parts.size()))
 
     def accept(self, sql: str) -> None:
-        """Let Spark build its plan of a statement, to find errors that the grammar does not detect. Raises
+        """Validate a statement by Spark's own planner, to find errors that the grammar does not detect. Raises
         InvalidQuery.
         """
         try:

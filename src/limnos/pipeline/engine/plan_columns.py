@@ -119,7 +119,7 @@ def _indirect(origins: Iterable[ColumnOrigin], subtype: str) -> Origins:
 
 
 class _Tracer:
-    """One walk through a plan. `rows` collects the columns that filter, join or group rows in the whole plan."""
+    """A traversal of a plan. `rows` collects the columns that filter, join or group rows in the whole plan."""
 
     def __init__(self, leaves: Mapping[int, Hashable]) -> None:
         self.leaves = leaves

@@ -171,7 +171,7 @@ def active(spark: SparkSession) -> AbstractContextManager[None]:
 
 @contextmanager
 def _active_classic(spark: SparkSession) -> Iterator[None]:
-    """For a classic session: Iceberg's helpers look tables up in the catalogs of the thread's active session."""
+    """Make a classic session the thread's active one, in whose catalogs Iceberg's helpers look up tables."""
     machine: Any = spark._jvm  # noqa: SLF001
     sessions = machine.org.apache.spark.sql.classic.SparkSession
     before = sessions.getActiveSession()
@@ -187,7 +187,7 @@ def _active_classic(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _active_connected(spark: SparkSession) -> Iterator[None]:
-    """For Spark Connect: its client reads staged rows by the thread's session, not by the frame's."""
+    """Make a Spark Connect session the thread's active one, by which its client reads staged rows."""
     from pyspark.sql.connect.session import SparkSession as Connected  # noqa: PLC0415 - only in the extra
 
     threads: Any = Connected._active_session  # noqa: SLF001

@@ -170,7 +170,7 @@ def _run_means(
 
 @contextmanager
 def stop_on_signals(stop: StopSignal) -> Iterator[None]:
-    """Let the first SIGINT or SIGTERM stop the run: steps are cancelled and branches dropped.
+    """Install handlers: the first SIGINT or SIGTERM stops the run: steps are cancelled and branches dropped.
 
     A second signal ends the process immediately.
     """

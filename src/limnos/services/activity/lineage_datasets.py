@@ -183,7 +183,7 @@ def _paths(dataset: EventDataset, metalake: str, *, authority: str) -> tuple[boo
 
 
 def _split(namespace: str) -> SplitResult | None:
-    """Split an address into its parts. Returns None for a text that is no valid address."""
+    """Split an address into its parts. Returns None for a text that is not a valid address."""
     try:
         return urlsplit(namespace)
     except ValueError:

@@ -154,7 +154,7 @@ def _column_of(node_id: int, question: GraphQuery, *, body: bytes | None) -> Gra
 
 
 class _GraphWalk:
-    """One walk through the graph, step by step from visible objects."""
+    """A breadth-first traversal of the graph, from visible objects only."""
 
     def __init__(self, ctx: Context, question: GraphQuery) -> None:
         self.ctx = ctx
@@ -167,7 +167,7 @@ class _GraphWalk:
         self.is_whole = True
 
     async def run(self, root: GraphPlace) -> LineageGraphPart:
-        """Walk to the requested depth, then return the visible part at one moment.
+        """Traverse the graph to the requested depth, then return the part that is visible at one moment.
 
         Raises NotFound if the root no longer exists.
         """

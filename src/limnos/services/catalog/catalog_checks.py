@@ -183,7 +183,7 @@ def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], 
 
 
 async def _probe_warehouse(ctx: Context, properties: Mapping[str, str]) -> None:
-    """Look for a file that does not exist in the warehouse: any answer shows that the connection works."""
+    """Test the connection to the warehouse by a request for a missing file: any response means success."""
     warehouse = properties.get(WAREHOUSE) or ctx.services.defaults.warehouse
     await ctx.services.files.exists(
         f"{warehouse.rstrip('/')}/{uuid4().hex}", ctx.services.defaults.storages.usable(properties)

@@ -49,7 +49,7 @@ class CatalogCreate(msgspec.Struct, frozen=True):
     record: CatalogRecord
     owner_id: int | None
     warehouse: str
-    """The server's warehouse, in which a catalog without a warehouse of its own gets a directory."""
+    """The server's warehouse, in which a catalog without its own warehouse gets a directory."""
 
 
 class CatalogAlter(msgspec.Struct, frozen=True):

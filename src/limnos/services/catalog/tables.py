@@ -2,7 +2,7 @@
 
 May import the rooms below. Must not know any wire format or table format: `services.iceberg.tables` creates Iceberg
 tables. A missing table is NotFound to a caller who could load it if it existed, or who works with tables or views
-beside it. It is PermissionDenied to everyone else.
+of its namespace. It is PermissionDenied to everyone else.
 """
 
 from __future__ import annotations

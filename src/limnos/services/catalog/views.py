@@ -2,8 +2,8 @@
 
 May import the rooms below. Must not know any wire format or view format: `services.iceberg.views` creates and replaces
 Iceberg views, and `services.lookup.definer_rights` has the rights that views give to their readers. A missing view is
-NotFound to a caller who could load it if it existed, or who works with tables beside it. It is PermissionDenied to
-everyone else.
+NotFound to a caller who could load it if it existed, or who works with tables of its namespace. It is PermissionDenied
+to everyone else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Schemas of external systems: list, load, create, alter, drop, by rights on names of the tree.
 
 May import the rooms below, and `sources` for capabilities. Each function decides first, on one request view, and then
-asks the source. A caller who may not know of an object is refused in the same words whether the source has it or not.
+asks the source. A caller who may not know of an object is refused with the same message whether the source has it or
+not.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 May import the rooms below, and `sources` for capabilities. Must not know the kinds: the caller passes the question for
 the source. Each function decides first, on one request view, and then asks. A caller who may not know of an object is
-refused in the same words whether the source has it or not.
+refused with the same message whether the source has it or not.
 """
 
 from __future__ import annotations

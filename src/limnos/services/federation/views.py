@@ -45,7 +45,7 @@ async def views_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> l
 
 
 def find_source_view(request_view: RequestView, path: Levels, *, action: Action) -> SourceLookup:
-    """Decide on a view; a caller who works with tables beside it may learn that it is missing.
+    """Decide on a view. A caller with a right on tables of the schema may learn that the view is missing.
 
     Raises PermissionDenied.
     """

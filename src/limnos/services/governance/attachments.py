@@ -162,7 +162,8 @@ async def attachments_associate(
         adds: The names to attach. A name in both lists is ignored.
         removes: The names to detach; detaching a missing one is no error.
         check: Raises to refuse the attachment of a node.
-        action_on_target: Returns the action on the object that attaching or detaching a node needs beside loading it.
+        action_on_target: Returns the action on the object that attaching or detaching a node needs in addition to
+            loading it.
 
     Returns:
         The names of the object's own attachments afterwards that the caller may load.

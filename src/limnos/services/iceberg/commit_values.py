@@ -40,8 +40,8 @@ class CommitGuards(NamedTuple):
 
 
 class CommitEffects(NamedTuple):
-    """The effects of a commit beside the document: its guards, new locations to which the table sends writers, and
-    whether its comment and current schema stay.
+    """The effects of a commit in addition to the document: its guards, new locations to which the table sends writers,
+    and whether its comment and current schema stay.
     """
 
     guards: CommitGuards

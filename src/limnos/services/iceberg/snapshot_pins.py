@@ -1,7 +1,7 @@
-"""Snapshot pins: which snapshots runs and scan plans still need, and the refusal of commits that would remove them.
+"""Snapshot pins: the snapshots that runs and scan plans need, and the refusal of commits that would remove them.
 
-May import the rooms below. Must not know any wire format. Pins go by table id, so they survive renames. Only a commit
-that removes snapshots reads them, in its own transaction. Decision record 0123.
+May import the rooms below. Must not know any wire format. Pins refer to table ids, so they survive renames. Only a
+commit that removes snapshots reads them, in its own transaction. Decision record 0123.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def add_location_scheme(metadata: Json) -> Json:
 
 
 async def add_metadata_scheme(offloader: WorkOffloader, whole: NewMetadata) -> NewMetadata:
-    """Do what `add_location_scheme` does, for metadata that offloaded work may have built."""
+    """Add the `file:` scheme as `add_location_scheme` does, to metadata that offloaded work may have built."""
     location = whole.metadata["location"]
     if not isinstance(location, str) or not location.startswith("/"):
         return whole

@@ -263,7 +263,7 @@ async def view_rebuild(
 async def _swap(
     ctx: Context, scope: RequestScope, request: ViewReplaceRequest, base: ViewReplaceBase, command: ViewReplace
 ) -> ViewState:
-    """Swap the document. If only access changed, the new metadata is still right."""
+    """Swap the document. If only access changed, the new metadata is still valid."""
 
     def decide(request_view: RequestView) -> Permit[ViewReplace]:
         node, _, decision = view_find(request_view, request.namespace, request.name, Action.VIEW_ALTER)

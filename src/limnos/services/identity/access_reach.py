@@ -1,4 +1,4 @@
-"""Accessible objects of a user below an object, counted and listed by path.
+"""Access report of a user: the objects below an object that the user can access, counted and listed by path.
 
 May import the rooms below and this package's modules of access. Must not know any wire format. The cost grows with the
 objects below. Objects with the same rules, owner and container share one decision.

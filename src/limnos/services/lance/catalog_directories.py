@@ -72,7 +72,7 @@ async def directory_open(ctx: Context, visible_object: CatalogDirectory) -> Dire
 
 
 def _require_within(visible_object: CatalogDirectory, location: str) -> None:
-    """Refuse a location whose symbolic links lead out of the directories that the server may read. Raises OutsideRoots."""
+    """Refuse a location whose symbolic links lead outside the allowed directories. Raises OutsideRoots."""
     allowed = visible_object.place.allowed
     if is_local(location) and not leads_within(location, allowed.roots, allowed=allowed):
         raise OutsideRoots(

@@ -1,8 +1,8 @@
 """Change publishing: selects the changes of a zone that a caller may see, and their names, on a current request view.
 
-May import the rooms below. A change is visible to a caller who may load its object where it is now, or where it was
-when it was dropped. Each end of a move is visible to callers who may see that end. So no caller learns the name of a
-hidden container, and callers who saw the object at its old path learn that it moved.
+May import the rooms below. A change is visible to a caller who may load its object at its current path, or at the path
+where it was when it was dropped. Each end of a move is visible to callers who may see that end. So no caller learns the
+name of a hidden container, and callers who saw the object at its old path learn that it moved.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ChangePath = tuple[str, ...]
 class PublishedChange(msgspec.Struct, frozen=True):
     """A change as a caller may see it; `at` is in milliseconds since 1970.
 
-    `path` is where the object is now, or was when it was dropped. `old` and `new` are its paths before and after the
-    change. Each is None if the caller may not see it.
+    `path` is the current path of the object, or its last one before its drop. `old` and `new` are its paths before and
+    after the change. Each is None if the caller may not see it.
     """
 
     zone: int

@@ -34,7 +34,7 @@ class ColumnTarget(NamedTuple):
 def column_require(request_view: RequestView, full_name: str, *, action: Action) -> ColumnTarget:
     """Find a column for a caller who may do the action on it, or on its table.
 
-    A missing column, also one of a missing table, is refused in the same words as an existing one. Raises NotFound,
+    A missing column, also one of a missing table, is refused with the same message as an existing one. Raises NotFound,
     PermissionDenied, UnsupportedOperation, InvalidName (ambiguous).
     """
     codec = codec_of(request_view)

@@ -117,7 +117,7 @@ def target_require(
     """Find a securable object for a caller who may do any of the actions on it; the message of a refusal names the last
     action.
 
-    A missing object is refused in the same words as an existing one. Raises NotFound, UnsupportedOperation,
+    A missing object is refused with the same message as an existing one. Raises NotFound, UnsupportedOperation,
     PermissionDenied.
     """
     try:

@@ -45,7 +45,9 @@ _PASSED_OVER: Final = re.compile(r"spark_\w+|catalog_type|catalog_uri|warehouse_
 
 
 class BuiltinTemplate(NamedTuple):
-    """A built-in template: its name, its comment, the kind of operation, and the fields of a job beside the table's."""
+    """A built-in template: its name, its comment, the kind of operation, and the fields of a job in addition to the
+    table's.
+    """
 
     name: str
     comment: str
@@ -152,7 +154,9 @@ def _options(text: str) -> dict[str, str]:
 
 
 async def builtin_load(ctx: Context, metalake: str, *, operation: int) -> BuiltinJob:
-    """Return a job. Raises NotFound, also to callers who may not maintain its table, and PermissionDenied."""
+    """Return a job of a built-in template. Raises NotFound, also to callers who may not maintain its table, and
+    PermissionDenied.
+    """
     row = await ctx.look_up(lambda: operation_read(operation))
     jobs = [] if row is None else await _visible(ctx, metalake, rows=[row])
     if not jobs:

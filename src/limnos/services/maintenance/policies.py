@@ -107,7 +107,7 @@ def _is_decided(policy: EffectivePolicy, kind: str) -> bool:
 
 
 def kind_setting(policy: EffectivePolicy, kind: str) -> bool | None:
-    """Return whether a policy of table maintenance enables a kind of rewrite; None if the policy leaves that open."""
+    """Return whether a maintenance policy enables a kind of rewrite; None if the policy does not specify it."""
     content = content_of(policy.content, TableMaintenanceContent)
     return {MANIFESTS: content.manifests, INDEXES: content.indexes}.get(kind, content.compact)
 

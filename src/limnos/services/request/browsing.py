@@ -76,8 +76,8 @@ async def catalog_names(ctx: Context, metalake: str) -> list[str]:
     """Return the names, in order, of the catalogs that the caller may use or that hold an object the caller may use.
 
     This takes one statement, unless a fact is missing or catalogs were added or removed. It reads the catalogs that
-    were hidden from the caller last time together with the metalake. Raises the errors of listing catalogs;
-    ServiceUnavailable if catalogs change faster than they can be listed.
+    were hidden from the caller at the previous request together with the metalake. Raises the errors of listing
+    catalogs; ServiceUnavailable if catalogs change faster than they can be listed.
     """
     scope = RequestScope(metalake)
     hidden = _hidden_before(ctx, scope)

@@ -1,7 +1,7 @@
 """Cache validity: the facts that a cached response depends on, and the check that they are unchanged.
 
 May import `view`, `access`, `names` and `model`. Must not know any wire format. A response about a table is a pure
-function of a few values in the view. The view replaces values and never alters them. So the response is still right if,
+function of a few values in the view. The view replaces values and never alters them. So the response is still valid if,
 after the request's own freshness gate, all of them are still the identical objects.
 """
 

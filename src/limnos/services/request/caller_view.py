@@ -17,7 +17,7 @@ from limnos.view.view import DerivedValues, StoreView
 
 
 class CallerView:
-    """The caller's part of a request view, which sets the attributes."""
+    """The part of a request view that depends only on the caller. `RequestView` sets its attributes."""
 
     __slots__ = (
         "_memo", "_people", "_subject", "_token_root", "active", "operation_token", "rules", "settled", "user", "view",

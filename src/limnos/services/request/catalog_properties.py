@@ -1,4 +1,4 @@
-"""Catalog properties in responses: which ones the server shows to which caller. Decision record 0018.
+"""Catalog properties in responses: those that a caller may see. Decision record 0018.
 
 May import `model`. Pure. Readers see the properties that engines need; a caller who may alter the catalog sees all. No
 response contains a secret, whether marked by its name or part of a value.

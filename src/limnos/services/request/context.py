@@ -247,7 +247,7 @@ class Context:
         mutation: Callable[[Tx, Permit[C]], T],
         stale: Permit[C],
     ) -> T:
-        """Let the store take the locks of the zones in the stale permit, then decide.
+        """Take the locks of the zones in the stale permit, then decide while holding them.
 
         Raises StalePermit if the new permit names others.
         """

@@ -120,7 +120,7 @@ async def entry_decide(ctx: Context, scope: RequestScope) -> None:
 
 
 async def refusal_keep(ctx: Context, once: IdempotentRequest, *, status: int, body: bytes) -> RequestOutcome | None:
-    """Store a refusal in a transaction of its own.
+    """Store a refusal in a separate transaction.
 
     Returns the outcome of an earlier request with the key if that committed first.
     """

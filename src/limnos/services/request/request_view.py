@@ -76,9 +76,9 @@ class RequestView(CallerView):
     def _settle(self, scope: RequestScope) -> tuple[ResolvedScope, NotFound | None]:
         """Resolve the scope; a missing catalog counts as one without grants: the first decision determines the error.
 
-        A caller who may not know that it is missing is refused in the same words as for an existing catalog. A caller
-        whose decision passes learns that it is missing. For a missing metalake the error's context names the caller, so
-        that a protocol may answer 403 instead. Raises NotFound for a missing metalake.
+        A caller who may not know that it is missing is refused with the same message as for an existing catalog. A
+        caller whose decision passes learns that it is missing. For a missing metalake the error's context names the
+        caller, so that a protocol may answer 403 instead. Raises NotFound for a missing metalake.
         """
         try:
             return resolve_scope(self.view, scope), None

@@ -232,7 +232,7 @@ def root_load(request_view: RequestView) -> Node:
 
 
 def root_schema_advice(request_view: RequestView) -> str:
-    """Return advice for a request that treats that schema as an object: which name to use instead."""
+    """Return advice for a request that treats that schema as an object: the name to use instead."""
     catalog, name = request_view.catalog.name, request_view.defaults.root_schema
     return (
         f"Schema {catalog}.{name} represents the catalog {catalog} itself and is not an object: name the catalog {catalog}, "

@@ -56,11 +56,11 @@ class TaskContext:
         return catalog_storage_within(record, f"{self.warehouse}/{catalog}", self.allowed, storages=self.storages)
 
     async def submit(self, mutation: Callable[[Tx], T]) -> T:
-        """Run a mutation, or a read inside one, in a transaction of its own."""
+        """Run a mutation, or a read inside one, in a separate transaction."""
         return await self._store.submit(self._permit, mutation)
 
     async def run_in_thread(self, call: Callable[[Heartbeat], T]) -> T:
-        """Run a call in a thread of its own, and renew the task's lease while the call makes progress.
+        """Run a call in a separate thread, and renew the task's lease while the call makes progress.
 
         Raises ServiceUnavailable if it makes no progress for the time of a lease; the thread is then abandoned. A
         cancellation stops the call at its next beat.

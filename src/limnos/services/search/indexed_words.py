@@ -95,7 +95,7 @@ class AboveScope(NamedTuple):
 
 
 def indexed_read(query: WordQuery, *, limit: int, pending: Collection[SearchCandidate]) -> Load[IndexedCandidates]:
-    """Read objects whose own words match all words of the query, or all of them that are in no ancestor's name.
+    """Read objects that match all words of the query. A word in an ancestor's name counts as matched.
 
     `pending` are candidates that changed after the index was updated. At most `limit` matches are read.
     """

@@ -119,7 +119,7 @@ def roots_of(request_view: RequestView, metalake_id: int, *, catalogs: Collectio
 
 
 def _owns_all(request_view: RequestView, metalake_id: int, *, catalogs: Collection[int]) -> bool:
-    """Return whether the caller owns the metalake or one of its usable catalogs: owners may load everything below it."""
+    """Return whether the caller owns the metalake or one of its usable catalogs, and may so load all objects below."""
     owners = request_view.subject.principal_ids
     if request_view.owner_of(request_view.settled.outer[-1]) in owners:
         return True

@@ -62,7 +62,7 @@ class SearchQuestion(NamedTuple):
 
 
 def question_of(text: str, filters: Mapping[str, str | None] | None = None) -> SearchQuestion:
-    """Parse a query. `filters` are values of keys given beside the text, as `{"kind": "table"}`.
+    """Parse a query. `filters` are values of keys given in addition to the text, as `{"kind": "table"}`.
 
     Raises BadRequest for a query that is empty or too long, has too many words, or has an invalid value of a key.
     """

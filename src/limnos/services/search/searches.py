@@ -184,9 +184,9 @@ class _RankedCandidate(NamedTuple):
 
 
 def _tie_end(ranked: Sequence[_RankedCandidate], *, begin: int, end: int) -> int:
-    """Return the end of a part that begins at `begin` and contains `end` candidates or more.
+    """Extend the range from `begin` to `end` to the end of a tie: candidates with equal sort keys stay together.
 
-    Equally near candidates are in one part, because only their nodes determine the better hit.
+    Candidates with equal keys are decided together, because only their nodes determine the better hit.
     """
     end, last = min(end, len(ranked)), min(begin + AT_ONCE, len(ranked))
     while end < last and ranked[end].nearness == ranked[end - 1].nearness:

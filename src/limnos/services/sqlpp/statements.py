@@ -205,7 +205,7 @@ def _described(
 async def _create_filled(
     session: StatementSession, parsed: ParsedStatement, *, statement: tree.CreateDataset, source: tree.QueryExpression
 ) -> None:
-    """Run CREATE DATASET … AS: the dataset has another name until the query's results are in it.
+    """Run CREATE DATASET … AS: the dataset has a temporary name until the query's results are inserted.
 
     If the statement fails, nothing has the dataset's name, and the unfinished dataset is dropped. It stays for a task
     if it is not known whether the insert was committed. Raises SqlppError, LimnosError.

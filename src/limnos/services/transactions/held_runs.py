@@ -116,7 +116,7 @@ def _move(output: RunOutput) -> TransactionOperation:
 async def branches_remove(
     ctx: Context, *, metalake: str, run: PipelineRun, steps: Sequence[RunStepState]
 ) -> list[RunOutput]:  # fmt: skip
-    """Remove the branches of a discarded run, each by a commit of its own. Returns the outputs that remain.
+    """Remove the branches of a discarded run, each by a separate commit. Returns the outputs that remain.
 
     New tables remain, too: `limnos pipeline discard` drops those that no other client has written.
     """

@@ -254,7 +254,7 @@ async def _prepare_one(ctx: Context, operation: LanceBatchOperation, *, step: La
 
 
 async def _finish_operation(table: LanceTable, *, ready: PreparedOperation, result: object) -> LanceBatchResult:
-    """Do the work that follows a successful commit. Returns the operation's result."""
+    """Run the steps after a successful commit, such as publishing manifests. Returns the operation's result."""
     if ready.draft is not None:
         row = ready.draft.row if result is None else cast("LanceVersion", result)
         return await publish_manifest(ready.draft._replace(row=row))

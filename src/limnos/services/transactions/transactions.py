@@ -163,7 +163,7 @@ async def _carry_out(
 async def _finish_commit(
     ctx: Context, plan: TransactionPlan, built: list[BuiltMetadata], *, revision: int, epoch: int
 ) -> None:
-    """Do the work that follows a successful commit."""
+    """Run the steps after a successful commit, such as deleting old metadata files."""
     view, zone = ctx.services.view, plan.permit.zone
     if True in [step.wakes for step in plan.steps]:
         ctx.services.wake_worker()

@@ -5,8 +5,8 @@ file. Only certain orphans on local disks are deleted:
 
 - The name matches our pattern, and the time of its UUID lies in the window: after this store began to watch (or was
   restored, since a younger state may have used the file), and longer ago than the grace time.
-- Beside a live table: another file that the document names has the same version, so this one lost a race or was never
-  committed. Files that only dropped out of the log stay, since they were committed once.
+- In the directory of a live table: another file that the document names has the same version, so this one lost a race
+  or was never committed. Files that only dropped out of the log stay, since they were committed once.
 - Without a table: the directory lies directly in a catalog's warehouse, its name is a UUID of ours in the window, and
   it contains nothing but a table's first metadata file. No purge task is pending for it. The warehouse must carry
   this store's mark, since two servers could share one.
@@ -160,7 +160,7 @@ class _JanitorSweep:
         self.deleted_names: list[str] = []
 
     async def tables(self) -> None:
-        """Check the files beside every live table's metadata file."""
+        """Check the files in the directory of every live table's metadata file."""
         after = ""
         while page := await self.work.submit(partial(_page, after)):
             after = page[-1].location

@@ -147,7 +147,7 @@ class TableCatalog(BaseCatalog, Protocol):
         """Return a table. Raises NotFound for the schema or the table."""
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
-        """Create a table, completely or not at all.
+        """Create a table atomically.
 
         Raises AlreadyExists, NotFound, BadRequest, UnsupportedOperation.
         """

@@ -77,7 +77,7 @@ class DatabaseSource(ABC):
 
     @abstractmethod
     def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
-        """Create a table, completely or not at all. Raises BadRequest, UnsupportedOperation."""
+        """Create a table atomically. Raises BadRequest, UnsupportedOperation."""
 
     @abstractmethod
     def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:

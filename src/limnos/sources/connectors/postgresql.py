@@ -2,7 +2,7 @@
 operations.
 
 May import SQLAlchemy, this package, `formats` for the types of requests, `model`, and `names` for paths. Must not know
-which addresses are allowed: the caller has checked that.
+the allowed addresses: the caller has checked them.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class BodyCutShort(BadRequest):
 class BodyPieces:
     """The body of a request to a Lance worker, received in chunks.
 
-    Lance's library reads the body in threads of its own, and may still do so after the operation has failed. The lock
+    Lance's library reads the body in its own threads, and may still do so after the operation has failed. The lock
     prevents such a thread and `drain` from reading the wire at the same time: one of them would take the next request.
     """
 

@@ -40,7 +40,9 @@ class ServerAccess:
     ca_file: str | None = None
 
     def client(self) -> Client:
-        """Open a client with a long timeout: the server may have to start a worker process beside a busy Spark."""
+        """Open a client with a long timeout: the server may have to start a worker process on a machine with a busy
+        Spark.
+        """
         return Client(
             self.uri,
             token=self.token,

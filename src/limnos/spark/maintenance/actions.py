@@ -1,4 +1,4 @@
-"""Iceberg's actions on Spark: one application for many operations, with a session of its own for each.
+"""Iceberg's actions on Spark: one application for many operations, with a separate session for each.
 
 May import this room, `client`, `model` and PySpark. Must not know leases. Iceberg's actions are called through
 Py4J, since its procedures take no properties of snapshots. The token of an operation is set on its session alone, never

@@ -1,4 +1,4 @@
-"""Iceberg's procedures over Spark Connect: a session of its own for each operation.
+"""Iceberg's procedures over Spark Connect: a separate session for each operation.
 
 May import this room, `client`, `model` and PySpark. Must not know leases. Spark Connect reaches no Java
 object, so the procedures are called by SQL. The server names the operation in the snapshot, and moves checkpoints to
@@ -87,7 +87,7 @@ class ConnectRunner:
         """No-op: each operation ends its own session."""
 
     def _await_executor(self, spark: SparkSession) -> None:
-        """Let the cluster run a first task. Raises ServiceUnavailable if it runs none in time."""
+        """Run a first task on the cluster. Raises ServiceUnavailable if it runs none in time."""
         with self._lock:
             if self._has_executor:
                 return

@@ -1,4 +1,4 @@
-"""Names and ends of operations: which errors let an operation wait again, and their texts, which have no token.
+"""Names and outcomes of operations: the errors after which an operation waits again, and their messages without tokens.
 
 May import `model` and the executor's values. Must not know the runners.
 """

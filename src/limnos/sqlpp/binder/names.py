@@ -72,7 +72,7 @@ class EmptyNameResolver:
     """Resolves no name and knows only the dataverse `Default`: for constant expressions."""
 
     def has_dataverse(self, dataverse: Dataverse) -> bool:
-        """True for `Default` only."""
+        """Return True for `Default` only."""
         return dataverse == ("Default",)
 
     def resolve(self, dataverse: Dataverse, name: str) -> None:

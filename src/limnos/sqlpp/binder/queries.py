@@ -405,7 +405,7 @@ def _anchored_exclude(node: tree.Select, names: list[str]) -> tuple[tuple[str, .
 
 
 def _named_values(node: tree.Select) -> Iterator[tuple[str, tree.Expression]]:
-    """The names that SELECT gives, with their expressions; those of an object constructor of SELECT VALUE as well."""
+    """Return the names of SELECT's values with their expressions, for SELECT VALUE those of an object constructor."""
     if isinstance(node.value, tree.Object):
         for pair in node.value.pairs:
             if isinstance(pair.name, tree.String):

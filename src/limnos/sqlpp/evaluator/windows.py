@@ -175,7 +175,7 @@ def _at_distance(
 
 
 def _ratio(work: Callable[[Row], Value]) -> Callable[[list[Row], Row], Value]:
-    """ratio_to_report: the row's value divided by the sum over its frame."""
+    """Compute ratio_to_report: the row's value divided by the sum over its frame."""
 
     def ratio(rows: list[Row], row: Row) -> Value:
         value = number(work(row))
@@ -186,7 +186,7 @@ def _ratio(work: Callable[[Row], Value]) -> Callable[[list[Row], Row], Value]:
 
 
 def _select_row(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) -> Callable[[list[Row], Row], Value]:
-    """first_value, last_value and nth_value: the value of one of the frame's rows."""
+    """Compute first_value, last_value or nth_value: the value of one of the frame's rows."""
     name, ignore = call.function.name, call.ignore_nulls
 
     def choose(rows: list[Row], row: Row) -> Value:

@@ -85,7 +85,7 @@ def prepend(*values: Value) -> Value:
 
 
 def _unknown(value: Value, *more: Value) -> Value:
-    """MISSING if an argument is MISSING, NULL if the collection is NULL, else True."""
+    """Return MISSING if an argument is MISSING, NULL if the collection is NULL, else True."""
     if value is MISSING or any(one is MISSING for one in more):
         return MISSING
     return None if value is None else True
@@ -149,7 +149,7 @@ def sort(value: Value) -> Value:
 
 @scalar("array_flatten", least=2, cost=compare_cost)
 def flatten(value: Value, depth: Value) -> Value:
-    """Nested collections flattened by `depth` levels; a negative depth flattens all."""
+    """Flatten nested collections by `depth` levels; a negative depth flattens all levels."""
     elements, levels = items(value), whole(depth)
     if elements is None or levels is None:
         return None
@@ -237,7 +237,7 @@ def repeat(value: Value, count: Value) -> Value:
 
 @scalar("array_range", least=2, most=3, cost=range_cost)
 def array_range(start: Value, end: Value, step: Value = 1) -> Value:
-    """Numbers from `start` to `end` (exclusive); empty for a step of 0."""
+    """Return the numbers from `start` to `end` (exclusive); empty for a step of 0."""
     first, last, by = number(start), number(end), number(step)
     if first is None or last is None or by is None:
         return None
@@ -256,7 +256,7 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
 
 @scalar("range", least=2, cost=range_cost)
 def whole_range(start: Value, end: Value) -> Value:
-    """Integers from `start` to `end` (inclusive)."""
+    """Return the integers from `start` to `end` (inclusive)."""
     first, last = whole(start), whole(end)
     if first is None or last is None:
         return None

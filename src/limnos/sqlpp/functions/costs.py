@@ -31,7 +31,7 @@ UNBOUNDED: Final = 1 << 62
 
 
 def weight_of(value: Value, most: int, *, shift: int = SHIFT) -> int:
-    """Return the units for one walk over a value; `most + 1` or more if they exceed `most`."""
+    """Return the units for one traversal of a value; `most + 1` or more if they exceed `most`."""
     total = 0
     waiting = [value]
     while waiting:
@@ -63,12 +63,12 @@ def _sum(arguments: Sequence[Value], most: int, *, shift: int = SHIFT) -> int:
 
 
 def unit_cost(_arguments: Sequence[Value], _most: int) -> int:
-    """One unit, for a function that returns its arguments or only checks their type."""
+    """Return a cost of one unit: the function returns its arguments or only checks their type."""
     return 1
 
 
 def linear_cost(arguments: Sequence[Value], most: int) -> int:
-    """Return the cost of a function that walks each argument once, or creates a result of that size."""
+    """Return the cost of a function that traverses each argument once, or creates a result of that size."""
     return _sum(arguments, most)
 
 

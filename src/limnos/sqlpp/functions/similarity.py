@@ -155,7 +155,7 @@ def _shared(one: Items, other: Items) -> int:
 
 @scalar("similarity_jaccard", "similarity_jaccard_sorted", least=2, cost=match_cost)
 def similarity_jaccard(left: Value, right: Value) -> Value:
-    """Jaccard's similarity of two arrays or multisets, from 0 to 1."""
+    """Return the Jaccard similarity of two arrays or multisets, from 0 to 1."""
     return _jaccard(left, right)
 
 
@@ -191,7 +191,7 @@ def _prefix_jaccard(arguments: Sequence[Value]) -> tuple[float, float] | None:
 
 @scalar("similarity_jaccard_prefix", least=6, cost=match_cost)
 def similarity_jaccard_prefix(*arguments: Value) -> Value:
-    """Jaccard's similarity of two lists from their lengths and prefixes; 0 if it is smaller than the least."""
+    """Return the Jaccard similarity of two lists from their lengths and prefixes; 0 if it is smaller than the least."""
     result = _prefix_jaccard(arguments)
     return None if result is None else result[0]
 

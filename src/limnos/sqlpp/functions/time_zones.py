@@ -53,7 +53,7 @@ def adjust_datetime(value: Value, zone: Value) -> Value:
 
 
 def _shift_ms(ms: int, zone: Value, *, is_local: bool) -> int | None:
-    """Milliseconds to add for a zone's local time; to subtract if the moment is already local."""
+    """Return the milliseconds to add to a UTC time for the zone's local time, or to subtract from a local time."""
     minutes = _offset_minutes(zone)
     if minutes is not None:
         return minutes * 60_000

@@ -36,7 +36,7 @@ _DURATION = re.compile(
 
 
 def days_of(year: int, month: int, *, day: int) -> int:
-    """Days since 1970-01-01, in the proleptic Gregorian calendar."""
+    """Return the days since 1970-01-01, in the proleptic Gregorian calendar."""
     shifted = year - (month <= 2)
     era, of_era = divmod(shifted, 400)
     of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
@@ -44,7 +44,7 @@ def days_of(year: int, month: int, *, day: int) -> int:
 
 
 def civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a number of days since 1970-01-01."""
+    """Return year, month and day of a number of days since 1970-01-01."""
     era, of_era = divmod(days + 719_468, 146_097)
     year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
     of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
@@ -79,7 +79,9 @@ def time_of(text: str) -> Time | None:
 
 
 def _day_ms(text: str) -> int | None:
-    """Milliseconds since midnight; below 0 or beyond a day if an offset shifts it. None if the text is malformed."""
+    """Return the milliseconds since midnight; below 0 or beyond a day if an offset shifts it. None if the text is
+    malformed.
+    """
     match = _TIME.fullmatch(text) or _COMPACT_TIME.fullmatch(text)
     if match is None:
         return None
@@ -334,7 +336,7 @@ def datetime_of_unix_ms(count: int | None, unit_ms: int) -> DateTime | None:
 
 @scalar("unix_time_from_time_in_ms", least=1, cost=character_cost)
 def time_ms(value: Value) -> Value:
-    """Milliseconds since midnight."""
+    """Return the milliseconds since midnight."""
     return value.ms if isinstance(value, Time) else None
 
 

@@ -259,7 +259,7 @@ def to_string(value: Value) -> Value:
 
 @scalar("to_boolean", "to_bool", "toboolean", "tobool", least=1, cost=character_cost)
 def to_boolean(value: Value) -> Value:
-    """False for false, zero, NaN and empty values, else true; NULL for other types."""
+    """Convert a value to a boolean: false for false, zero, NaN and empty values, else true; NULL for other types."""
     if isinstance(value, float) and math.isnan(value):
         return False
     is_collection = items(value) is not None

@@ -60,7 +60,7 @@ def identifier(name: str) -> str:
 
 
 def path(parts: Iterable[str]) -> str:
-    """Identifiers separated by dots."""
+    """Yield identifiers separated by dots."""
     return ".".join(map(identifier, parts))
 
 
@@ -84,7 +84,7 @@ def operand(node: Expression, level: int = 0) -> Iterator[Piece]:
 
 
 def list_pieces(nodes: Iterable[SyntaxNode]) -> Iterator[Piece]:
-    """Nodes separated by commas; expressions are printed as operands."""
+    """Yield nodes separated by commas; expressions are printed as operands."""
     for number, node in enumerate(nodes):
         if number:
             yield ", "

@@ -225,7 +225,7 @@ def _window(node: tree.Window) -> Iterator[Piece]:
 
 
 def order_by_pieces(items: tuple[tree.OrderItem, ...], *, before: str = " ") -> Iterator[Piece]:
-    """ORDER BY, unless `items` is empty."""
+    """Yield ORDER BY; nothing if `items` is empty."""
     if items:
         yield f"{before}ORDER BY "
         yield from list_pieces(items)

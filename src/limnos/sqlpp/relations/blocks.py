@@ -248,7 +248,7 @@ def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: nodes.Relation
 
 
 def _outer(source: plan.ForEach, result: Shape, *, inner: BlockTranslator, carrier: BlockTranslator) -> None:
-    """An outer join, where the missing side's values are MISSING."""
+    """Translate an outer join: the values of the missing side are MISSING."""
     optional = inner if source.kind == "left" else carrier
     flag = carrier.new()
     slots = (source.slot,) if source.kind == "left" else source.others

@@ -248,7 +248,7 @@ def nvl2(value: Shape, *others: Shape) -> Shape:
 
 @translates_function("null_if")
 def null_if(value: Shape, other: Shape) -> Shape:
-    """NULL if both are equal, else the first."""
+    """Return NULL if both are equal, else the first."""
     one, equal = cell(value), compare_shapes(value, other, by="=")
     if equal.type == "null":
         return one
@@ -277,7 +277,7 @@ def array_length(value: Shape) -> Shape:
 
 
 def is_within(value: Shape, items: Shape, *, item: int) -> Shape:
-    """`value IN items` for a column of arrays; `item` is an unused column number."""
+    """Translate `value IN items` for a column of arrays; `item` is an unused column number."""
     if not isinstance(items, ItemsShape) or not isinstance(items.item, Scalar):
         raise UntranslatableExpression("IN of a value that is not an array of scalars")
     one = cell(value)

@@ -112,14 +112,14 @@ def boolean(shape: Shape) -> CellShape:
 
 
 def both(operands: list[Shape]) -> CellShape:
-    """AND: false if one is false, else MISSING before NULL before true."""
+    """Return the result of AND: false if one is false, else MISSING before NULL before true."""
     cells = [boolean(one) for one in operands]
     term = call("and", *(one.term for one in cells))
     return CellShape(term, "boolean", any_of(*map(missing_of, cells)), all(one.known for one in cells))
 
 
 def either(operands: list[Shape]) -> CellShape:
-    """OR: true if one is true, else NULL before MISSING before false."""
+    """Return the result of OR: true if one is true, else NULL before MISSING before false."""
     cells = [boolean(one) for one in operands]
     term = call("or", *(one.term for one in cells))
     return CellShape(term, "boolean", not_of(any_of(*map(null_of, cells))), all(one.known for one in cells))
@@ -213,7 +213,7 @@ def concatenate_shapes(left: Shape, right: Shape) -> CellShape:
 
 
 def like(left: Shape, right: Shape) -> CellShape:
-    """LIKE with a constant, valid pattern."""
+    """Translate LIKE with a constant, valid pattern."""
     one, other = of_type(left, "string"), cell(right)
     if not isinstance(other.term, LiteralTerm) or not isinstance(other.term.value, str):
         raise UntranslatableExpression("LIKE with a pattern that is not constant")
@@ -225,7 +225,7 @@ def like(left: Shape, right: Shape) -> CellShape:
 
 
 def distinct(left: Shape, right: Shape) -> CellShape:
-    """`IS DISTINCT FROM`, which is never NULL."""
+    """Translate `IS DISTINCT FROM`, which is never NULL."""
     one, other = cell(left), cell(right)
     if "null" in (one.type, other.type) or _family(one) != _family(other):
         objects: TruthTerm = not_of(_both_alike(one, other))

@@ -298,7 +298,7 @@ def _element(node: plan.ElementOf, carrier: BlockTranslator) -> Shape:
 
 
 def _exists(node: plan.Exists, carrier: BlockTranslator) -> Shape:
-    """EXISTS within an expression: whether the count is greater than 0."""
+    """Translate EXISTS within an expression: a count that is greater than 0."""
     query = query_in(node.operand, carrier)
     if query is None:
         raise UntranslatableExpression("EXISTS of what is no query")

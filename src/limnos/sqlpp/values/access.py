@@ -17,7 +17,7 @@ def field(value: Value, name: str) -> Value:
 
 
 def element(value: Value, index: Value) -> Value:
-    """`value[index]`, counted from 0, or from the end if negative. A double must be integral.
+    """Return `value[index]`, counted from 0, or from the end if negative. A double must be integral.
 
     For a multiset, any item.
     """

@@ -154,7 +154,7 @@ def _whole_power(left: int, right: int) -> int:
 
 
 def _power(left: float, right: float) -> float:
-    """Power as in Java: infinity or NaN instead of an exception."""
+    """Return a power as Java does: infinity or NaN instead of an exception."""
     if abs(left) == 1 and math.isinf(right):
         return math.nan
     if left == 1 and math.isnan(right):

@@ -57,7 +57,7 @@ def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
 
 
 def _unknown(left: Value, right: Value) -> MissingType | Literal[False] | None:
-    """MISSING or NULL if two values cannot be ordered; False if they can."""
+    """Return MISSING or NULL if two values cannot be ordered; False if they can."""
     if left is MISSING or right is MISSING:
         return MISSING
     if left is None or right is None or _family(left) != _family(right):

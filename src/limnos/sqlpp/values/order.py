@@ -150,7 +150,7 @@ def _whole(value: int) -> bytes:
 
 
 def _text(value: bytes) -> bytes:
-    """Bytes with an end mark that sorts before any continuation."""
+    """Return bytes with an end mark that sorts before any continuation."""
     return value.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
 
 

@@ -136,7 +136,7 @@ class GateConnection:
             self._end(TimeoutError("the database did not answer in time"))
 
     def close(self) -> None:
-        """Disconnect. A waiting query fails."""
+        """Close the connection. A waiting query fails."""
         self._end(psycopg.OperationalError("the connection was closed"))
 
     def _end(self, error: Exception) -> None:
@@ -152,7 +152,7 @@ class GateConnection:
 
 
 async def open_asker(url: str) -> GateConnection:
-    """Connect. Raises psycopg.OperationalError or TimeoutError."""
+    """Open the connection. Raises psycopg.OperationalError or TimeoutError."""
     arguments = KEPT_ALIVE | conninfo_to_dict(url) | {"client_encoding": "utf8"}
     async with asyncio.timeout(CONNECT_S):
         return GateConnection(await psycopg.AsyncConnection.connect(**arguments, autocommit=True))  # type: ignore[arg-type]

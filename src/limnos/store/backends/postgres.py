@@ -254,7 +254,7 @@ class PostgresStore:
         return await self._readers.find(*query)
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
-        """Open a long read of one snapshot, on a connection of its own."""
+        """Open a long read of one snapshot, on a separate connection."""
         return postgres_snapshot(self.url)
 
     async def _drive(self, reader: ReadConnection, load: Load[T]) -> T:

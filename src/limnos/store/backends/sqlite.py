@@ -231,7 +231,7 @@ class SqliteStore:
         return self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
-        """Open a long read of one snapshot, on a connection of its own."""
+        """Open a long read of one snapshot, on a separate connection."""
         return sqlite_snapshot(self.path)
 
     def _drive(self, load: Load[T]) -> T:

@@ -1,4 +1,4 @@
-"""The header of SQLite's write-ahead-log index, which shows at little cost whether anything was committed.
+"""The header of SQLite's write-ahead-log index, a cheap check whether anything was committed.
 
 May import the standard library only. Must not know statements. In WAL mode a commit becomes visible when the header at
 the start of the `-shm` file, which is stored twice, is rewritten. A header equal to one read before means that every

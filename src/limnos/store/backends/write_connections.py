@@ -61,13 +61,13 @@ class WriteConnection:
         self._handle = handle
 
     def close(self) -> None:
-        """Disconnect."""
+        """Close the connection."""
         self.connection.close()
         self._handle.close()
 
 
 def open_write_connection(url: str) -> WriteConnection:
-    """Connect. Raises psycopg.OperationalError."""
+    """Open the connection. Raises psycopg.OperationalError."""
     connection = _TimedConnection.connect(**(KEPT_ALIVE | conninfo_to_dict(url)), prepare_threshold=2)  # type: ignore[arg-type]
     try:
         handle = socket.socket(fileno=os.dup(connection.fileno()))

@@ -1,4 +1,4 @@
-"""Passwords of local users, in zone 0 beside the tokens. Only hashes are stored, and nothing caches them.
+"""Passwords of local users, in zone 0 like the tokens. Only hashes are stored, and nothing caches them.
 
 May import `model` and the room's `sql`. Must not know hash functions.
 """

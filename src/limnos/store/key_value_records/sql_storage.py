@@ -74,7 +74,7 @@ class SqlKeyValueStore:
             yield _SqlTransaction(connection)
 
     def close(self) -> None:
-        """Disconnect."""
+        """Close the connection."""
         self._engine.dispose()
 
     @contextmanager

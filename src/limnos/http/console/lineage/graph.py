@@ -80,7 +80,7 @@ class LineagePage(msgspec.Struct, frozen=True):
 
 
 class _Graph:
-    """The union of several walks: vertices by a local key, edges by their ends."""
+    """The union of several traversals: vertices by a local key, edges by their ends."""
 
     def __init__(self) -> None:
         self.vertices: dict[str, LineageVertex] = {}
@@ -89,8 +89,8 @@ class _Graph:
         self.root = ""
 
     def add(self, part: LineageGraphPart, *, walk: str) -> None:
-        """Add a walk. Hidden vertices of different walks stay separate: it must not be revealed whether they are the
-        same.
+        """Add the result of a traversal. Hidden vertices of different traversals stay separate: it must not be revealed
+        whether they are the same.
         """
         keys = {each.id: f"{walk}{each.id}" if each.kind == "hidden" else each.id for each in part.vertices}
         self.root = self.root or keys[part.vertices[0].id]

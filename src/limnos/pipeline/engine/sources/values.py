@@ -20,7 +20,7 @@ from limnos.pipeline.declaration import DeclaredSource, Scalar
 from limnos.pipeline.outcomes import ExpectationFinding, ReadPin
 
 TEXT_COLUMN, FILE_COLUMN, SOURCE_COLUMN = "_text", "_file", "_source"
-"""Columns of a table of malformed rows, beside the run's id and time."""
+"""Columns of a table of malformed rows, in addition to the run's id and time."""
 
 
 class SourceFailed(BadRequest):

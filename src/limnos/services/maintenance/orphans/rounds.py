@@ -112,7 +112,7 @@ class OrphanRound:
         self.work = work
         self.services = services
         self.operation = operation
-        """The operation of a request; if None, each removal is an operation of its own."""
+        """The operation of a request; if None, each removal is a separate operation."""
         self.checked = self.files = 0
         self.marked: list[MarkedTable] = []
         self._marked_files = 0

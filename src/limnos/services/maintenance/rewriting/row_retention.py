@@ -1,4 +1,4 @@
-"""Retention of rows: which rows an operation deletes, by the policy that applies at that time; requests for it.
+"""Retention of rows: the condition for the rows that an operation deletes, by the current policy; requests for it.
 
 May import the rooms below and `formats.maintenance`. Must not know leases or Spark. The column and the age come from
 the effective policy alone, never from a request, and the rows are deleted with the rights of the operation's user.

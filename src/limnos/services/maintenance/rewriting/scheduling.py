@@ -1,7 +1,7 @@
 """Scheduling of rewrites: fair shares of table owners, quiet hours, and budgets of bytes.
 
-Pure. May import `model` and values of `store`. Must not know leases. Operations that a user requested come
-first. Quiet hours and budgets do not delay them, but their bytes count towards the budgets.
+Pure. May import `model` and values of `store`. Must not know leases. Operations that a user requested have
+priority. Quiet hours and budgets do not delay them, but their bytes count towards the budgets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The WITH clause of CREATE DATASET: which fields it may have, and of which types.
+"""The WITH clause of CREATE DATASET: its allowed fields and their types.
 
 May import `sqlpp`. Must not know datasets. AsterixDB's settings of its storage are checked and have no effect here.
 """

@@ -1,4 +1,4 @@
-"""Fields of an index beside the type of its dataset: whether they exist and have its types, and arrays are arrays.
+"""Check of an index's fields against the type of its dataset: their existence, their types and arrays.
 
 May import `sqlpp` and `names`. Must not know statements beyond the fields of an index.
 """
@@ -66,7 +66,7 @@ def _check_array(type_: tree.RecordType, field: tree.UnnestField) -> None:
 def _field(
     type_: tree.RecordType, path: Levels, *, at: tree.IndexField | tree.UnnestField
 ) -> tree.TypeExpression | None:
-    """The declared type at a path; None for a field of an open type. Raises SqlppError for one of a closed type."""
+    """Return the declared type at a path; None in an open type. Raises SqlppError for an unknown field."""
     within: tree.TypeExpression = type_
     for name in path:
         if not isinstance(within, tree.RecordType):

@@ -1,4 +1,4 @@
-"""Index rules: which combinations of keys and options an index may have.
+"""Index rules: the valid combinations of an index's keys and options.
 
 May import `sqlpp`. Must not know datasets: rules about the type of a dataset's objects are checked elsewhere.
 """

@@ -42,7 +42,7 @@ def typed_query(body: tree.Expression, schema: tree.ViewSchema, *, type_: tree.T
 
 
 def _cast(field: tree.FieldType, formats: dict[str, str], *, at: TextPosition) -> str:
-    """The text of an expression that casts a field."""
+    """Return the text of an expression that casts a field."""
     name = field.type.name.last.lower() if isinstance(field.type, tree.NamedType) else ""
     kind = BUILT_IN.get(name)
     value = f"`{_ROW}`.{identifier(field.name)}"

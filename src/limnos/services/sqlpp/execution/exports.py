@@ -136,7 +136,7 @@ async def _format(session: StatementSession, statement: tree.CopyTo) -> ExportFo
 
 
 def _split_path(statement: tree.CopyTo) -> tuple[list[str], tuple[tree.Expression, ...]]:
-    """Return the texts that a path begins with, and its other parts, which are computed for each object.
+    """Return the constant prefix of a path, and its remaining parts, which are computed for each object.
 
     Raises SqlppError for MISSING and NULL.
     """

@@ -24,7 +24,7 @@ from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 async def dataset_exclude_writers(
     session: StatementSession, path: Levels, *, may: Callable[[RequestView], object]
 ) -> AsyncIterator[None]:
-    """Exclude writers of a dataset, if it exists. `may` decides; its errors are raised, except NotFound."""
+    """Hold an exclusive lock on a dataset for the body. `may` is the access decision; its NotFound means no lock."""
 
     def wishes(catalog_id: int) -> list[LockRequest]:
         dataverse = DataverseName.create(path[:-1])
