@@ -13,7 +13,7 @@ from limnos.engine import delimited_columns
 from limnos.engine.arrow import table_of
 from limnos.engine.delimited_columns import IrregularText, read_columns
 from limnos.engine.delimited_text import MalformedLine, read_lines, text_options
-from limnos.engine.writing import object_checker
+from limnos.engine.object_checks import object_checker
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.jobs import type_of
 from limnos.sqlpp.stored import StorageForm, storage_form_of_record

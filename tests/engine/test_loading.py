@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from limnos.engine.loading import read_files, read_objects
-from limnos.engine.writing import check_objects
+from limnos.engine.object_checks import check_objects
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.jobs import ExternalSource, type_of
 from limnos.sqlpp.stored import storage_form_of_record

@@ -59,7 +59,7 @@ def found(
     files: list[FileWithDeletes], *keys: list[Condition], schema: dict[str, Any] = SCHEMA, most: int | None = None
 ) -> list[tuple[int, dict[str, Any]]]:
     """The rows, with their positions."""
-    rows = read_rows(files, schema, keys, most=most, cache=FileCache())
+    rows = read_rows(files, schema, keys=keys, most=most, cache=FileCache())
     assert rows is not None
     return [(one.position, one.row) for one in rows]
 
@@ -79,13 +79,13 @@ def test_only_the_row_group_of_a_key_is_read(tmp_path: Path) -> None:
     """By the statistics of the file; the next lookup finds its columns in the cache."""
     file, cache = numbers(tmp_path / "a.parquet"), FileCache()
 
-    read_rows([file], SCHEMA, [key(5)], cache=cache)
+    read_rows([file], SCHEMA, keys=[key(5)], cache=cache)
     (tmp_path / "a.parquet").unlink()
 
-    assert [one.row["name"] for one in read_rows([file], SCHEMA, [key(6)], cache=cache) or ()] == ["n6"]
-    assert read_rows([file], SCHEMA, [key(99)], cache=cache) == []
+    assert [one.row["name"] for one in read_rows([file], SCHEMA, keys=[key(6)], cache=cache) or ()] == ["n6"]
+    assert read_rows([file], SCHEMA, keys=[key(99)], cache=cache) == []
     with pytest.raises(UnsupportedFile):
-        read_rows([file], SCHEMA, [key(9)], cache=cache)
+        read_rows([file], SCHEMA, keys=[key(9)], cache=cache)
 
 
 def test_deleted_rows_are_not_found(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_more_rows_than_wanted(tmp_path: Path) -> None:
     """None of them then."""
     file = numbers(tmp_path / "a.parquet")
 
-    assert read_rows([file], SCHEMA, [key(0, operator=">=")], most=9, cache=FileCache()) is None
+    assert read_rows([file], SCHEMA, keys=[key(0, operator=">=")], most=9, cache=FileCache()) is None
     assert len(found([file], key(0, operator=">="), most=10)) == 10
 
 
@@ -174,7 +174,7 @@ def test_files_that_are_not_supported(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.raises(UnsupportedFile):
             found([FileWithDeletes(str(tmp_path / f"{name}.parquet"), "")], key(1))
     file = numbers(tmp_path / "a.parquet")
-    monkeypatch.setattr(parquet_lookups.Reading.__init__, "__defaults__", (10,))
+    monkeypatch.setattr(parquet_lookups.ReadAllowance.__init__, "__defaults__", (10,))
     with pytest.raises(UnsupportedFile, match="too many bytes"):
         found([file], key(1))
 
@@ -185,7 +185,7 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
     cache = FileCache(bytes_max=40_000)
 
     for file in files:
-        assert len(read_rows([file], SCHEMA, [key(5)], cache=cache) or ()) == 1
+        assert len(read_rows([file], SCHEMA, keys=[key(5)], cache=cache) or ()) == 1
         assert cache.size <= 40_000
     assert {path for path, _, _ in cache._columns} <= {file.path for file in files[2:]}
     assert cache.size == sum(array.nbytes for array in cache._columns.values())

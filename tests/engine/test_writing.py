@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from limnos.engine.writing import check_objects
+from limnos.engine.object_checks import check_objects
 from limnos.sqlpp.errors import DuplicateKey, SqlppError
 from limnos.sqlpp.stored import FieldType, RecordType, Scalar, StorageForm
 

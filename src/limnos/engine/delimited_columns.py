@@ -76,10 +76,10 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
     """Yield blocks that end at the end of a line."""
     rest = file.read(len(_BOM)).removeprefix(_BOM)
     while data := file.read(BLOCK_BYTES):
-        whole, found, rest_of_line = data.rpartition(b"\n")
-        if not found:
+        whole, newline, rest_of_line = data.rpartition(b"\n")
+        if not newline:
             raise IrregularText
-        yield b"".join((rest, whole, found))
+        yield b"".join((rest, whole, newline))
         rest = rest_of_line
     if rest:
         yield rest

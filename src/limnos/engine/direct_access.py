@@ -66,8 +66,8 @@ class DirectTable:
         Raises:
             NoSingleValue: A type of a column or a value is not supported here.
         """
-        found = self.find(keys, most=most)
-        return None if found is None else [one.row for one in found]
+        matches = self.find(keys, most=most)
+        return None if matches is None else [one.row for one in matches]
 
     def find(self, keys: Sequence[KeyConditions], *, most: int | None = None) -> list[FoundRow] | None:
         """Read rows as `rows`, with their places; the location of a row's file is empty if it is not known."""
@@ -79,7 +79,7 @@ class DirectTable:
         if not tasks:
             return None if tasks is None else []
         try:
-            return read_rows([_local_file(task) for task in tasks], form, keys, most=most)
+            return read_rows([_local_file(task) for task in tasks], form, keys=keys, most=most)
         except UnsupportedFile as reason:
             logger.debug("Not read without Java: %s", reason)
         if _files_of(tasks) > FILES_MAX or _size_of(tasks) > BYTES_MAX:

@@ -44,10 +44,10 @@ def look_up(job: EngineJob, client: TableClient, *, budget: Budget) -> Iterator[
     if sum(isinstance(node, Scan) for node in walk(expression)) not in range(1, SCANS_MAX + 1):
         return None
     changed, requirements = prepare_scans(expression)
-    found = _Lookups(job, client).of(requirements)
-    if found is None:
+    matches = _Lookups(job, client).of(requirements)
+    if matches is None:
         return None
-    values = results(BoundQuery(changed, job.slots, ()), lambda _, number: found[int(number)], budget=budget)
+    values = results(BoundQuery(changed, job.slots, ()), lambda _, number: matches[int(number)], budget=budget)
     return map(tagged_line if job.tagged else json_text, values)
 
 
@@ -86,6 +86,6 @@ class _Lookups:
             self._tables[ref.path] = self._client.load(ref, self._job.credential)
         table = self._tables[ref.path]
         most = None if lookup.by is None else INDEXED_MAX
-        rows = read_rows(files_of(table, [lookup.conditions]), table.schema, [lookup.conditions], most=most)
+        rows = read_rows(files_of(table, [lookup.conditions]), table.schema, keys=[lookup.conditions], most=most)
         make = to_object(form)
         return None if rows is None else [make(one.row) for one in rows]

@@ -56,7 +56,7 @@ class FileWithDeletes(NamedTuple):
 
 
 @dataclass(slots=True)
-class Reading:
+class ReadAllowance:
     """What one lookup may still read."""
 
     bytes_left: int = READ_BYTES_MAX
@@ -81,27 +81,27 @@ class FileCache:
     def footer(self, path: str) -> pq.FileMetaData:
         """Return the footer of a file."""
         with self._lock:
-            found = self._footers.get(path)
-            if found is not None:
+            footer = self._footers.get(path)
+            if footer is not None:
                 self._footers.move_to_end(path)
-                return found
-        found = pq.read_metadata(path)
+                return footer
+        footer = pq.read_metadata(path)
         with self._lock:
-            self._footers[path] = found
+            self._footers[path] = footer
             while len(self._footers) > FOOTERS_MAX:
                 self._footers.popitem(last=False)
-        return found
+        return footer
 
-    def column(self, path: str, group: int, *, name: str, reading: Reading) -> pa.Array:
+    def column(self, path: str, group: int, *, name: str, reading: ReadAllowance) -> pa.Array:
         """Return a top-level column of a row group. Raises UnsupportedFile if it must be read and is too large."""
         key = (path, group, name)
         with self._lock:
-            found = self._columns.get(key)
-            if found is not None:
+            array = self._columns.get(key)
+            if array is not None:
                 self._columns.move_to_end(key)
-                return found
+                return array
         footer = self.footer(path)
-        reading.spend(_bytes_of(footer, group, name))
+        reading.spend(_bytes_of(footer, group, name=name))
         with pq.ParquetFile(path, metadata=footer) as opened:
             column = opened.read_row_group(group, columns=[name], use_threads=False).column(0).combine_chunks()
         array = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
@@ -117,14 +117,14 @@ class FileCache:
             self._columns[key] = array
             self.size += array.nbytes
             while self.size > self._bytes_max:
-                _, gone = self._columns.popitem(last=False)
-                self.size -= gone.nbytes
+                _, array = self._columns.popitem(last=False)
+                self.size -= array.nbytes
 
 
 CACHE: Final = FileCache()
 
 
-def _bytes_of(footer: pq.FileMetaData, group: int, name: str) -> int:
+def _bytes_of(footer: pq.FileMetaData, group: int, *, name: str) -> int:
     """Return the size of a column of a row group in the file."""
     columns = footer.row_group(group)
     return sum(
@@ -137,8 +137,8 @@ def _bytes_of(footer: pq.FileMetaData, group: int, name: str) -> int:
 def read_rows(
     files: Sequence[FileWithDeletes],
     schema: _Schema,
-    keys: Sequence[KeyConditions],
     *,
+    keys: Sequence[KeyConditions],
     most: int | None = None,
     cache: FileCache = CACHE,
 ) -> list[FoundRow] | None:
@@ -160,7 +160,7 @@ def read_rows(
     fields: Sequence[Any] = schema["fields"]  # type: ignore[assignment]
     for field in fields:
         _check_type(field["type"])
-    reading, results = Reading(), []
+    reading, results = ReadAllowance(), []
     for file in files:
         try:
             results += FileLookup(file, fields, cache=cache, reading=reading).rows(keys)
@@ -182,7 +182,9 @@ class FoundRow(NamedTuple):
 class FileLookup:
     """Looks up rows of one file."""
 
-    def __init__(self, file: FileWithDeletes, fields: Sequence[Any], *, cache: FileCache, reading: Reading) -> None:
+    def __init__(
+        self, file: FileWithDeletes, fields: Sequence[Any], *, cache: FileCache, reading: ReadAllowance
+    ) -> None:
         self._file = file
         self._cache = cache
         self._reading = reading
@@ -212,8 +214,8 @@ class FileLookup:
         first, places = 0, []
         for group in range(self._footer.num_row_groups):
             column = self._column(group, own)
-            found = pc.indices_nonzero(pc.is_in(column, value_set=values.cast(column.type)))
-            places += [first + place for place in found.to_pylist()]
+            indices = pc.indices_nonzero(pc.is_in(column, value_set=values.cast(column.type)))
+            places += [first + place for place in indices.to_pylist()]
             first += len(column)
         return bool(places) and not self._deleted().issuperset(places)
 

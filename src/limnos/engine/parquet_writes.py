@@ -1,7 +1,8 @@
 """Writes the rows of an INSERT as one Parquet file of a local table, without Spark.
 
-May import the sibling `parquet_lookups` and pyarrow. Must not know Iceberg's library or Spark: the caller commits the
-file. Columns get the field ids of the table. What is not supported raises `UnsupportedFile`, and Spark writes the rows.
+May import the sibling `parquet_lookups`, `sqlpp` and pyarrow. Must not know Iceberg's library or Spark: the caller
+commits the file. Columns get the field ids of the table. What is not supported raises `UnsupportedFile`, and Spark
+writes the rows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from limnos.engine.parquet_lookups import (
     FileCache,
     FileLookup,
     FileWithDeletes,
-    Reading,
+    ReadAllowance,
     UnsupportedFile,
 )
 from limnos.sqlpp.conditions import Condition
@@ -69,7 +70,7 @@ def has_key(
         return False
     if len(keys) > 1:
         raise UnsupportedFile("a key of several fields")
-    new, reading = rows.column(keys[0][0]).combine_chunks(), Reading()
+    new, reading = rows.column(keys[0][0]).combine_chunks(), ReadAllowance()
     try:
         return any(FileLookup(file, fields, cache=cache, reading=reading).has_value(keys[0][0], new) for file in files)
     except (pa.ArrowException, OSError, KeyError) as error:

@@ -22,7 +22,7 @@ from limnos.engine.arrow import schema_of, table_of
 from limnos.engine.delimited_columns import IrregularText, read_columns
 from limnos.engine.delimited_text import text_options
 from limnos.engine.loading import SourceFiles, files_of, read_file
-from limnos.engine.writing import object_checker
+from limnos.engine.object_checks import object_checker
 from limnos.sqlpp.jobs import ExternalSource, type_of
 from limnos.sqlpp.stored import StorageForm, object_shaper, storage_form_of_record
 from limnos.sqlpp.values.model import Value
@@ -85,8 +85,8 @@ def _open(path: Path) -> IO[bytes]:
 
 def _objects(path: Path, files: SourceFiles, *, form: StorageForm, own: bool) -> Iterator[Value]:
     """Read the objects of a file; `own` says that the form is the source's own, which is then checked first."""
-    found = read_file(path, files, form=form)
-    return map(object_shaper(form, lenient=True), found) if own else found
+    values = read_file(path, files, form=form)
+    return map(object_shaper(form, lenient=True), values) if own else values
 
 
 def _tables_of_objects(objects: Iterable[Value], form: StorageForm) -> Iterator[pa.Table]:

@@ -14,11 +14,12 @@ from limnos.engine import loading
 from limnos.engine.compaction import compact_dataset
 from limnos.engine.exporting import export_lines
 from limnos.engine.failures import is_planner_bug, is_too_complex
+from limnos.engine.object_checks import Object, check_objects
 from limnos.engine.reading import look_up_objects, objects
 from limnos.engine.relational import values_of
 from limnos.engine.staging import is_large, staged_rows
 from limnos.engine.tables import DatasetTable, table_of
-from limnos.engine.writing import DatasetWriter, Object, check_objects
+from limnos.engine.writing import DatasetWriter
 from limnos.sqlpp.binder import BoundQuery
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.evaluator import Budget, results

@@ -158,7 +158,7 @@ def files_of(table: TableSnapshot, keys: Sequence[KeyConditions]) -> list[FileWi
     if table.manifest_list is None:
         return []
     fields = {str(field["name"]): field for field in table.schema["fields"]}
-    bounds = [[_Bound(fields, condition) for condition in key] for key in keys]
+    bounds = [[_ConditionBounds(fields, condition) for condition in key] for key in keys]
     manifests = _CACHE.get(table.manifest_list, _manifests)
     files = [file for manifest in manifests for file in _CACHE.get(manifest.path, manifest.files)]
     data = [
@@ -208,7 +208,7 @@ def local_path(location: str) -> str:
     return "/" + path.lstrip("/")
 
 
-class _Bound:
+class _ConditionBounds:
     """A condition, compared with the bounds of files."""
 
     def __init__(self, fields: dict[str, dict[str, Any]], condition: Condition) -> None:
@@ -310,16 +310,16 @@ class _ManifestCache:
     def get(self, location: str, read: Callable[[str], list[T]]) -> list[T]:
         """Return the content of a file, which `read` reads if it is not cached."""
         with self._lock:
-            found: list[T] | None = self._kept.get(location)
-            if found is not None:
+            content: list[T] | None = self._kept.get(location)
+            if content is not None:
                 self._kept.move_to_end(location)
-                return found
-        found = read(local_path(location))
+                return content
+        content = read(local_path(location))
         with self._lock:
-            self._kept[location] = found
+            self._kept[location] = content
             while len(self._kept) > MANIFESTS_MAX:
                 self._kept.popitem(last=False)
-        return found
+        return content
 
 
 _CACHE: Final = _ManifestCache()

@@ -122,7 +122,7 @@ def test_the_moment_is_one(shared: DriverNode) -> None:
         ("select value y", "ASX1073: "),
         ("no_such(1)", "ASX1081: Cannot find function with signature no_such(1 argument)"),
         ("$x", "ASX1086: No value for parameter: $x"),
-        ("select value x from 1 x", "ASX0004: "),
+        ("select value x from 1 x", "ASX1091: "),
         ("[" * 10_000, "ASX1079: "),
         ("1 + 'a' + " + "1" * 40, "ASX1001: "),
     ],

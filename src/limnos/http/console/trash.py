@@ -91,10 +91,10 @@ async def _dropped_anywhere(
     more = False
     for catalog in catalogs:
         try:
-            found, has_more = await _dropped(page_request, metalake, catalog=catalog)
+            entries, has_more = await _dropped(page_request, metalake, catalog=catalog)
         except (NotFound, NotInUse, PermissionDenied):
             continue
-        lines += found
+        lines += entries
         more = more or has_more
     lines.sort(key=lambda each: (each.dropped_ms, each.id), reverse=True)
     return tuple(lines[:SHOWN]), more or len(lines) > SHOWN

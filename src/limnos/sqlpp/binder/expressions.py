@@ -58,8 +58,7 @@ class ExpressionBinder(ABC):
         self.moment = moment
         self.declared = {(one.name, None if one.parameters is None else len(one.parameters)): one for one in declared}
         self.slots = SlotCounter()
-        self.object_slots: set[int] = set()
-        """The variables that are objects of datasets."""
+        self.object_slots: set[int] = set()  # of the variables that are objects of datasets
         self.inlined: tuple[tuple[str, Dataverse, str, int], ...] = ()
         self.nodes_left = NODES_MAX if nodes_max is None else nodes_max
         self.is_metered = nodes_max is not None

@@ -17,15 +17,14 @@ from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder.group_bindings import key_outline
 from limnos.sqlpp.binder.grouping_sets import group_keys, sets_of
 from limnos.sqlpp.binder.scope import GroupBinding, VariableScope
+from limnos.sqlpp.binder.sources import require_collection
 from limnos.sqlpp.binder.windows import WindowBinder
 from limnos.sqlpp.errors import SqlppError, TextPosition, compilation
 from limnos.sqlpp.functions import normalize_name
-from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.plan.queries import SourceKind
 from limnos.sqlpp.tree_walk import children
-from limnos.sqlpp.values.model import is_unknown, type_name
 
-DUPLICATE_FIELD, NO_COLLECTION, ILLEGAL_IDENTIFIER = 13, 1091, 1103
+DUPLICATE_FIELD, ILLEGAL_IDENTIFIER = 13, 1103
 NamedSlots = tuple[tuple[str, int], ...]
 StepsBeforeSelect = tuple[plan.Let | plan.WindowCall, ...]
 
@@ -178,7 +177,7 @@ class QueryBinder(WindowBinder):
     ) -> plan.ForEach:
         """Bind a source of rows and its variables. `first` is the position of the first item."""
         value = self.expression(node.source, sees.as_source())
-        self.require_collection(value)
+        require_collection(value, self.object_slots)
         slot = self.slots.new()
         if isinstance(value, plan.Scan):
             self.object_slots.add(slot)
@@ -195,23 +194,6 @@ class QueryBinder(WindowBinder):
         return plan.ForEach(at, kind, slot, position, value, condition, others, first)
 
     # Groups.
-
-    def require_collection(self, value: plan.Expression) -> None:
-        """Refuse a source of rows that can be no collection: a constant, or an object of a dataset.
-
-        Raises SqlppError (ASX1091). The type of any other value is known when the statement runs.
-        """
-        is_object = isinstance(value, plan.ObjectOf) or (
-            isinstance(value, plan.Local) and value.slot in self.object_slots
-        )
-        if is_object:
-            found = "object"
-        elif isinstance(value, plan.Constant) and not is_unknown(value.value) and items(value.value) is None:
-            found = type_name(value.value)
-        else:
-            return
-        words = f"Type mismatch: expected value of type multiset or array, but got the value of type {found}"
-        raise SqlppError(NO_COLLECTION, words, value.at)
 
     def grouping(
         self, node: tree.Block, rows: BoundRows, *, outer: VariableScope, order: tuple[tree.OrderItem, ...]

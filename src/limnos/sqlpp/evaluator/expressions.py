@@ -392,7 +392,7 @@ def _subquery(node: plan.Subquery, working: EvaluationContext) -> Callable[[Row]
     return with_last_result(node, working.query(node.query), working=working)
 
 
-def source_items(value: Value, node: plan.PlanNode, working: EvaluationContext) -> tuple[Value, ...]:
+def source_items(value: Value, node: plan.PlanNode, *, working: EvaluationContext) -> tuple[Value, ...]:
     """Return the items of a source of rows; empty for NULL, MISSING and, with a warning, for a value that is no
     collection.
     """

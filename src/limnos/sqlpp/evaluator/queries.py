@@ -329,7 +329,7 @@ def _source_of(
 
 def _partners(node: plan.ForEach, value: Value, *, keys: JoinKeys | None, working: EvaluationContext) -> JoinPartners:
     return JoinPartners(
-        source_items(value, node, working),
+        source_items(value, node, working=working),
         keys,
         put=lambda row, item, at: _with(row, node, item=item, at=at),
         working=working,

@@ -1,0 +1,34 @@
+"""Checks sources of rows while a query is bound.
+
+May import plans, functions about collections and `values`. Must not know scopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from limnos.sqlpp import plan
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.functions.collections import items
+from limnos.sqlpp.values.model import is_unknown, type_name
+
+NO_COLLECTION = 1091
+
+
+def require_collection(value: plan.Expression, object_slots: AbstractSet[int]) -> None:
+    """Refuse a source of rows that can be no collection: a constant, or an object of a dataset.
+
+    The type of any other value is known only when the statement runs. Raises SqlppError (ASX1091).
+
+    Args:
+        value: The source.
+        object_slots: The slots of the variables that are objects of datasets.
+    """
+    if isinstance(value, plan.ObjectOf) or (isinstance(value, plan.Local) and value.slot in object_slots):
+        name = "object"
+    elif isinstance(value, plan.Constant) and not is_unknown(value.value) and items(value.value) is None:
+        name = type_name(value.value)
+    else:
+        return
+    words = f"Type mismatch: expected value of type multiset or array, but got the value of type {name}"
+    raise SqlppError(NO_COLLECTION, words, value.at)
