@@ -216,6 +216,10 @@ def answers(node: DriverNode, cases: Cases, callers: Iterable[str] = CALLERS) ->
     return found
 
 
+SAME_FOR_ALL = frozenset({"GET /api/limnos/v1/settings"})
+"""Routes whose list has the same items for every caller that may read it: cells do not have their number."""
+
+
 def cell(route: str, answer: DriverAnswer) -> str:
     """Return a cell: a status. Then follow the number of items of a list, a minus for a drop of nothing, an n for a
     negative explanation, and the code of a failure inside of an answer.
@@ -223,7 +227,7 @@ def cell(route: str, answer: DriverAnswer) -> str:
     if answer.status != 200 or not answer.headers.get("content-type", "").startswith("application/json"):
         return str(answer.status)
     body = json.loads(answer.body)
-    if route.startswith("GET "):
+    if route.startswith("GET ") and route not in SAME_FOR_ALL:
         sizes = [len(value) for value in body.values() if isinstance(value, list)]
         return f"200:{sizes[0]}" if sizes else "200"
     if route.startswith("DELETE "):

@@ -82,6 +82,8 @@ class DirectTable:
             return read_rows([_local_file(task) for task in tasks], form, keys=keys, most=most)
         except UnsupportedFile as reason:
             logger.debug("Not read without Java: %s", reason)
+        if any(_has_uuid(condition) for key in keys for condition in key):
+            return None  # Iceberg's own reader skips row groups by the same wrong order as files
         if _files_of(tasks) > FILES_MAX or _size_of(tasks) > BYTES_MAX:
             return None
         rows = self._rows_by_java(keys, form, most=most)
@@ -293,9 +295,12 @@ def _local_path(file: Mapping[str, Any]) -> str:
 def expression_of(keys: Sequence[KeyConditions]) -> Json:
     """Return the JSON form of an Iceberg expression that is true for rows that meet all conditions of at least one key.
 
+    It is true for all UUIDs. Parquet stores the bounds of UUIDs in the order of unsigned bytes, and Iceberg's Java
+    library compares them as signed numbers. With an exact condition it would leave out files that have the key.
+
     Raises NoSingleValue for a value that is not a number, text or time.
     """
-    if len(keys) > 1 and all(len(key) == 1 for key in keys):
+    if len(keys) > 1 and all(len(key) == 1 for key in keys) and not _has_uuid(keys[0][0]):
         ((first, *_), *_) = keys
         return _sql_of(Condition(first.path, "in", tuple(key[0].value for key in keys)))
     return _balanced_tree("or", [_balanced_tree("and", [_sql_of(condition) for condition in key]) for key in keys])
@@ -311,6 +316,8 @@ def _balanced_tree(word: str, parts: Sequence[Json]) -> Json:
 
 def _sql_of(condition: Condition) -> Json:
     value, term = condition.value, ".".join(condition.path)
+    if _has_uuid(condition):
+        return True
     if condition.operator == "in":
         return {
             "type": "in",
@@ -320,14 +327,17 @@ def _sql_of(condition: Condition) -> Json:
     return {"type": _WORDS[condition.operator], "term": term, "value": _literal(value)}
 
 
+def _has_uuid(condition: Condition) -> bool:
+    values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
+    return any(isinstance(value, uuid.UUID) for value in values)
+
+
 def _literal(value: Value) -> Json:
     """Return a value in Iceberg's JSON form. Raises NoSingleValue if it is not a number, text or time."""
     if isinstance(value, Date):
         return day_text(value.days)
     if isinstance(value, DateTime):
         return moment_text(value.ms * 1000)
-    if isinstance(value, uuid.UUID):
-        return str(value)
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise NoSingleValue("a key that is no number, text or time")
     return int(value) if isinstance(value, int) else value
