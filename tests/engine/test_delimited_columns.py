@@ -47,6 +47,7 @@ def by_fields(text: str, form: StorageForm, **options: str) -> pa.Table:
         ("1|wren|1970-01-02|1.5|7|\n-2||1996-02-29|-0|-7|\n", {"delimiter": "|"}),
         ("1,a,2000-01-01,1,1\r\n2,b c,0001-01-01,0.1,2", {}),
         ("x,y\n\n1, a,2000-01-01,123456789.987654321,1\n\n", {"header": "true"}),
+        ("\n\nx,y\n1,a,2000-01-01,1,1\n", {"header": "true"}),
         ("\ufeff1;ä;2000-12-31;3;4\n", {"delimiter": ";"}),
         ("", {}),
     ],
@@ -56,6 +57,7 @@ def test_plain_lines(text: str, options: dict[str, str]) -> None:
     expected = by_fields(text.removeprefix("\ufeff"), FORM, **options)
 
     assert by_columns(text, FORM, **options).equals(expected)
+    assert expected.num_rows == sum(line[:2].strip("\ufeff;,|").lstrip("-").isdigit() for line in text.splitlines())
 
 
 def test_an_empty_text_is_missing_in_an_optional_field() -> None:

@@ -189,3 +189,13 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
         assert cache.size <= 40_000
     assert {path for path, _, _ in cache._columns} <= {file.path for file in files[2:]}
     assert cache.size == sum(array.nbytes for array in cache._columns.values())
+
+
+def test_the_number_of_cached_columns_is_bounded(tmp_path: Path) -> None:
+    """Small columns take more memory than their values, so each counts."""
+    cache = FileCache(columns_max=4)
+
+    for at in range(5):
+        read_rows([numbers(tmp_path / f"{at}.parquet")], SCHEMA, keys=[key(5)], cache=cache)
+        assert len(cache._columns) <= 4
+    assert cache.size == sum(array.nbytes for array in cache._columns.values()) > 0

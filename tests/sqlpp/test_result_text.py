@@ -20,11 +20,17 @@ from limnos.sqlpp.result_text import (
 from limnos.sqlpp.values.model import (
     MISSING,
     Bag,
+    Circle,
     Date,
     DateTime,
     DayTimeDuration,
     Integer,
     Interval,
+    Line,
+    Point,
+    Point3D,
+    Polygon,
+    Rectangle,
     SmallInt,
     Time,
     TinyInt,
@@ -61,10 +67,28 @@ def test_lossless_json_names_types() -> None:
     value: Value = {"a": (Integer(1), 2, 2.5, math.nan), "b": Bag(("x", True, None)), "c": Date(1)}
 
     assert json.loads(lossless_json_text(value)) == {
-        "a": {"orderedlist": [{"int32": 1}, {"int64": 2}, {"double": 2.5}, {"double": "NaN"}]},
+        "a": {"orderedlist": [{"int32": 1}, {"int64": 2}, 2.5, "NaN"]},
         "b": {"unorderedlist": ["x", True, None]},
         "c": {"date": "1970-01-02"},
     }
+
+
+@pytest.mark.parametrize(
+    "value,document",
+    [
+        (Point((1.0, 2.5)), {"point": [1.0, 2.5]}),
+        (Point3D((1.0, 2.0, 3.0)), {"point3d": [1.0, 2.0, 3.0]}),
+        (Line((1.0, 2.0, 3.0, 4.0)), {"line": [{"point": [1.0, 2.0]}, {"point": [3.0, 4.0]}]}),
+        (Rectangle((1.0, 2.0, 3.0, 4.0)), {"rectangle": [{"point": [1.0, 2.0]}, {"point": [3.0, 4.0]}]}),
+        (Circle((1.0, 2.0, 3.0)), {"circle": [{"point": [1.0, 2.0]}, 3.0]}),
+        (Polygon((1.0, 2.0, 3.0, 4.0)), {"polygon": [{"point": [1.0, 2.0]}, {"point": [3.0, 4.0]}]}),
+        (b"\xab\x01", "AB01"),
+        (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+    ],
+)
+def test_lossless_json_has_points_and_plain_values(value: Value, document: object) -> None:
+    """As results of AsterixDB's case scan/alltypes_01 have them."""
+    assert json.loads(lossless_json_text(value)) == document
 
 
 @pytest.mark.parametrize(

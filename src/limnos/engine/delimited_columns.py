@@ -55,7 +55,7 @@ def read_columns(file: IO[bytes], form: StorageForm, *, options: TextOptions) ->
     skips = options.has_header
     for block in _blocks(file):
         rows = _table(block, form, options=options, skips=skips)
-        skips = False
+        skips = skips and not block.strip()
         yield rows
 
 
@@ -89,10 +89,10 @@ def _table(block: bytes, form: StorageForm, *, options: TextOptions, skips: bool
     block = block.replace(b"\r\n", b"\n")
     if b"\r" in block or options.quote.encode() in block:
         raise IrregularText
-    if skips:
-        block = block.partition(b"\n")[2]
-    schema = schema_of(form.type)
     lines = block.lstrip(b"\n")
+    if skips:
+        lines = lines.partition(b"\n")[2].lstrip(b"\n")
+    schema = schema_of(form.type)
     if not lines:
         return schema.empty_table()
     count = lines.partition(b"\n")[0].count(options.delimiter.encode()) + 1

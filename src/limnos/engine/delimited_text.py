@@ -65,12 +65,11 @@ def read_lines(
         quoting=csv.QUOTE_NONE if quote == "\0" else csv.QUOTE_MINIMAL, strict=True,
     )  # fmt: skip
     try:
-        for cells in rows:
+        for cells in filter(None, rows):  # an empty line is neither an object nor the header
             if skips:
                 skips = False
                 continue
-            if cells:
-                yield _object(cells, columns, null=null, quote=quote)
+            yield _object(cells, columns, null=null, quote=quote)
     except (csv.Error, MalformedLine) as reason:
         raise MalformedLine(f"line {rows.line_num}: {reason}") from None
     finally:

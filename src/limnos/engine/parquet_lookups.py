@@ -31,6 +31,8 @@ CACHE_BYTES_MAX: Final = 96 << 20
 COLUMN_BYTES_MAX: Final = 32 << 20
 """The maximum size of a cached column of a row group."""
 FOOTERS_MAX: Final = 256
+COLUMNS_MAX: Final = 4096
+"""The maximum number of cached columns. Small ones take about 1 KB each besides their values."""
 READ_BYTES_MAX: Final = 16 << 20
 """The maximum number of bytes that one lookup reads from files. A larger one is left to Spark."""
 FIELD_ID: Final = b"PARQUET:field_id"
@@ -71,8 +73,9 @@ class ReadAllowance:
 class FileCache:
     """Footers and columns of Parquet files, the most recently used ones. Threads may share it."""
 
-    def __init__(self, bytes_max: int = CACHE_BYTES_MAX) -> None:
+    def __init__(self, bytes_max: int = CACHE_BYTES_MAX, *, columns_max: int = COLUMNS_MAX) -> None:
         self._bytes_max = bytes_max
+        self._columns_max = columns_max
         self._lock = threading.Lock()
         self._columns: OrderedDict[tuple[str, int, str], pa.Array] = OrderedDict()
         self._footers: OrderedDict[str, pq.FileMetaData] = OrderedDict()
@@ -116,7 +119,7 @@ class FileCache:
                 return
             self._columns[key] = array
             self.size += array.nbytes
-            while self.size > self._bytes_max:
+            while self.size > self._bytes_max or len(self._columns) > self._columns_max:
                 _, array = self._columns.popitem(last=False)
                 self.size -= array.nbytes
 

@@ -15,7 +15,22 @@ from typing import Final, Literal, cast, get_args
 from limnos.sqlpp.errors import SqlppError, too_deep
 from limnos.sqlpp.functions.types import json_text, text_of
 from limnos.sqlpp.lossless_adm import lossless_adm_text
-from limnos.sqlpp.values.model import MISSING, Bag, DateTime, Geometry, Interval, Time, Value, type_name
+from limnos.sqlpp.values.model import (
+    MISSING,
+    Bag,
+    Circle,
+    DateTime,
+    Geometry,
+    Interval,
+    Line,
+    Point,
+    Point3D,
+    Polygon,
+    Rectangle,
+    Time,
+    Value,
+    type_name,
+)
 from limnos.sqlpp.values.tagged import Json, from_tagged_json, to_tagged_json
 from limnos.sqlpp.values.text import real_text
 
@@ -115,7 +130,10 @@ def _time_text(value: Value) -> str:
 
 
 def lossless_json_text(value: Value) -> str:
-    """Return a value as JSON in which each value with a type that JSON lacks is an object with the name of the type."""
+    """Return a value as AsterixDB's lossless JSON: an object with the name of its type, or a plain JSON value.
+
+    Plain are objects, texts, booleans, real numbers, binaries and UUIDs, as in results of AsterixDB's own tests.
+    """
     if isinstance(value, dict):
         return "{" + ",".join(f"{_quoted(name)}:{lossless_json_text(text)}" for name, text in value.items()) + "}"
     if isinstance(value, Bag) or _is_array(value):
@@ -123,14 +141,27 @@ def lossless_json_text(value: Value) -> str:
         return f'{{"{name}":[{",".join(map(lossless_json_text, cast("tuple[Value, ...]", value)))}]}}'
     if value is None or value is MISSING or isinstance(value, (bool, str, Geometry)):
         return json_text(value)
-    name = type_name(value)
+    if isinstance(value, float):
+        return real_text(value) if math.isfinite(value) else _quoted(real_text(value))
+    if isinstance(value, (bytes, uuid.UUID)):
+        return _quoted(text_of(value))
     if isinstance(value, Interval):
         return f'{{"interval":{{"start":{lossless_json_text(value.start)},"end":{lossless_json_text(value.end)}}}}}'
-    if isinstance(value, (int, float)):
-        text = real_text(value) if isinstance(value, float) else str(int(value))
-        finite = isinstance(value, int) or math.isfinite(value)
-        return f'{{"{_WIDTHS.get(name, name)}":{text if finite else _quoted(text)}}}'
+    name = type_name(value)
+    if isinstance(value, int):
+        return f'{{"{_WIDTHS.get(name, name)}":{int(value)}}}'
+    if isinstance(value, (Point, Point3D)):
+        return f'{{"{name}":[{",".join(map(real_text, value.coordinates))}]}}'
+    if isinstance(value, (Line, Rectangle, Circle, Polygon)):
+        return f'{{"{name}":[{",".join(map(lossless_json_text, _parts(value)))}]}}'
     return f'{{"{name}":{_quoted(_time_text(value))}}}'
+
+
+def _parts(shape: Line | Rectangle | Circle | Polygon) -> list[Value]:
+    """Return the points of a shape, followed by the radius of a circle."""
+    numbers = shape.coordinates
+    points: list[Value] = [Point(numbers[at : at + 2]) for at in range(0, len(numbers) - 1, 2)]
+    return [*points, numbers[2]] if isinstance(shape, Circle) else points
 
 
 def csv_text(value: Value) -> str:

@@ -219,6 +219,23 @@ def test_windows(text: str, expected: list[Value]) -> None:
     assert ask(f"SELECT VALUE {query} FROM {rows} ORDER BY r.x", WORLD) == pytest.approx(expected)
 
 
+def test_a_range_of_unknown_values() -> None:
+    """A distance to NULL or MISSING is none: the frame reaches to its peers, or to the end where it is unbounded."""
+    frames = (
+        "0 preceding and unbounded following",
+        "unbounded preceding and 0 following",
+        "0 preceding and 0 following",
+    )
+    counts = ", ".join(f"count(*) over (order by t.x range between {one}) w{at}" for at, one in enumerate(frames))
+
+    assert ask(f"select t.x, {counts} from [{{}}, {{}}, {{'x': null}}, {{'x': 1}}] t") == [
+        {"w0": 4, "w1": 2, "w2": 2},
+        {"w0": 4, "w1": 2, "w2": 2},
+        {"x": None, "w0": 2, "w1": 3, "w2": 1},
+        {"x": 1, "w0": 1, "w1": 4, "w2": 1},
+    ]
+
+
 def test_windows_in_where_see_the_rows_that_it_removes() -> None:
     """A window function in WHERE is computed over all rows of FROM, as AsterixDB's `window/misc_01` expects."""
     text = "FROM range(1, 10) x WHERE x > 1 AND SUM(x) OVER () = 55 AND x < 4 SELECT VALUE [x, COUNT(x) OVER ()] ORDER BY x"

@@ -102,7 +102,7 @@ def test_numbers_become_the_declared_type(given: dict[str, Value], wanted: dict[
     "given, number, word",
     [
         ({}, 37, "missing a required field id: integer"),
-        ({"id": None}, 3075, "id"),
+        ({"id": None}, 1, "Field type null cannot be promoted to type integer"),
         ({"id": 2**31}, 1, "bigint cannot be promoted to type integer (field id)"),
         ({"id": 1.5}, 1, "double cannot be promoted to type integer"),
         ({"id": "1"}, 1, "string cannot be promoted to type integer"),
@@ -121,6 +121,13 @@ def test_what_does_not_fit_is_refused(given: Value, number: int, word: str) -> N
 
     assert told.value.number == number
     assert word in told.value.text
+
+
+@pytest.mark.parametrize("given", [{}, {"id": None}])
+def test_a_file_without_a_required_field(given: dict[str, Value]) -> None:
+    """Files have an error of their own for it."""
+    with pytest.raises(SqlppError, match="ASX3075: Closed field id has null value"):
+        object_shaper(USERS, lenient=True)(given)
 
 
 def test_a_closed_type_takes_nothing_else() -> None:

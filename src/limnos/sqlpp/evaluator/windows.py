@@ -8,6 +8,7 @@ change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError, compilation
@@ -310,21 +311,35 @@ def _range_edges(
 
     def edges(part: WindowPartition, at: int) -> tuple[int, int]:
         row = part.rows[at]
-        if is_unknown(of_row(row)):
-            return part.begins[at], part.ends[at]
         begin, end = 0, len(part.rows)
-        low, high = (
-            target(bound, work, row=row) for bound, work in zip((frame.start, frame.end), distances, strict=True)
-        )
-        inside = [
-            one
-            for one, other in enumerate(part.rows)
-            if (_is_unbounded(frame.start) or _has_reached(of_row(other), low, descending=descending))
-            and (_is_unbounded(frame.end) or _has_reached(high, of_row(other), descending=descending))
-        ]
-        return (inside[0], inside[-1] + 1) if inside else (begin, begin if end else 0)
+        if is_unknown(of_row(row)):  # no value has a distance to it: the edges are those of CURRENT ROW
+            return (
+                begin if _is_unbounded(frame.start) else part.begins[at],
+                end if _is_unbounded(frame.end) else part.ends[at],
+            )
+        values = [of_row(other) for other in part.rows]
+        if not _is_unbounded(frame.start):
+            low = target(frame.start, distances[0], row=row)
+            if is_unknown(low):
+                return 0, 0
+            reached = (at for at, value in enumerate(values) if _has_reached(value, low, descending=descending))
+            begin = next(reached, end - _unknown_count(reversed(values)))
+        if not _is_unbounded(frame.end):
+            high = target(frame.end, distances[1], row=row)
+            if is_unknown(high):
+                return 0, 0
+            within = (
+                at for at in reversed(range(len(values))) if _has_reached(high, values[at], descending=descending)
+            )
+            end = next(within, _unknown_count(values) - 1) + 1
+        return begin, max(begin, end)
 
     return edges
+
+
+def _unknown_count(values: Iterable[Value]) -> int:
+    """Return the number of values before the first known one. Rows with unknown values are first or last."""
+    return sum(1 for _ in takewhile(is_unknown, values))
 
 
 def _is_unbounded(bound: FrameBound) -> bool:

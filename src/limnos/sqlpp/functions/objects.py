@@ -163,16 +163,16 @@ def unwrap(value: Value) -> Value:
 
 @scalar("object_add_fields", "record_add_fields", least=2, cost=linear_cost)
 def add_fields(value: Value, added: Value) -> Value:
-    """Add fields given as objects with `name` and `value`; existing fields are kept."""
+    """Add fields given as objects with `field-name` and `field-value`; existing fields are kept."""
     elements = items(added)
     if not isinstance(value, dict) or elements is None:
         return None
     more = []
     for one in elements:
-        name = one.get("name") if isinstance(one, dict) else None
+        name = one.get("field-name") if isinstance(one, dict) else None
         if not isinstance(one, dict) or not isinstance(name, str):
             return None
-        more.append((name, one.get("value", MISSING)))
+        more.append((name, one.get("field-value", MISSING)))
     return object_of([*value.items(), *more])
 
 

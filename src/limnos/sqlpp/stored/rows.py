@@ -129,8 +129,10 @@ def _record_shape(type_: RecordType, *, lenient: bool, called: str) -> Callable[
         for name, label in needed:
             if not lenient and value.get(name, MISSING) is MISSING:
                 raise SqlppError(MISMATCH, f"Type mismatch: missing a required field {name}: {label}")
-            if value.get(name) is None:
+            if value.get(name) is None and lenient:
                 raise SqlppError(NULL_FIELD, f"Closed field {name} has null value")
+            if value.get(name) is None:
+                raise SqlppError(NOT_PROMOTED, f"Field type null cannot be promoted to type {label}")
         fields: dict[str, Value] = {}
         for name, item in value.items():
             shape = shapes.get(name)
