@@ -25,11 +25,11 @@ CITED = re.compile(r"\brules? (\d{1,2})\b")
 
 
 def rooms_named(header: str) -> frozenset[str]:
-    """The rooms that the sentences about imports name; "the rooms below" and "every room" are all of them."""
+    """The rooms that the sentences about imports name; "the layers below" and "every package" are all of them."""
     text = " ".join(header.split())
     sentences = [each for each in re.split(r"(?<=[.;:]) ", text) if "import" in each]
     told = " ".join(sentences)
-    if re.search(r"rooms below|[Ee]very room|rooms of the server", told):
+    if re.search(r"layers below|[Ee]very (?:package|layer)", told):
         return ROOMS
     return frozenset(name.split(".")[0] for name in re.findall(r"`(?:limnos\.)?([a-z_.]+)`", told))
 

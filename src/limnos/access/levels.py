@@ -1,6 +1,6 @@
 """Access levels: read, write, create, drop and grant, each as the actions that it means on a kind of object.
 
-May import `model` and this room. Pure. Questions about many users or objects are answered per level, because people
+May import `model` and this package. Pure. Questions about many users or objects are answered per level, because people
 compare levels over kinds. A request is still decided by its own action.
 """
 

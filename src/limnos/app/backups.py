@@ -1,6 +1,6 @@
 """The commands `server backup` and `server restore`: select the store, and report the result.
 
-May import `config`, `store` and this room.
+May import `config`, `store` and this package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """First start: fills an empty store with a metalake, an Iceberg catalog, a Lance catalog and the admin's token.
 
-May import every room below. Several nodes may do this at the same time: the first one creates each object, the others
+May import every layer below. Several nodes may do this at the same time: the first one creates each object, the others
 find it.
 """
 

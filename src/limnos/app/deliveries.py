@@ -1,6 +1,6 @@
 """Webhook deliveries: sends changes at least once and in the order of each zone; one node at a time serves a webhook.
 
-May import `services`, `store`, `http` (the form of an event) and the rooms below. The events are the change rows that
+May import `services`, `store`, `http` (the form of an event) and the layers below. The events are the change rows that
 the mutations wrote. A webhook's feed position advances in the store after the receiver has accepted. Refused events are
 retried with growing pauses in smaller batches, and never skipped. A webhook stops with an error only if its next
 changes have been pruned.

@@ -1,7 +1,7 @@
 """Files of the SQL++ engine, fetched by the server, because a confined engine may neither write them nor use the
 network.
 
-May import `config`, `model`, `spark`'s files, `sqlpp`'s errors and `telemetry`; the room `spark` only on the thread
+May import `config`, `model`, `spark`'s files, `sqlpp`'s errors and `telemetry`; the package `spark` only on the thread
 that works. One thread at a time fetches, outside of the event loop; the directory's lock excludes other processes
 (`limnos.spark.jars`). Statements wait for the files, or get an error with the reason.
 """

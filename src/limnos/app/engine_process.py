@@ -1,7 +1,7 @@
 """A process of the SQL++ engine: spawned in its own session, configured by a message, killed with its children.
 
-May import the wire of `engine` and this room. Must not know statements: a job is a socket. The process gets only listed
-environment variables and no secret.
+May import `engine.wire` and this package. Must not know statements: a job is a socket. The process gets only
+listed environment variables and no secret.
 """
 
 from __future__ import annotations

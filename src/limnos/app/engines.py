@@ -1,6 +1,6 @@
 """The SQL++ engine: starts its process on demand, runs each statement over a socket, replaces a process that hangs.
 
-May import this room, `config`, the wire of `engine`, `files`, `services`, `sqlpp` and `telemetry`. Must not know
+May import this package, `config`, `engine.wire`, `files`, `services`, `sqlpp` and `telemetry`. Must not know
 statements: a job is bytes. The server fetches the engine's files (`limnos.app.engine_files`), because the process
 confines itself (`limnos.engine.confinement`). If an engine cannot start or has ended, statements get
 `EngineUnavailable`, and the next one tries again.

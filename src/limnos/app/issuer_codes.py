@@ -1,6 +1,6 @@
 """Sign-in of browsers at the external issuer: the authorization URL, and the exchange of the authorization code.
 
-May import the rooms below. Must not know sessions. RFC 6749, section 4.1 (authorization codes), RFC 7636 (proof by a
+May import the layers below. Must not know sessions. RFC 6749, section 4.1 (authorization codes), RFC 7636 (proof by a
 verifier), OpenID Connect Discovery 1.0, section 4. Tokens of the issuer never leave this module but for the ID token,
 which the caller verifies.
 """

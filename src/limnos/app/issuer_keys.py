@@ -1,6 +1,6 @@
 """Keys of the external OpenID Connect issuer: fetched, cached, and fetched again for an unknown key id.
 
-May import the rooms below. Must not know requests. `CodeSignIn` exchanges codes. OpenID Connect Discovery 1.0, section
+May import the layers below. Must not know requests. `CodeSignIn` exchanges codes. OpenID Connect Discovery 1.0, section
 4 (location of the keys), RFC 7517 (their form). While the issuer is unreachable, cached keys stay valid. A token with
 an unknown key then gets 503, because it cannot be checked.
 """

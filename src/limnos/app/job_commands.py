@@ -1,6 +1,6 @@
 """The command of a job's process, built from the job's template and the server's settings.
 
-May import `config`, `formats` and `services` for the types of jobs, this room and the standard library. It resolves
+May import `config`, `formats` and `services` for the types of jobs, this package and the standard library. It resolves
 links in paths; it starts nothing.
 """
 

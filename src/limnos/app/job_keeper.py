@@ -1,6 +1,6 @@
 """The keeper process of one job: starts it confined, retains the end of its output, and kills its remaining processes.
 
-May import msgspec, the wire of `sources`, `engine.confinement` and the standard library. Must not know stores or
+May import msgspec, `sources.wire`, `engine.confinement` and the standard library. Must not know stores or
 templates. It ends the job on request, at its time limit, and when the server process ends. Orphaned processes of the
 job become children of this process, so that it finds and kills them.
 """

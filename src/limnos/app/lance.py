@@ -1,6 +1,6 @@
 """Worker processes for Lance tables, built from the settings.
 
-May import this room, `config`, `sources` for the name of their module, and `model`.
+May import this package, `config`, `sources` for the name of their module, and `model`.
 """
 
 from __future__ import annotations

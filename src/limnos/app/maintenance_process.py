@@ -1,6 +1,6 @@
 """The server's own executor of maintenance: a process with Spark, started when operations wait, which ends when idle.
 
-May import `config`, `services`, `access`, `store`, `model`, `telemetry` and this room. Must not know operations. The
+May import `config`, `services`, `access`, `store`, `model`, `telemetry` and this package. Must not know operations. The
 process uses the server over HTTP, as any executor does. Its token allows it to lease operations and nothing else, comes
 on its standard input, and is revoked when it ends.
 """

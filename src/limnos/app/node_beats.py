@@ -1,6 +1,6 @@
 """Heartbeats of this node: it writes a row at its start and every half minute, and deletes the row when it stops.
 
-May import `services`, `store` and the rooms below. A node that cannot write tries again; it serves all the same.
+May import `services`, `store` and the layers below. A node that cannot write tries again; it serves all the same.
 """
 
 from __future__ import annotations

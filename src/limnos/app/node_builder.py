@@ -1,6 +1,6 @@
 """Builds a server node from settings: store, view, freshness gate, services, protocols.
 
-May import every room but `cli` and `spark`. The only module that chooses the implementations of interfaces.
+May import every package but `cli` and `spark`. The only module that chooses the implementations of interfaces.
 """
 
 from __future__ import annotations

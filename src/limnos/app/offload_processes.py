@@ -1,6 +1,6 @@
 """Worker processes for offloaded work: started on demand, killed at the request's deadline, replaced when they die.
 
-May import `model`, `telemetry`, this room's worker processes and fair queue, and the standard library. Must not know
+May import `model`, `telemetry`, this package's worker processes and fair queue, and the standard library. Must not know
 the work: it passes names and bytes.
 """
 

@@ -1,6 +1,6 @@
 """The worker process of offloaded work: `python -m limnos.app.offload_worker`, with a socket as standard input.
 
-May import `formats`, `sqlpp`, `model`, the wire of `sources` and the standard library, so that it starts quickly and
+May import `formats`, `sqlpp`, `model`, `sources.wire` and the standard library, so that it starts quickly and
 holds no secret.
 """
 

@@ -1,7 +1,7 @@
 """Checks at the start that the packages of extras that the settings need are installed.
 
-May import `config`, `files`, `model` and this room. Packages that only single requests need are not checked here; such
-requests are refused with the package's name.
+May import `config`, `files`, `model` and this package. Packages that only single requests need are not checked here;
+such requests are refused with the package's name.
 """
 
 from __future__ import annotations

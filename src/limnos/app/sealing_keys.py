@@ -1,6 +1,6 @@
 """Checks whether this server has the keys under which the store's secrets are sealed, with messages for operators.
 
-May import `config`, `files`, `model`, `services`, `store` and this room. Reads keys, and creates none.
+May import `config`, `files`, `model`, `services`, `store` and this package. Reads keys, and creates none.
 """
 
 from __future__ import annotations

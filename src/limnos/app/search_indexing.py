@@ -1,6 +1,6 @@
 """Indexing of words for searches: one node at a time holds the lease, and indexes the zones whose index is behind.
 
-May import `services`, `store` and the rooms below. `services.search.indexing` implements a step. If a node is killed,
+May import `services`, `store` and the layers below. `services.search.indexing` implements a step. If a node is killed,
 the next one takes the lease when it expires, and continues at the stored positions.
 """
 

@@ -1,6 +1,6 @@
 """The commands of the server process: start, check, migrate, janitor.
 
-May import every room below, uvicorn and uvloop. Standard output has only text for users and scripts: `ready URL` and
+May import every layer below, uvicorn and uvloop. Standard output has only text for users and scripts: `ready URL` and
 how to connect. Logs go to standard error.
 """
 

@@ -1,6 +1,6 @@
 """One serving process: build the node, serve on bound sockets, drain, close.
 
-May import every room below, uvicorn and uvloop. Must neither know the supervisor nor print to standard output.
+May import every layer below, uvicorn and uvloop. Must neither know the supervisor nor print to standard output.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A worker process, the socket to it, and the idle processes of a pool.
 
-May import the wire of `sources` and the standard library. Must not know the work. The process is spawned, not forked,
+May import `sources.wire` and the standard library. Must not know the work. The process is spawned, not forked,
 with an environment without secrets. It exits when this process has ended.
 """
 

@@ -1,8 +1,8 @@
 """Supervisor of several serving processes at one address: starts, watches, restarts and stops them.
 
-May import `telemetry`, `config` and this room. The supervisor serves nothing, opens no database and has one thread, so
-it may fork; workers share its imported modules. Each worker has its own listening socket, and the supervisor holds all
-of them. While a worker restarts, connections to its socket wait and are not refused.
+May import `telemetry`, `config` and this package. The supervisor serves nothing, opens no database and has one thread,
+so it may fork; workers share its imported modules. Each worker has its own listening socket, and the supervisor holds
+all of them. While a worker restarts, connections to its socket wait and are not refused.
 """
 
 from __future__ import annotations

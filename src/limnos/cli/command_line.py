@@ -1,6 +1,6 @@
 """Corrections of a command line before it is parsed: options between a group and its command, misspelt variables.
 
-May import cyclopts and this room. Runs no command.
+May import cyclopts and this package. Runs no command.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Import of modules whose libraries the base install lacks.
 
-May import the standard library, and `model` for the installation of extras. Must know no other room.
+May import the standard library, and `model` for the installation of extras. Must know no other package.
 """
 
 from __future__ import annotations

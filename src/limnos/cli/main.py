@@ -1,7 +1,7 @@
 """The entry point: find the command, run it, convert any failure to a message and an exit code.
 
-May import cyclopts, `model` for secrets, and this room. Command modules are imported only when they are called,
-so that `limnos --version` and `--help` answer quickly.
+May import cyclopts, `model` for secrets, and this package. Command modules are imported only when they are called, so
+that `limnos --version` and `--help` answer quickly.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Profiles: the servers that a user is signed in to, in a file that only this user can read.
 
-May import msgspec and this room. Must not know servers. The file is replaced atomically. A file that others can read is
-not used, because its tokens could be theirs.
+May import msgspec and this package. Must not know servers. The file is replaced atomically. A file that others can read
+is not used, because its tokens could be theirs.
 """
 
 from __future__ import annotations

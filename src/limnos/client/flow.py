@@ -1,6 +1,6 @@
 """Calls as generators: a flow yields requests, receives replies, and returns its result, without I/O.
 
-May import this room's errors. A blocking or an asynchronous sender drives a flow, so every resource is written once.
+May import this package's errors. A blocking or an asynchronous sender drives a flow, so every resource is written once.
 """
 
 from __future__ import annotations

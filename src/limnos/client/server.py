@@ -1,6 +1,6 @@
 """Calls on the server itself: version, public settings, the caller.
 
-May import this room. Gravitino REST and Limnos' own API.
+May import this package. Gravitino REST and Limnos' own API.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The two clients: `Client` is blocking, `AsyncClient` is asynchronous; both run the same flows.
 
-May import httpx2 and this room. The only module of the room that does I/O.
+May import httpx2 and this package. The only module of the package that does I/O.
 """
 
 from __future__ import annotations

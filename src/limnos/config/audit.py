@@ -1,6 +1,6 @@
 """Settings of the audit.
 
-May import pydantic and this room.
+May import pydantic and this package.
 """
 
 from __future__ import annotations

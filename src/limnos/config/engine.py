@@ -1,6 +1,6 @@
 """Settings of SQL++ and of the engine that runs its statements.
 
-May import pydantic, `model`, `names` and this room.
+May import pydantic, `model`, `names` and this package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Loading of settings: flags precede the environment, one TOML file, and the defaults.
 
-May import `settings` of this room, `model` and the standard library. Must not know the meaning of a setting; it knows
-names, origins and the reporting of errors.
+May import `settings` of this package, `model` and the standard library. Must not know the meaning of a setting; it
+knows names, origins and the reporting of errors.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Settings of scan planning.
 
-May import the room's `section`. Must not know planning itself.
+May import the package's `section`. Must not know planning itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Settings that are secrets: their types, and the texts of those that are set.
 
-May import pydantic, `model` and this room. A setting with a password, a key or a token has one of these types, which
+May import pydantic, `model` and this package. A setting with a password, a key or a token has one of these types, which
 keep its text out of `repr`, dumps and errors.
 """
 

@@ -1,6 +1,6 @@
 """Settings of storage outside of the store: files and object stores of catalogs, and external systems of connectors.
 
-May import pydantic, `model` and this room.
+May import pydantic, `model` and this package.
 """
 
 from __future__ import annotations

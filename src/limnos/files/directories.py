@@ -1,6 +1,6 @@
 """Deletes a directory with its content.
 
-May import this room. Must not know the content of files.
+May import this package. Must not know the content of files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A local directory of exported files, which appears as a whole.
 
-May import `model` and this room. Must not know the files' content. The files are written below a hidden sibling name of
-the directory, which is renamed at the end. A process that is killed before leaves the hidden directory only; a later
+May import `model` and this package. Must not know the files' content. The files are written below a hidden sibling name
+of the directory, which is renamed at the end. A process that is killed before leaves the hidden directory only; a later
 export in the same parent directory removes it after a day.
 """
 

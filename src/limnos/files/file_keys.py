@@ -1,6 +1,6 @@
 """Keys of files, for comparing names that listings and metadata spell differently.
 
-May import this room. A local file's key is the identity of its directory and its name, so that symbolic links and
+May import this package. A local file's key is the identity of its directory and its name, so that symbolic links and
 mounts of a directory make no difference. An object's key is its location in the register's spelling. Keys ignore case:
 two files whose names differ in case alone have one key. So compare keys only where a false match is harmless.
 """

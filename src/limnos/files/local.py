@@ -1,6 +1,6 @@
 """Files on a local disk, by plain calls of the operating system.
 
-May import `model` and this room's locations and errors. Must not know other stores.
+May import `model` and this package's locations and errors. Must not know other stores.
 
 Files are not synced to disk. A metadata document is served from the store's own database, and writers of data files do
 not sync either.

@@ -1,7 +1,7 @@
 """Reads parts of files, up to a number of bytes in all, for readers of formats that have an index at their end.
 
-May import `model` and this room. Must not know the content of files. A local file is opened once, after its links are
-resolved within the roots. An object store is asked for a range at a time.
+May import `model` and this package. Must not know the content of files. A local file is opened once, after its links
+are resolved within the roots. An object store is asked for a range at a time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Selects the store for a location: local paths by the operating system, object stores through fsspec.
 
-May import `model` and this room. Must not know the content of files.
+May import `model` and this package. Must not know the content of files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads local files that a caller names, and follows symbolic links only within the roots.
 
-May import `model` and this room. Must not know the content of files. A link that leads out is treated as a missing
+May import `model` and this package. Must not know the content of files. A link that leads out is treated as a missing
 file, whether its target exists or not: a caller who may name files below a warehouse must not learn about other files
 on the machine.
 """

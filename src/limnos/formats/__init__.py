@@ -1,4 +1,4 @@
 """Pure functions over table formats: they take and return metadata documents.
 
-May import `model` and lower rooms. Must not know HTTP, SQL, files or permissions.
+May import `model` and lower layers. Must not know HTTP, SQL, files or permissions.
 """

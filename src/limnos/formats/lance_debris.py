@@ -1,8 +1,8 @@
 """Finds files of a Lance table that no version references, from their names, their age and the bytes of its manifests.
 
-May import this room and the standard library. Must not know storage. Pure. Manifests are searched, not parsed: a file
-counts as referenced if its mark (its name, the bytes of its UUID, or its number) occurs anywhere in any manifest. So an
-unknown encoding of manifests keeps files and never deletes them.
+May import this package and the standard library. Must not know storage. Pure. Manifests are searched, not parsed: a
+file counts as referenced if its mark (its name, the bytes of its UUID, or its number) occurs anywhere in any manifest.
+So an unknown encoding of manifests keeps files and never deletes them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """HTTP: decodes requests into service calls and encodes results; one ASGI application, and a package for each protocol.
 
-May import every room below but not `spark` and `cli`. It has no business rules. Protocols never import one another:
+May import every layer below but not `spark` and `cli`. It has no business rules. Protocols never import one another:
 shared code is in this package's own modules.
 """

@@ -1,6 +1,6 @@
 """Audit records of requests: one for each object of a refused, failed or reading request.
 
-May import `access`, `model`, `services` and this room's shared modules. Must not know operations: the application
+May import `access`, `model`, `services` and this package's shared modules. Must not know operations: the application
 reports every response, cached ones included. The changes of a request are recorded by its transaction, not here.
 """
 

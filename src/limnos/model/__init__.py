@@ -1,4 +1,4 @@
-"""Frozen values that every room shares: entities, privileges, decisions, errors.
+"""Frozen values that every package shares: entities, privileges, decisions, errors.
 
 May import nothing but `names`, the standard library and msgspec. Must not know SQL, wire formats or policies.
 """

@@ -1,4 +1,4 @@
-"""Frozen values of the store's rows, as the rooms above the store see them.
+"""Frozen values of the store's rows, as the layers above the store see them.
 
 May import only `model` itself. Must not know SQL or wire formats. Times are milliseconds since 1970, UTC.
 """

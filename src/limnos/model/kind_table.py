@@ -1,9 +1,9 @@
-"""The table of kinds: one row per kind of object, with everything that more than one room must know about the kind.
+"""The table of kinds: one row per kind of object, with everything that more than one package must know about the kind.
 
 May import `kinds` and `storage_locations`. Rooms derive their sets and dictionaries from the rows. Where an aspect
-needs a function, the room keeps a dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A
-row says `no(reason)` for an aspect that the kind does not have. A missing row, a missing aspect and a missing
-reason fail that test by the name of the kind.
+needs a function, the package keeps a dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A
+row says `no(reason)` for an aspect that the kind does not have. A missing row, a missing aspect and a missing reason
+fail that test by the name of the kind.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Yes = Literal[True]
 
 
 class KindRow(NamedTuple):
-    """Everything that more than one room must know about one kind."""
+    """Everything that more than one package must know about one kind."""
 
     gravitino: str | Exclusion = UNSAID
     """Type of Gravitino's MetadataObject in addresses and bodies."""

@@ -1,7 +1,7 @@
 """Kinds of object: the stored number of each, the zone it lies in, and its group.
 
-May import nothing but the standard library. Must not know rooms. Numbers are stored: never change or reuse one.
-Everything else that rooms must know about a kind is in its row of `kind_table`.
+May import nothing but the standard library. Must not know packages. Numbers are stored: never change or reuse one.
+Everything else that packages must know about a kind is in its row of `kind_table`.
 """
 
 from __future__ import annotations

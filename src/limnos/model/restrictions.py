@@ -1,6 +1,6 @@
 """Read restrictions as values: the rows and columns of a table that users may read.
 
-May import this room. Must not know schemas or wire formats. Filters are JSON in normal form
+May import this package. Must not know schemas or wire formats. Filters are JSON in normal form
 (`formats.iceberg.restrictions`); masks are words of the closed list of Iceberg's REST specification. Decision record
 0093.
 """

@@ -1,4 +1,4 @@
-"""`InvalidName`, the only exception of this room: a name, or the spelling of one, is not allowed.
+"""`InvalidName`, the only exception of this package: a name, or the spelling of one, is not allowed.
 
 May import nothing but the standard library. Must not know status codes or protocols: callers turn an `InvalidName` into
 an error class of their own and keep its message.

@@ -1,7 +1,7 @@
 """Rules for one part of a name, and for a list of parts, that hold in every spelling.
 
-May import `errors` of this room and the standard library. Must not know any spelling: codecs check parts after decoding
-and before encoding.
+May import `errors` of this package and the standard library. Must not know any spelling: codecs check parts after
+decoding and before encoding.
 """
 
 from __future__ import annotations

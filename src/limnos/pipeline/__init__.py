@@ -2,7 +2,7 @@
 
 It contains the declaration (`declaration`), its parser, checks and plan, and the run. Each step writes a branch of its
 table, and one commit publishes all branches (decision record 0039). The package uses the server's protocols only. It
-must not import the server's rooms. Only `engine` imports Spark.
+must not import the server's packages. Only `engine` imports Spark.
 """
 
 from __future__ import annotations

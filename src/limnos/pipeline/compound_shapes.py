@@ -1,7 +1,7 @@
 """Shapes of lists and mappings in a pipeline's file: with free keys, with known keys, and unions of records.
 
 Composes the shapes of `shapes`. A record continues with its other keys after a problem, so that one pass finds all
-problems. May import `names` and this room's values. Must not know the keys.
+problems. May import `names` and this package's values. Must not know the keys.
 """
 
 from __future__ import annotations

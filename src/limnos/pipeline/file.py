@@ -1,7 +1,7 @@
 """Reads a pipeline's file, YAML or Python, into a declaration.
 
-Provides `load`, and the JSON Schema of the file. May import this room's values, `keys` and `yaml`. Must not know Spark
-or servers. Each error has its file, line and column.
+Provides `load`, and the JSON Schema of the file. May import this package's values, `keys` and `yaml`. Must not know
+Spark or servers. Each error has its file, line and column.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks and plans of a pipeline: order of steps, inputs, reasons for full reads, missing rights.
 
 `check` uses only the declaration unless it has a client, and `plan` describes a run. May import `client`, `names`,
-`model.errors` and this room's modules. It uses only the grammar of Spark, in a JVM that it starts if there is no
+`model.errors` and this package's modules. It uses only the grammar of Spark, in a JVM that it starts if there is no
 session. It writes nothing.
 """
 

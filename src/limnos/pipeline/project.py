@@ -1,7 +1,7 @@
 """A pipeline together with its directory: the entry point for commands and notebooks.
 
-Provides `load`, `Project` and `RunPlan`. May import `client` and this room's modules. Must not import Spark before it
-gets a session.
+Provides `load`, `Project` and `RunPlan`. May import `client` and this package's modules. Must not import Spark before
+it gets a session.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Inputs of each step: tables by full name, sources and parameters, and errors in their names.
 
 Derives the tables that order the steps and need rights, from a declaration and the names in its queries. May import
-`names` and this room's values. The engine finds names in queries; the server knows the existing tables.
+`names` and this package's values. The engine finds names in queries; the server knows the existing tables.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Checks for each table that a pipeline reads or creates whether it exists, and whether the caller has the rights that a
 run needs. For each missing right it returns the `limnos grant` command. May import `client`, `model`, `names` and this
-room's values. Must not know Spark. It only requests explanations from the server.
+package's values. Must not know Spark. It only requests explanations from the server.
 """
 
 from __future__ import annotations

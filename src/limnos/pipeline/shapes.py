@@ -2,7 +2,7 @@
 
 The small language in which `keys` defines the file's keys, so that the parser, the editors' completion and the
 reference page agree. A shape returns a value, or records a problem and raises `InvalidNode`. Lists and mappings are in
-`compound_shapes`. May import `names` and this room's values. Must not know the keys.
+`compound_shapes`. May import `names` and this package's values. Must not know the keys.
 """
 
 from __future__ import annotations

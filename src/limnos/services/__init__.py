@@ -1,5 +1,5 @@
 """The product's operations, one module per resource, independent of protocols.
 
-May import every room below; never `http`. Readers are plain functions over a `RequestView`. A change is a decision that
-makes a `Permit`, and a mutation that takes it.
+May import every layer below; never `http`. Readers are plain functions over a `RequestView`. A change is a decision
+that makes a `Permit`, and a mutation that takes it.
 """

@@ -1,7 +1,8 @@
 """SparkSessions with the catalogs of a metalake.
 
 `session` creates a session for a server, a metalake and a caller, in which `main.a.b.c.t` works in SQL. May import
-`model`, `client`, and PySpark lazily. It must not know of the server's rooms: it uses Iceberg REST and Gravitino REST.
+`model`, `client`, and PySpark lazily. It must not know of the server's packages: it uses Iceberg REST and Gravitino
+REST.
 
 There are two kinds of settings. Settings for the JVM's start (archives, memory, extensions) are passed to the builder
 and is visible on a command line. Catalogs, with the caller's credential, are set on the running session, so other users

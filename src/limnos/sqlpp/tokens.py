@@ -1,6 +1,6 @@
 """Tokens of SQL++: their kinds, the reserved words, and the soft keywords.
 
-May import `errors` of this room. Must not know the lexer or the grammar. The kind of a reserved word is the word in
+May import `errors` of this package. Must not know the lexer or the grammar. The kind of a reserved word is the word in
 upper case, that of a sign the sign itself; the others have names of their own.
 """
 

@@ -1,6 +1,6 @@
 """Ancestry: the names from given nodes up to their metalake, read in one statement.
 
-May import `model` and the room's `sql`. Must not know rights. Used for answers that name objects by their ids, such as
+May import `model` and the store's `sql`. Must not know rights. Used for answers that name objects by their ids, such as
 the objects of a role's grants.
 """
 

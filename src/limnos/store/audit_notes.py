@@ -1,6 +1,6 @@
 """Audit notes: the audit data of a mutation that writes no change row, stored in the mutation's own transaction.
 
-May import the room's `sql`. Must not know audit records. Notes are written under the clocks of many zones at once.
+May import the store's `sql`. Must not know audit records. Notes are written under the clocks of many zones at once.
 Records are written under one clock, in the order in which they are read; notes become records there.
 """
 

@@ -1,7 +1,7 @@
 """The change feed and its clocks: the freshness gate's statement, the writes of a mutation, and the pruning of old
 rows.
 
-May import `model` and the room's `sql`. Must not know caches.
+May import `model` and the store's `sql`. Must not know caches.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Outcomes of requests with an idempotency key: a row in the mutation's own transaction, kept for a limited time.
 
-May import the room's `sql`. Must not know protocols. A row is no object: no decision depends on it, and it is not in
+May import the store's `sql`. Must not know protocols. A row is no object: no decision depends on it, and it is not in
 the change feed. Rows are written under the lock of their zone. So of two transactions with one key, the second finds
 the outcome of the first.
 """

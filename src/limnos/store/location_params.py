@@ -1,6 +1,6 @@
 """Locations in normal form, as parameters of statements that search above and below them.
 
-May import this room's `sql`. Must not know tables.
+May import the store's `sql`. Must not know tables.
 """
 
 from __future__ import annotations

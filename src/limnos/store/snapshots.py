@@ -1,6 +1,6 @@
 """Long read snapshots: a read transaction on its own connection, read page by page.
 
-May import this room. Must not know resources. It serves large reads, such as an export; requests use the view and
+May import this package. Must not know resources. It serves large reads, such as an export; requests use the view and
 loads. While a snapshot is open, SQLite cannot checkpoint its log beyond it, and PostgreSQL keeps replaced rows. So
 close it soon.
 """

@@ -1,6 +1,6 @@
 """The part of a transaction that all resources share: statements, ids, change drafts, and the actor.
 
-May import `model` and this room's `changes` and `sql`. Must not know any resource: `tx` adds those.
+May import `model` and the store's `changes` and `sql`. Must not know any resource: `tx` adds those.
 """
 
 from __future__ import annotations

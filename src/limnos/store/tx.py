@@ -1,7 +1,7 @@
 """`Tx`: the transaction that a mutation sees, with statements, the resources' writes, and the drafts of its changes.
 
-May import `model` and this room. Has no business rules. The backend opens it, takes the locks, checks the permit, and
-closes it. A mutation is a plain function over it that never awaits.
+May import `model` and this package. Has no business rules. The backend opens it, takes the locks, checks the permit,
+and closes it. A mutation is a plain function over it that never awaits.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Logs, metrics and request ids of the process.
 
-May import `model`, structlog, prometheus-client and msgspec. Must not know the events and metrics: rooms above define
+May import `model`, structlog, prometheus-client and msgspec. Must not know the events and metrics: layers above define
 their own.
 """

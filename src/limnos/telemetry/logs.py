@@ -1,6 +1,6 @@
 """Logs: structlog and the standard library's loggers through one handler, as JSON or for a terminal, on stderr.
 
-May import structlog, `model` and this room's request ids. Must not know the events. Every line carries the id of its
+May import structlog, `model` and this package's request ids. Must not know the events. Every line carries the id of its
 request. Values under names of secrets are masked, and so are known secrets inside texts and tracebacks.
 
     log = get_logger(__name__)

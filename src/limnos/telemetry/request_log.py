@@ -1,6 +1,6 @@
 """The request log: one line for each answered request, on standard error among the other log lines.
 
-May import msgspec and this room. Must not know requests: an entry is a plain tuple. For speed a request only appends
+May import msgspec and this package. Must not know requests: an entry is a plain tuple. For speed a request only appends
 its tuple; the entries of 50 ms are formatted and written together. Writing never waits for a reader of a full pipe: up
 to `LINES_MAX` lines are buffered, and further ones are counted as lost.
 """

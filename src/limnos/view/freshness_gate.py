@@ -1,6 +1,6 @@
 """The freshness gate: before a request uses cached facts, it asks the store for the changes after the known revisions.
 
-May import `model`, `store`, `telemetry` and this room. Must not know policies or requests. On SQLite the question is
+May import `model`, `store`, `telemetry` and this package. Must not know policies or requests. On SQLite the question is
 answered inline. On PostgreSQL, requests that arrive while a read is in flight share the next read, which starts after
 each of them arrived (rule 1). A read waits a few iterations of the event loop, as long as each iteration brings more
 requests (docs/decisions/0015).

@@ -1,7 +1,7 @@
 """The command `changes`.
 
-May import `client`, `names` and this room. Prints each change once, in feed order, and the next feed position at the
-end, also after an interruption.
+May import `client`, `names` and `cli`. Prints each change once, in feed order, and the next feed position at the end,
+also after an interruption.
 """
 
 from __future__ import annotations

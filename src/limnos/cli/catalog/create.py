@@ -1,6 +1,6 @@
 """`create metalake | catalog | namespace | fileset | model`.
 
-May import `names` and this room. Engines create tables: Spark, PyIceberg, Trino.
+May import `names` and `cli`. Engines create tables: Spark, PyIceberg, Trino.
 """
 
 from __future__ import annotations

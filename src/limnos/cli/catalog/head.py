@@ -1,6 +1,6 @@
 """`head`: the first rows of a table, or the beginning of a fileset's file; `files`: the files of a fileset.
 
-May import `client` values and this room.
+May import `client` values and `cli`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`lance ls | describe | import | serve`: directories of Lance tables.
 
-May import this room, `client` values and `names`, and when a command needs them `formats`, `sources` with Lance's
-library, and `app`.
+May import `cli`, `client` values and `names`, and when a command needs them `formats`, `sources` with Lance's library,
+and `app`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`names check | plan | show | migrate | undo | confirm`: names of namespaces that contain the separator.
 
-May import `client` values, `names` and this room.
+May import `client` values, `names` and `cli`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`records load | dump | ls | describe`: exports kept as records, in a database that no server uses.
 
-May import this room, `names` and the file framing of `client`, and when a command needs them `model`, `formats`
-and `store`.
+May import `cli`, `names` and the file framing of `client`, and when a command needs them `model`, `formats` and
+`store`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`table check`.
 
-May import `client` values and this room.
+May import `client` values and `cli`.
 """
 
 from __future__ import annotations

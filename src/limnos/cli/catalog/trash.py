@@ -1,6 +1,6 @@
 """`trash ls | rm` and `undrop`: dropped objects, and their restoration.
 
-May import `client` values, `names` and this room.
+May import `client` values, `names` and `cli`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`ls`, `describe`, `drop`, `mv`: commands on the tree of names; and `whoami`.
 
-May import this room, `client` values and `names`. Without `--kind` the server is asked for the kind of an object.
+May import `cli`, `client` values and `names`. Without `--kind` the server is asked for the kind of an object.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`protect` and `unprotect`: protection of objects against drops.
 
-May import this room.
+May import `cli`.
 """
 
 from __future__ import annotations

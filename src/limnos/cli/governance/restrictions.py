@@ -1,6 +1,6 @@
 """`restriction set | show | remove`: row filters and column masks of tables.
 
-May import `client` and this room. The server parses filters and masks.
+May import `client` and `cli`. The server parses filters and masks.
 """
 
 from __future__ import annotations

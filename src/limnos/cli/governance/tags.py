@@ -1,6 +1,6 @@
 """`tag create | delete | list | describe | add | remove`.
 
-May import `client` and this room.
+May import `client` and `cli`.
 """
 
 from __future__ import annotations

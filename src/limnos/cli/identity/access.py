@@ -1,8 +1,7 @@
 """`access explain | holders | reach`: the reasons of an access decision, the users with access to an object, and the
 objects that a user has access to.
 
-May import `client`, `names`, this room and the words of `access`. The server returns the reasons; this module formats
-them.
+May import `client`, `names`, `cli` and the words of `access`. The server returns the reasons; this module formats them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`grant` and `revoke`: roles to users and groups, privileges on objects to roles.
 
-May import `client`, this room and the words of `model.privileges`. The server decides whether a privilege fits an
-object.
+May import `client`, `cli` and the words of `model.privileges`. The server decides whether a privilege fits an object.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`group create | delete | list | describe` for groups, `group add | remove` for their members.
 
-May import `client` and this room.
+May import `client` and `cli`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`login`, `logout`, `profile list | use`.
 
-May import `client` and this room. A password is read from the terminal or standard input. It is never an argument and
-never stored.
+May import `client` and `cli`. A password is read from the terminal or standard input. It is never an argument and never
+stored.
 """
 
 from __future__ import annotations

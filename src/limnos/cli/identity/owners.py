@@ -1,6 +1,6 @@
 """`owner show | set`.
 
-May import `client` and this room.
+May import `client` and `cli`.
 """
 
 from __future__ import annotations

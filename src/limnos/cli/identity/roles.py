@@ -1,6 +1,6 @@
 """`role create | delete | list | describe`.
 
-May import `client` and this room. `grant` and `revoke` change a role's privileges.
+May import `client` and `cli`. `grant` and `revoke` change a role's privileges.
 """
 
 from __future__ import annotations

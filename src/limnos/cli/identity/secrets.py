@@ -1,6 +1,6 @@
 """`user secret create | accounts | list | end`.
 
-May import this room. A secret is printed once, or written to a file that only its owner can read, and nowhere else.
+May import `cli`. A secret is printed once, or written to a file that only its owner can read, and nowhere else.
 """
 
 from __future__ import annotations

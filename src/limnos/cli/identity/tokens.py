@@ -1,6 +1,6 @@
 """`token create | list | revoke`.
 
-May import this room. A secret is printed once, or written to a file only its owner can read, and nowhere else.
+May import `cli`. A secret is printed once, or written to a file only its owner can read, and nowhere else.
 """
 
 from __future__ import annotations

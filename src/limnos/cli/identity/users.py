@@ -1,6 +1,6 @@
 """`user add | remove | list | describe | disable | enable | password | secret`.
 
-May import `client` and this room.
+May import `client` and `cli`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`audit`: shows and exports audit records.
 
-May import `client`, `names` and this room.
+May import `client`, `names` and `cli`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`maintenance plan | explain | run | status | work`.
 
-May import `client` values, `config`, `spark` (when an executor runs) and this room.
+May import `client` values, `config`, `spark` (when an executor runs) and `cli`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`node list | settings`.
 
-May import this room. For service admins.
+May import `cli`. For service admins.
 """
 
 from __future__ import annotations

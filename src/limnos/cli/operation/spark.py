@@ -1,7 +1,7 @@
 """`spark jars` and `demo`.
 
-May import `config`, and the path of the checkout from `model`. Spark's room, and the demonstration of the checkout, are
-imported only when a command needs them.
+May import `config`, and the path of the checkout from `model`. Spark's package, and the demonstration of the checkout,
+are imported only when a command needs them.
 """
 
 from __future__ import annotations

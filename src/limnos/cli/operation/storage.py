@@ -1,6 +1,6 @@
 """`storage check | keys | rotate-key`.
 
-May import `client` values and this room.
+May import `client` values and `cli`.
 """
 
 from __future__ import annotations

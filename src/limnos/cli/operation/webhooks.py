@@ -1,7 +1,6 @@
 """`webhook create | list | drop | retry`.
 
-May import this room. For owners of metalakes. A secret is printed once, or written to a file that only its owner can
-read.
+May import `cli`. For owners of metalakes. A secret is printed once, or written to a file that only its owner can read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`job run | list | show | cancel | register | templates | delete`.
 
-May import `client` and this room.
+May import `client` and `cli`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`lineage up`, `lineage down`: origins of a table, view or column, and objects made from it.
 
-May import `client`, `names` and this room. The server decides whether the last part of a path is a column.
+May import `client`, `names` and `cli`. The server decides whether the last part of a path is a column.
 """
 
 from __future__ import annotations

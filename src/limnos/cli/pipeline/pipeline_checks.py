@@ -1,7 +1,7 @@
 """`pipeline check | plan | schema`: checks of a pipeline's file, and the plan of a run.
 
-May import `client`, for its errors, `names`, `pipeline`, for types alone before it is needed, and this room. None of
-the commands writes anything.
+May import `client`, for its errors, `names`, `pipeline`, for types alone before it is needed, and `cli`. None of the
+commands writes anything.
 """
 
 from __future__ import annotations

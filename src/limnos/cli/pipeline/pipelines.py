@@ -1,7 +1,7 @@
 """`pipeline list | show | runs | cancel | findings | drop`: the server's records of pipelines and runs.
 
-May import `client` for the types of its responses, `names` and this room. The commands that run pipelines are in
-modules of their own, which register themselves below `app`.
+May import `client` for the types of its responses, `names` and `cli`. The commands that run pipelines are in modules of
+their own, which register themselves below `app`.
 """
 
 from __future__ import annotations

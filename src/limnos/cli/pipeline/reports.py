@@ -1,6 +1,6 @@
 """`reports`: clients' metrics reports of scans and commits of a table.
 
-May import this room.
+May import `cli`.
 """
 
 from __future__ import annotations

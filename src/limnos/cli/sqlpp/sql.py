@@ -1,6 +1,6 @@
 """`sql`: SQL++ statements from the command line, a file, a pipe, or a shell.
 
-May import `names` and this room; the shell is imported only on a terminal.
+May import `names` and `cli`; the shell is imported only on a terminal.
 """
 
 from __future__ import annotations

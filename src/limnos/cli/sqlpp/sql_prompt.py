@@ -1,6 +1,6 @@
 """The SQL++ shell: line editing, history, completion, and commands that begin with a backslash.
 
-May import prompt_toolkit, `client`'s errors, `names`, `sqlpp`'s words and this room. Typing never blocks: names for
+May import prompt_toolkit, `client`'s errors, `names`, `sqlpp`'s words and `cli`. Typing never blocks: names for
 completion are loaded on a separate thread, and the previous ones are offered until then.
 """
 

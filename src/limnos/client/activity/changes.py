@@ -1,6 +1,6 @@
 """Calls on the change feed (own API).
 
-May import this room. The client's own timeout must be longer than `wait_s`.
+May import `client`. The client's own timeout must be longer than `wait_s`.
 """
 
 from __future__ import annotations

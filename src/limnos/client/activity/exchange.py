@@ -1,6 +1,6 @@
 """Exports and imports of metalakes (own API): splitting of files into parts, and the calls.
 
-May import `model.frames` and this room. Must not know the content of records, because the client has no Protobuf
+May import `model.frames` and `client`. Must not know the content of records, because the client has no Protobuf
 library.
 """
 

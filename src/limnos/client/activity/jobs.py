@@ -1,6 +1,6 @@
 """Calls on job templates and their jobs (Gravitino REST; a job's output over the admin API).
 
-May import this room.
+May import `client`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls on lineage: sending events, and reading the graph around a table, view or column (own API).
 
-May import `names` and this room. Paths start with the catalog.
+May import `names` and `client`. Paths start with the catalog.
 """
 
 from __future__ import annotations

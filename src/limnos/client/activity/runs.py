@@ -1,6 +1,6 @@
 """Calls on pipelines and their runs (own API), for runners and for observers.
 
-May import this room. A runner's reports are idempotent for the same attempt and step, so they are retried if a response
+May import `client`. A runner's reports are idempotent for the same attempt and step, so they are retried if a response
 was lost.
 """
 

@@ -1,6 +1,6 @@
 """Calls on webhooks (own API), for the owner of the metalake.
 
-May import this room.
+May import `client`.
 """
 
 from __future__ import annotations

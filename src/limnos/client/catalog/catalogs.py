@@ -1,6 +1,6 @@
 """Calls on catalogs (Gravitino REST).
 
-May import this room.
+May import `client`.
 """
 
 from __future__ import annotations

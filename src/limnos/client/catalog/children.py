@@ -1,6 +1,6 @@
 """Calls that list the objects of all kinds in a namespace or catalog (own API).
 
-May import `names` and this room. Paths start with the catalog.
+May import `names` and `client`. Paths start with the catalog.
 """
 
 from __future__ import annotations

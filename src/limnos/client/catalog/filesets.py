@@ -1,6 +1,6 @@
 """Calls on filesets and their files (Gravitino REST).
 
-May import this room. A path has catalog, schema and name: fileset catalogs do not nest.
+May import `client`. A path has catalog, schema and name: fileset catalogs do not nest.
 """
 
 from __future__ import annotations

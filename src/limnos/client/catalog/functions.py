@@ -1,6 +1,6 @@
 """Calls on functions registered for engines (Gravitino REST).
 
-May import this room. A path has a catalog, namespaces and a name. Definitions are Gravitino's JSON, unchanged.
+May import `client`. A path has a catalog, namespaces and a name. Definitions are Gravitino's JSON, unchanged.
 """
 
 from __future__ import annotations

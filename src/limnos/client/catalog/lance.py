@@ -1,6 +1,6 @@
 """Calls on Lance tables (Lance REST). Lance's own clients read and write the tables' data.
 
-May import `names` and this room. Paths start with the catalog; a table may be directly in it.
+May import `names` and `client`. Paths start with the catalog; a table may be directly in it.
 """
 
 from __future__ import annotations

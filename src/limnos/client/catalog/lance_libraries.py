@@ -1,6 +1,6 @@
 """Lance tables opened with Lance's own libraries, with the client's credential.
 
-May import `names`, `model` for the advice to install extras, and this room. Lance's libraries are imported only on use,
+May import `names`, `model` for the advice to install extras, and `client`. Lance's libraries are imported only on use,
 because the base install lacks them. They read and write a table's files themselves, and request its location from the
 server at each opening.
 """

@@ -1,6 +1,6 @@
 """Calls on models, their versions and aliases (Gravitino REST).
 
-May import this room. A path has catalog, schema and name: model catalogs do not nest.
+May import `client`. A path has catalog, schema and name: model catalogs do not nest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls on namespaces: Iceberg REST, Gravitino REST to create missing parents, the admin API to move.
 
-May import `names` and this room. Paths start with the catalog.
+May import `names` and `client`. Paths start with the catalog.
 """
 
 from __future__ import annotations

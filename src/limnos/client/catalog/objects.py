@@ -1,6 +1,6 @@
 """Names of objects as one string, and the kind of object that a path names.
 
-May import `names` and this room. A namespace and a table or view may have the same path.
+May import `names` and `client`. A namespace and a table or view may have the same path.
 """
 
 from __future__ import annotations

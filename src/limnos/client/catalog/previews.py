@@ -1,6 +1,6 @@
 """Calls that read the first rows of tables, and list and read files of filesets (own API).
 
-May import `names` and this room. Paths start with the catalog.
+May import `names` and `client`. Paths start with the catalog.
 """
 
 from __future__ import annotations

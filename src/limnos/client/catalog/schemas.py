@@ -1,6 +1,6 @@
 """Schemas, tables and topics of connector catalogs (Gravitino REST).
 
-May import `model` and this room. Paths start with the catalog. `namespaces` and `tables` serve the objects of the
+May import `model` and `client`. Paths start with the catalog. `namespaces` and `tables` serve the objects of the
 server's own tree.
 """
 

@@ -1,6 +1,6 @@
 """Calls that search objects of the client's metalake (own API).
 
-May import this room. Paths start with the catalog.
+May import `client`. Paths start with the catalog.
 """
 
 from __future__ import annotations

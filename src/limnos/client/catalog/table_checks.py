@@ -1,6 +1,6 @@
 """Calls that check the files of tables (own API).
 
-May import `names` and this room. Paths start with the catalog.
+May import `names` and `client`. Paths start with the catalog.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls on Iceberg tables: Iceberg REST, and the admin API to move.
 
-May import this room. Paths start with the catalog. Iceberg's own clients create and commit tables;
+May import `client`. Paths start with the catalog. Iceberg's own clients create and commit tables;
 `Client.iceberg_properties` has their settings.
 """
 

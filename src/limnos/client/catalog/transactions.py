@@ -1,6 +1,6 @@
 """Transactions (own API): several changes of one catalog, all or none.
 
-May import this room. Operations are the server's JSON, described in docs/guides/transactions.md.
+May import `client`. Operations are the server's JSON, described in docs/guides/transactions.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls on Iceberg views: Iceberg REST, and the admin API to move.
 
-May import this room. Paths start with the catalog. Engines and Iceberg's own clients create and replace views;
+May import `client`. Paths start with the catalog. Engines and Iceberg's own clients create and replace views;
 `Client.iceberg_properties` has their settings.
 """
 

@@ -1,6 +1,6 @@
 """Calls on policies and their objects (Gravitino REST).
 
-May import this room. A policy's content is Gravitino's JSON, unchanged.
+May import `client`. A policy's content is Gravitino's JSON, unchanged.
 """
 
 from __future__ import annotations

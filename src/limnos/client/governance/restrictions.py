@@ -1,6 +1,6 @@
 """Calls on restrictions of tables and namespaces (own API).
 
-May import this room.
+May import `client`.
 """
 
 from __future__ import annotations

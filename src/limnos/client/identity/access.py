@@ -1,6 +1,6 @@
 """Calls for access analysis: decisions, holders, accessible objects of a user, and previews of changes (own API).
 
-May import `names` and this room.
+May import `names` and `client`.
 """
 
 from __future__ import annotations

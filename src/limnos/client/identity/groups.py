@@ -1,6 +1,6 @@
 """Calls on the groups of a metalake (Gravitino REST; members through the admin API).
 
-May import this room.
+May import `client`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls on passwords and sessions (own API).
 
-May import this room.
+May import `client`.
 """
 
 from __future__ import annotations

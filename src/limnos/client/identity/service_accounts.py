@@ -1,6 +1,6 @@
 """Calls on secrets of service accounts (own API).
 
-May import this room.
+May import `client`.
 """
 
 from __future__ import annotations

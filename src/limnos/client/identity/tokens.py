@@ -1,6 +1,6 @@
 """Calls on API tokens (own API).
 
-May import this room.
+May import `client`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Values of table maintenance: findings, operations, and the report on one table.
 
-May import the room's `values`.
+May import `client`'s `values`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls on the server's nodes and settings (own API), for service admins.
 
-May import this room.
+May import `client`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls on storage (own API): checks of a catalog's storage, and the keys that seal secrets.
 
-May import this room.
+May import `client`.
 """
 
 from __future__ import annotations

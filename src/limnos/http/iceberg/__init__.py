@@ -1,4 +1,4 @@
 """The Iceberg REST protocol: its routes, bodies and errors over the services.
 
-May import `services`, the rooms below, and the shared modules of `limnos.http`; never another protocol.
+May import `services`, the layers below, and the shared modules of `limnos.http`; never another protocol.
 """

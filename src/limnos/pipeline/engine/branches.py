@@ -1,8 +1,8 @@
 """Branches of steps: begin, look up, drop; and the check that a statement writes only its branch.
 
-May import this room's values, `names`, `model` and PySpark. Must not know write modes. A write names its
-branch in the table's name. Before it runs, its analysed plan must name the same branch, because other ways to select a
-branch silently fall back to `main`.
+May import `pipeline`'s values, `names`, `model` and PySpark. Must not know write modes. A write names its branch in the
+table's name. Before it runs, its analysed plan must name the same branch, because other ways to select a branch
+silently fall back to `main`.
 """
 
 from __future__ import annotations

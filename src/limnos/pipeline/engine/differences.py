@@ -1,7 +1,7 @@
 """Preview of publishing a run: rows added, removed and changed on a branch, compared with `main`.
 
 One comparison per table: whole rows are compared, with their number of occurrences. If the step has keys, rows with the
-same key that differ count as changed. May import `names`, this room and PySpark; it must not know of runs.
+same key that differ count as changed. May import `names`, `pipeline` and PySpark; it must not know of runs.
 """
 
 from __future__ import annotations

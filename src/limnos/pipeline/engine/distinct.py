@@ -1,6 +1,6 @@
 """Exact counts of rows with a key and of distinct keys, with few groups.
 
-Serves the keys of merges and `unique` rules. May import this room's names and PySpark. Must not know the use of the
+Serves the keys of merges and `unique` rules. May import `pipeline`'s names and PySpark. Must not know the use of the
 counts. Grouping by the keys themselves would move every key between tasks. Instead, integers and dates that are close
 to each other share a group, and their low bits select one of 64 bits of a number. Dense keys need up to 64 times fewer
 groups, scattered keys as many as there are keys.

@@ -1,7 +1,7 @@
 """Spark for the runner: sessions for concurrent steps, pins, task counts, cancellation.
 
 Gives each running step its own session, and converts errors of Spark and Iceberg to the runner's errors. May import
-this room's values, `client`, `model` and PySpark. Must not know servers or the order of steps.
+`pipeline`'s values, `client`, `model` and PySpark. Must not know servers or the order of steps.
 """
 
 from __future__ import annotations

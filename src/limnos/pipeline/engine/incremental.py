@@ -1,8 +1,8 @@
 """Incremental reads of a step: the tables that can be read by increments, and reasons for full reads.
 
-Decides from the step's last checkpoint, its write mode and the query's plan. May import this room, `names` and PySpark.
-It must know neither the search for increments (`increments`) nor write modes. The checkpoint is in the summary of
-the step's own published snapshot, so a restored table and its pipeline agree.
+Decides from the step's last checkpoint, its write mode and the query's plan. May import `pipeline`, `names` and
+PySpark. It must know neither the search for increments (`increments`) nor write modes. The checkpoint is in the summary
+of the step's own published snapshot, so a restored table and its pipeline agree.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Increments: new or changed rows of a table between two snapshots, or the reason for a full read.
 
-Selects the kind of read by the operations of the snapshots in between. May import this room's metadata, `names` and
+Selects the kind of read by the operations of the snapshots in between. May import `pipeline`'s metadata, `names` and
 PySpark. Must not know steps. Iceberg's incremental read returns only appended files and ignores the rest, so the
 operations are examined first:
 

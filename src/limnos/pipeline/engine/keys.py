@@ -1,6 +1,6 @@
 """Checks of merge keys: not NULL and unique.
 
-Returns the result as a finding. May import this room's values, `model` and PySpark. Must not know tables. Without the
+Returns the result as a finding. May import `pipeline`'s values, `model` and PySpark. Must not know tables. Without the
 check, a merge silently inserts duplicate new keys, and inserts NULL keys again in each run.
 """
 

@@ -1,6 +1,6 @@
 """Layout of a table: partition fields and sort orders, from declarations and from metadata.
 
-Parses both notations into one comparable value. May import `model`, `names` and this room's metadata. Must not know
+Parses both notations into one comparable value. May import `model`, `names` and `pipeline`'s metadata. Must not know
 Spark's session or the handling of differences.
 """
 

@@ -1,7 +1,7 @@
 """Lineage of a step's rows (tables, files, columns) from the query's analysed plan.
 
-May import this room's values and PySpark. Must not know write modes. A merge is analysed as the query of its
-source, so no lineage is lost; a Spark listener would see only the target.
+May import `pipeline`'s values and PySpark. Must not know write modes. A merge is analysed as the query of its source,
+so no lineage is lost; a Spark listener would see only the target.
 """
 
 from __future__ import annotations

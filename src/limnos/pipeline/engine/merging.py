@@ -1,7 +1,7 @@
 """Merges of rows into a branch by their keys: update, insert, delete.
 
 One MERGE from staged rows, so that a non-deterministic source has the same rows each time Spark reads it. May import
-this room and PySpark. Must not know histories, which have their own module.
+`pipeline` and PySpark. Must not know histories, which have their own module.
 """
 
 from __future__ import annotations

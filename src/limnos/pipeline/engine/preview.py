@@ -1,7 +1,7 @@
 """Preview of a run's changes to tables' columns, by analysis of the queries without running them.
 
 `preview` returns for each step the statements that its table would need. Spark analyses the queries over empty frames;
-later steps read a step's result in place of its table. May import `names`, PySpark and this room. It writes nothing.
+later steps read a step's result in place of its table. May import `names`, PySpark and `pipeline`. It writes nothing.
 Python steps are called with empty frames, because their columns are known only then.
 """
 

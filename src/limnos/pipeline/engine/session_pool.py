@@ -1,6 +1,6 @@
 """A pool of Spark sessions: one for each running step, reused, and closed in order.
 
-Lends sessions with the settings and catalogs of the given one. May import this room and PySpark. Must not know the use
+Lends sessions with the settings and catalogs of the given one. May import `pipeline` and PySpark. Must not know the use
 of sessions.
 """
 

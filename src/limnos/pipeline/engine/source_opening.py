@@ -1,7 +1,7 @@
 """Opening of a step's sources: each under its own name, in the state that the run has already read.
 
 Passes this run's pin and the last checkpoint to a source's reader, and registers the rows under the source's name. May
-import this room, `names` and PySpark. Must not know kinds of sources.
+import `pipeline`, `names` and PySpark. Must not know kinds of sources.
 """
 
 from __future__ import annotations

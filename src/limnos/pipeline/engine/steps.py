@@ -1,7 +1,7 @@
 """Execution of one step on a branch of its table, from inputs to findings.
 
-Calls the parts of the room in order: inputs, row rules, the table, the branch, the write, table rules. May import this
-room, `model`, `names` and PySpark. Must not know servers or other steps. Its changes are not visible on `main`.
+Calls the parts of `pipeline` in order: inputs, row rules, the table, the branch, the write, table rules. May import
+`pipeline`, `model`, `names` and PySpark. Must not know servers or other steps. Its changes are not visible on `main`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Preparation of a step's table: create it, add and widen columns, set its layout.
 
 Compares the step's rows with the existing table, refuses changes that lose data, and executes the others. May import
-this room, `model`, `names` and PySpark. Must know neither write modes nor publishing. Columns belong to
-the table and not to a branch, so readers see an added column (empty) at once. Columns are dropped by the publishing
-commit.
+`pipeline`, `model`, `names` and PySpark. Must know neither write modes nor publishing. Columns belong to the table and
+not to a branch, so readers see an added column (empty) at once. Columns are dropped by the publishing commit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes of a step's rows to its branch: replace, append, merge, partitions or history.
 
 Each write is one statement and one snapshot, only on the branch, with run and step in the summary. May import `model`,
-`names`, this room and PySpark. Must not know sources or expectations.
+`names`, `pipeline` and PySpark. Must not know sources or expectations.
 """
 
 from __future__ import annotations

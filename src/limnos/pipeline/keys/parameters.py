@@ -1,6 +1,6 @@
 """Keys of a parameter: its type and its default.
 
-The table, and the check of a default against the type. May import this room's values and shapes. Must not know runs.
+The table, and the check of a default against the type. May import `pipeline`'s values and shapes. Must not know runs.
 """
 
 from __future__ import annotations

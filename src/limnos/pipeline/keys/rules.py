@@ -1,6 +1,7 @@
 """Keys of `expect`: a table for each kind of rule.
 
-The tables, and default names of rules. May import this room's values and shapes. Must not know the evaluation of rules.
+The tables, and default names of rules. May import `pipeline`'s values and shapes. Must not know the evaluation of
+rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keys of a source: files, databases, Python, streams, tables.
 
-The tables, and the rules between their keys. May import this room's values and shapes. Must not know how a source is
+The tables, and the rules between their keys. May import `pipeline`'s values and shapes. Must not know how a source is
 read.
 """
 

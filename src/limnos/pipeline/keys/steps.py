@@ -1,6 +1,6 @@
 """Keys of a step.
 
-The table, and the draft of a step before its catalog is known. May import this room's values and shapes. Must not know
+The table, and the draft of a step before its catalog is known. May import `pipeline`'s values and shapes. Must not know
 the other steps.
 """
 

@@ -1,6 +1,6 @@
 """Keys of `write`: the modes and their settings.
 
-The tables. May import this room's values and shapes. Must not know the engine.
+The tables. May import `pipeline`'s values and shapes. Must not know the engine.
 """
 
 from __future__ import annotations

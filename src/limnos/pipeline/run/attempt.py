@@ -1,6 +1,6 @@
 """The work of one attempt of a run, fixed before its first step begins.
 
-Contains its values, and the runner's interface to the engine. May import `client`, `model` and this room's values.
+Contains its values, and the runner's interface to the engine. May import `client`, `model` and `pipeline`'s values.
 """
 
 from __future__ import annotations

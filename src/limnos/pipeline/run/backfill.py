@@ -1,7 +1,7 @@
 """Backfill: one run per value of a parameter, one after the other.
 
 Computes the values of a range, and runs them in order until a run does not end as requested. May import `model` and
-this room's values. Must not know the execution of a run.
+`pipeline`'s values. Must not know the execution of a run.
 """
 
 from __future__ import annotations

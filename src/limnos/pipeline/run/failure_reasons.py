@@ -1,6 +1,6 @@
 """Reasons for the failure of a run: the reason to report, and advice for the user.
 
-Converts the errors of steps to an `EndReason` and a message. May import `client` and this room. Must not know Spark or
+Converts the errors of steps to an `EndReason` and a message. May import `client` and `pipeline`. Must not know Spark or
 change anything at the server.
 """
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def error_text(error: BaseException) -> str:
-    """Return the message of an error of this room or the client, or the text of any other error."""
+    """Return the message of an error of this package or the client, or the text of any other error."""
     return str(getattr(error, "message", "") or error)
 
 

@@ -1,6 +1,6 @@
 """Publishing and discarding of runs without a process.
 
-Uses only the run's record and the tables, without Spark. May import `client`, `model` and this room.
+Uses only the run's record and the tables, without Spark. May import `client`, `model` and `pipeline`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Options of a run: selected steps, full reads, publishing or holding.
 
-The values, their check against the declaration, and their form in the run's record. May import `model` and this room's
+The values, their check against the declaration, and their form in the run's record. May import `model` and `pipeline`'s
 values.
 """
 

@@ -1,7 +1,7 @@
 """Values of a pipeline's parameters for a run: typed, complete, and in JSON's types.
 
 Converts text or Python values to the form in the run's record, and that form to Spark's named parameters. May import
-`model` and this room's values. Dates and times are stored as ISO 8601 text.
+`model` and `pipeline`'s values. Dates and times are stored as ISO 8601 text.
 """
 
 from __future__ import annotations

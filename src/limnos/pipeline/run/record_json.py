@@ -1,7 +1,7 @@
 """JSON of a run's record: the declaration, pins, and outcomes of steps.
 
-Encodes and decodes, so that another process than the runner's can resume, publish or discard a run. May import this
-room's values.
+Encodes and decodes, so that another process than the runner's can resume, publish or discard a run. May import
+`pipeline`'s values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Resuming of a run by another attempt: finished steps are kept, the others run.
 
 Determines which parts of the record are still valid, creates branches there, and executes the other steps. May import
-`client`, `model` and this room. Must not know Spark. It uses only the heads in the record of an earlier attempt's
+`client`, `model` and `pipeline`. Must not know Spark. It uses only the heads in the record of an earlier attempt's
 branches, so late writes of a killed process are ignored.
 """
 

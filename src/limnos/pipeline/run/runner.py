@@ -1,7 +1,7 @@
 """One attempt of a run, from its first step to its end.
 
 Executes steps in order, records their outcomes, publishes all by one commit, and repeats steps whose table another
-client wrote meanwhile. May import `client` and this room. Must not know Spark. In every case the end is in the run's
+client wrote meanwhile. May import `client` and `pipeline`. Must not know Spark. In every case the end is in the run's
 record, or the run's lease expires.
 """
 

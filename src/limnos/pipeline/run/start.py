@@ -1,7 +1,7 @@
 """Start of a run: register the pipeline, take the lease, execute.
 
 Everything between a declaration and the first step: order, parameters, pins, the record. May import `client`, `model`
-and this room. Must not know Spark.
+and `pipeline`. Must not know Spark.
 """
 
 from __future__ import annotations

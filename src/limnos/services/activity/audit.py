@@ -1,6 +1,6 @@
 """Audit: reads audit lines. A metalake's owner and a service admin read all of them, other users their own.
 
-May import the rooms below. Must not know any wire format. A reader sees every change that was committed before the
+May import the layers below. Must not know any wire format. A reader sees every change that was committed before the
 request.
 """
 

@@ -1,6 +1,6 @@
 """Audit exports: write audit lines to files day by day, on request or daily by a setting.
 
-May import the rooms below. A task does the work, so it continues after a crash. File names follow from the lines, so
+May import the layers below. A task does the work, so it continues after a crash. File names follow from the lines, so
 writing a day again finds the file in place. Only days that are over are written, since only then all lines exist.
 """
 

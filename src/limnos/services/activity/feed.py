@@ -1,7 +1,7 @@
 """Change feed: the commits of a metalake, or of one of its catalogs, as far as the caller may see them now.
 
-May import the rooms below. Must not know any wire format. Revisions have no gaps, and are assigned under a lock that is
-held until the commit. So a reader who has read a zone up to a revision has missed nothing before it. A reader of a
+May import the layers below. Must not know any wire format. Revisions have no gaps, and are assigned under a lock that
+is held until the commit. So a reader who has read a zone up to a revision has missed nothing before it. A reader of a
 metalake reads the metalake's own zone and those of the catalogs that the reader may use. A change that was hidden when
 it was passed is not delivered later (decision record on the change feed).
 """

@@ -1,6 +1,6 @@
 """Positions in the change feed, and the opaque text that represents one to callers.
 
-May import the rooms below. Must not know the meaning of changes. The text is neither secret nor proof: reading on from
+May import the layers below. Must not know the meaning of changes. The text is neither secret nor proof: reading on from
 a position checks every right again.
 """
 

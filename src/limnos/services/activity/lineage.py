@@ -1,7 +1,7 @@
 """Lineage intake: stores the lineage that producers report, between our objects and external datasets, under the
 caller's rights.
 
-May import the rooms below. Must not know any wire format. An edge into an object needs the right to change it, and a
+May import the layers below. Must not know any wire format. An edge into an object needs the right to change it, and a
 source needs the right to load it. Other edges are rejected and listed in the response, with the same message whether an
 object is hidden or missing (decision record 0042). A dataset that is no object here is stored as an external dataset.
 """

@@ -1,6 +1,6 @@
 """Lineage datasets: finds OpenLineage datasets among our objects, first by location and then by name.
 
-May import the rooms below. A name counts if the producer's address of the catalog is this server's, or is
+May import the layers below. A name counts if the producer's address of the catalog is this server's, or is
 `limnos://<metalake>`. A location belongs to at most one table, so it outranks a catalog name that a producer's session
 chose.
 """

@@ -1,6 +1,6 @@
 """Lineage graph: the sources or the results of an object or one of its columns, up to a number of steps.
 
-May import the rooms below. Must not know any wire format. The walk continues only from objects that the caller sees. A
+May import the layers below. Must not know any wire format. The walk continues only from objects that the caller sees. A
 hidden object is a vertex without a name, and the graph ends there. At the end access to all objects is decided again,
 at one moment.
 """

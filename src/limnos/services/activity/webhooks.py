@@ -2,7 +2,7 @@
 
 Create, list, drop, retry, and read the next changes to send.
 
-May import the rooms below. Must not know any wire format, and sends nothing. Only a caller with the metalake owner's
+May import the layers below. Must not know any wire format, and sends nothing. Only a caller with the metalake owner's
 rights manages webhooks. A webhook gets the changes that its creator may see at the moment of sending, like any reader
 of the feed.
 """

@@ -1,6 +1,6 @@
 """Checks of a catalog before it is created or changed: its properties, its storage and its external system.
 
-May import the rooms below. Writes nothing: `catalogs` creates, alters and drops.
+May import the layers below. Writes nothing: `catalogs` creates, alters and drops.
 """
 
 from __future__ import annotations

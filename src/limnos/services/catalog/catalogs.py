@@ -1,7 +1,7 @@
 """Catalogs: create, load, list, alter, enable, disable, test and drop.
 
-May import the rooms below. Must not know any wire format. A catalog is an object of its metalake's zone, and has a zone
-of its own for the objects in it.
+May import the layers below. Must not know any wire format. A catalog is an object of its metalake's zone, and has a
+zone of its own for the objects in it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Children: the objects of all kinds directly in a namespace or catalog, page by page, as one caller sees them.
 
-May import the rooms below. Must not know any wire format. A page costs a few statements, however many children it has.
+May import the layers below. Must not know any wire format. A page costs a few statements, however many children it has.
 Kinds come in a fixed order, names within a kind by code point. A child that the caller may not load has its kind and
 its name only: lists may name a container because of an object below it.
 """

@@ -1,6 +1,6 @@
 """Metalakes: create, load, list, alter, enable, disable and drop. A metalake is an object of the server's zone, zone 0.
 
-May import the rooms below. Must not know any wire format.
+May import the layers below. Must not know any wire format.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Namespaces: create with missing parents, load, list, alter, drop, and move with the whole subtree.
 
-May import the rooms below. Must not know any wire format. A missing namespace is NotFound to a caller who may list
+May import the layers below. Must not know any wire format. A missing namespace is NotFound to a caller who may list
 namespaces and could find out anyway. It is PermissionDenied to others, so that a refusal does not reveal whether it
 exists.
 """

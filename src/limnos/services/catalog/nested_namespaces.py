@@ -1,7 +1,7 @@
 """Nested namespaces: the conditions for changing the catalog property that allows them (seed 1, "Existing Name
 Compatibility and Migration Guard").
 
-May import the rooms below. Must not know any wire format. Namespaces nest unless a catalog's property forbids it. In a
+May import the layers below. Must not know any wire format. Namespaces nest unless a catalog's property forbids it. In a
 flat catalog, under the separator policy `unrestricted`, a name may contain the separator. Such a name would read as
 several names where namespaces nest, so none may remain. Such a change is refused with IllegalName, an error with a
 status; the InvalidName of `names` has none until a protocol gives it one.

@@ -1,6 +1,6 @@
 """Steps of a nesting migration, inside their transactions: each is a batch that also records its progress.
 
-May import the rooms below. `nesting` decides which caller may run a step. This module has the states of a migration,
+May import the layers below. `nesting` decides which caller may run a step. This module has the states of a migration,
 and the batch of each state. Namespaces are found by id; one that was renamed, moved or dropped meanwhile is left as it
 is.
 """

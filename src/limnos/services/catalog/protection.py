@@ -1,7 +1,7 @@
 """Protection: a protected object cannot be dropped over any protocol until the owner of one of its ancestors ends the
 protection.
 
-May import the rooms below. Must not know any wire format. `store.protection` checks each drop of a node; this module
+May import the layers below. Must not know any wire format. `store.protection` checks each drop of a node; this module
 decides who may protect an object, and who may end that.
 """
 

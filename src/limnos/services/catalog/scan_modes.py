@@ -1,8 +1,8 @@
 """Scan modes: whether clients should let the server plan a table's scans, by the table's property or else its
 catalog's.
 
-May import the rooms below and `formats.iceberg`. Must not know any wire format. The mode is advice to clients. A client
-that can read the files may plan by itself, and a restricted user cannot, regardless of the mode
+May import the layers below and `formats.iceberg`. Must not know any wire format. The mode is advice to clients. A
+client that can read the files may plan by itself, and a restricted user cannot, regardless of the mode
 (`services.iceberg.restricted_reads`). Decision record 0104.
 """
 

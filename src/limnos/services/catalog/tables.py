@@ -1,8 +1,8 @@
 """Tables of any format: find, load, list, decide on creation, drop, rename, move and unregister.
 
-May import the rooms below. Must not know any wire format or table format: `services.iceberg.tables` creates Iceberg
-tables. A missing table is NotFound to a caller who could load it if it existed, or who works with tables or views
-of its namespace. It is PermissionDenied to everyone else.
+May import the layers below. Must not know any wire format or table format: `services.iceberg.tables` creates Iceberg
+tables. A missing table is NotFound to a caller who could load it if it existed, or who works with tables or views of
+its namespace. It is PermissionDenied to everyone else.
 """
 
 from __future__ import annotations

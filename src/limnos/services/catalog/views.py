@@ -1,6 +1,6 @@
 """Views of any format: find, load, list, decide on creation, drop, rename and move.
 
-May import the rooms below. Must not know any wire format or view format: `services.iceberg.views` creates and replaces
+May import the layers below. Must not know any wire format or view format: `services.iceberg.views` creates and replaces
 Iceberg views, and `services.lookup.definer_rights` has the rights that views give to their readers. A missing view is
 NotFound to a caller who could load it if it existed, or who works with tables of its namespace. It is PermissionDenied
 to everyone else.

@@ -1,7 +1,7 @@
 """Import checks: check the records of an import one by one, and prepare them for the store, outside of a transaction.
 
-May import the rooms below. Every refusal names the record's number. Names, catalogs and locations follow the same rules
-as for objects that are created.
+May import the layers below. Every refusal names the record's number. Names, catalogs and locations follow the same
+rules as for objects that are created.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Import rows: one method for each kind of record, which turns the record into rows of the store.
 
-May import the rooms below. Runs inside a transaction, on records that were checked before. A record may refer only to
+May import the layers below. Runs inside a transaction, on records that were checked before. A record may refer only to
 earlier records. `import_writer` refuses a missing object, a later object and a cycle, with the record's number.
 """
 

@@ -1,7 +1,7 @@
 """Import writer: new ids, references, rows and storage locations of one batch of an import.
 
-May import the rooms below. Runs inside a transaction, on records that were checked before. It must not know the meaning
-of a kind of record contains: `import_rows` has a method for each.
+May import the layers below. Runs inside a transaction, on records that were checked before. It must not know the
+meaning of a kind of record contains: `import_rows` has a method for each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Metalake export: all live objects of a metalake at one moment, as records in which every reference points to an
 earlier record.
 
-May import the rooms below. Must not know any wire format but the export's. Memory holds only one page, and nothing is
+May import the layers below. Must not know any wire format but the export's. Memory holds only one page, and nothing is
 cached: the moment is a read transaction of its own. Decision record 0080.
 """
 

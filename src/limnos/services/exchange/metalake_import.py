@@ -1,6 +1,6 @@
 """Metalake import: begun under a name, fed in batches by the client, and then published as a whole or abandoned.
 
-May import the rooms below. Must not know any wire format but the export's. Received records are in the store but not
+May import the layers below. Must not know any wire format but the export's. Received records are in the store but not
 reachable, so an interrupted client continues after the last record that the import has. A task deletes abandoned
 imports, and imports that received no batch for a day. Decision record 0081.
 """

@@ -1,6 +1,6 @@
 """Forwarded requests: decides on a request to another Iceberg catalog, forwards it, then updates placeholder nodes.
 
-May import the rooms below, and `sources` for requests and responses. Must not know request bodies: the caller builds
+May import the layers below, and `sources` for requests and responses. Must not know request bodies: the caller builds
 the request after the decision. As for every source, this server decides on access and the source knows which objects
 exist (decision record 0083).
 """

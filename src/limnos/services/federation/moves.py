@@ -1,6 +1,6 @@
 """Moves: decides on renaming or moving a table or view of an external system, and moves its placeholder node with it.
 
-May import the rooms below. Asks no source: the caller decides by `decide_move`, has the source rename, and then moves
+May import the layers below. Asks no source: the caller decides by `decide_move`, has the source rename, and then moves
 the placeholder node.
 """
 

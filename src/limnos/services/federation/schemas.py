@@ -1,6 +1,6 @@
 """Schemas of external systems: list, load, create, alter, drop, by rights on names of the tree.
 
-May import the rooms below, and `sources` for capabilities. Each function decides first, on one request view, and then
+May import the layers below, and `sources` for capabilities. Each function decides first, on one request view, and then
 asks the source. A caller who may not know of an object is refused with the same message whether the source has it or
 not.
 """

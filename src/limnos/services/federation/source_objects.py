@@ -1,6 +1,6 @@
 """Source objects: the common parts of external schemas, tables, views and topics: visible names, creating and dropping.
 
-May import the rooms below, and `sources` for capabilities. Must not know the kinds: the caller passes the question for
+May import the layers below, and `sources` for capabilities. Must not know the kinds: the caller passes the question for
 the source. Each function decides first, on one request view, and then asks. A caller who may not know of an object is
 refused with the same message whether the source has it or not.
 """

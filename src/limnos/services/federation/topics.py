@@ -1,8 +1,8 @@
 """Topics of external systems: list, load, create, alter, drop.
 
-Privileges are checked on the topic's path in the tree. May import the rooms below, and `sources` for capabilities. Each
-function decides first, on one request view, and then asks the source. Sources have no comments of topics: a topic's
-placeholder node stores its comment.
+Privileges are checked on the topic's path in the tree. May import the layers below, and `sources` for capabilities.
+Each function decides first, on one request view, and then asks the source. Sources have no comments of topics: a
+topic's placeholder node stores its comment.
 """
 
 from __future__ import annotations

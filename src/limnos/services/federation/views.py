@@ -1,6 +1,6 @@
 """Views of other Iceberg catalogs: list, load, create, alter, rename, drop, by rights on names of the tree.
 
-May import the rooms below, and `sources` for capabilities. Each function decides first, on one request view, and then
+May import the layers below, and `sources` for capabilities. Each function decides first, on one request view, and then
 asks the source. Placeholder nodes of views work as those of tables.
 """
 

@@ -1,6 +1,6 @@
 """Attachments: tags and policies on objects and columns, attached, detached, inherited and listed.
 
-May import the rooms below. Must not know any wire format, and only returns the values of tags. Attachments belong to
+May import the layers below. Must not know any wire format, and only returns the values of tags. Attachments belong to
 the metalake's zone, whatever catalog the object lies in (decision record on objects outside of catalogs).
 """
 

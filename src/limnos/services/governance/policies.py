@@ -1,7 +1,7 @@
 """Policies of a metalake: create, alter, enable and disable them; attach them to the kinds of objects that they
 support.
 
-May import the rooms below. Must not know any wire format. `formats.gravitino` checks the content of policies;
+May import the layers below. Must not know any wire format. `formats.gravitino` checks the content of policies;
 `services.lookup.metalake_objects` finds, lists and drops them. Nothing here enforces a policy.
 """
 

@@ -1,6 +1,6 @@
 """Read restrictions: set, remove and list them. Decision record 0093.
 
-May import the rooms below and `formats.iceberg`. Must not know any wire format. A caller who may grant on a table or
+May import the layers below and `formats.iceberg`. Must not know any wire format. A caller who may grant on a table or
 namespace may restrict the rows and columns that others read. `access.restrictions` selects the restrictions that apply,
 and `services.iceberg.restricted_tables` builds their view of a table.
 """

@@ -1,6 +1,6 @@
 """Custom statistics of tables, partitions and columns, which clients store: list, update, drop.
 
-May import the rooms below. Must not know any wire format. A caller who may load a table reads them, one who may alter
+May import the layers below. Must not know any wire format. A caller who may load a table reads them, one who may alter
 it writes them. Clients may write only names with the prefix `custom-`: other names are reserved for statistics of the
 server itself.
 """

@@ -1,6 +1,6 @@
 """Added files: before a commit, checks that the added files exist, if `iceberg.check_added_files` enables it.
 
-May import the rooms below and `formats.iceberg`. Must not know any wire format. Only files of new manifests are
+May import the layers below and `formats.iceberg`. Must not know any wire format. Only files of new manifests are
 checked, up to a number and for a time. Beyond these limits files are not checked, and the commit continues. Decision
 record 0136.
 """

@@ -1,7 +1,7 @@
 """Commits to Iceberg tables: check requirements, apply updates, write a metadata file, compare and swap, and retry lost
 races.
 
-May import the rooms below. Must not know any wire format. The new file is deleted if certainly nothing points to it,
+May import the layers below. Must not know any wire format. The new file is deleted if certainly nothing points to it,
 and kept if the outcome is unknown.
 """
 

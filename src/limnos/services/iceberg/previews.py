@@ -1,6 +1,6 @@
 """Previews of Iceberg tables: their first rows, as the caller may see them.
 
-May import the rooms below and the part of `formats.scans` that needs no library. Must not know any wire format. The
+May import the layers below and the part of `formats.scans` that needs no library. Must not know any wire format. The
 decision is that of a scan, so restrictions apply as they do there. Worker processes read the files, with limits for
 rows, bytes and time. Each preview is audited, because rows leave the lake.
 """

@@ -1,6 +1,6 @@
 """Registering tables: a metadata file that exists becomes a table, or replaces the metadata of one.
 
-May import the rooms below and `tables`. Must not know any wire format. `tables` has the rules of new metadata.
+May import the layers below and `tables`. Must not know any wire format. `tables` has the rules of new metadata.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Metrics reports: takes clients' reports on scans and commits, writes them in batches in the background, and lists
 them.
 
-May import the rooms below. Must not know any wire format. Reports wait in a bounded list. If it is full, further ones
+May import the layers below. Must not know any wire format. Reports wait in a bounded list. If it is full, further ones
 are counted and discarded, since no response or commit may wait for a report. A node that is killed loses the reports of
 about the last second.
 """

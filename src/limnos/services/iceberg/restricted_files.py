@@ -1,6 +1,6 @@
 """Restricted files: a periodic task deletes the rewritten files of restricted users when no plan needs them.
 
-May import the rooms below. Each catalog's warehouse has a reserved directory (`services.iceberg.restricted_reads`).
+May import the layers below. Each catalog's warehouse has a reserved directory (`services.iceberg.restricted_reads`).
 Each directory in it has rows in the store as long as a plan needs it. A directory without rows is deleted; a killed
 node or an unreachable store left it behind. Directories with a number as name come from an earlier release, which had
 one for each period of 12 hours.

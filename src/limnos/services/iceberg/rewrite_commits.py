@@ -1,7 +1,7 @@
 """Commits of maintenance operations: the server checks that each commit rewrites files and keeps the rows.
 
-May import the rooms below and `formats.maintenance`. Must not know any wire format, nor the executor of an operation. A
-commit with an operation's token is made for one version of the table. It is refused unless the token's lease of the
+May import the layers below and `formats.maintenance`. Must not know any wire format, nor the executor of an operation.
+A commit with an operation's token is made for one version of the table. It is refused unless the token's lease of the
 table is still valid, which the transaction checks again.
 """
 

@@ -1,6 +1,6 @@
 """Scan plans: begin a plan, return it or its tasks, cancel it.
 
-May import the rooms below. Must not know any wire format. A plan whose first answer is complete is not stored. For any
+May import the layers below. Must not know any wire format. A plan whose first answer is complete is not stored. For any
 other the store has a row with its scan and, once known, the number of its tasks. So any node can answer for it and
 compute it again. A caller who may no longer read the table gets nothing of an older plan. Decision record 0092.
 """

@@ -1,9 +1,9 @@
 """Scans of Iceberg tables that the server plans: the decision on a scan, and the reading of its manifests.
 
-May import the rooms below and the part of `formats.scans` that needs no library. Must not know any wire format. A plan
+May import the layers below and the part of `formats.scans` that needs no library. Must not know any wire format. A plan
 is a pure function of metadata, request and manifests, computed in a worker process that can be ended
-(`formats/scans/offloaded.py`). Each restriction of a caller's view of a table belongs in `scan_look`, the only
-place that decides on scans. Decision record 0092.
+(`formats/scans/offloaded.py`). Each restriction of a caller's view of a table belongs in `scan_look`, the only place
+that decides on scans. Decision record 0092.
 """
 
 from __future__ import annotations

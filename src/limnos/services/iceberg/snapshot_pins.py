@@ -1,6 +1,6 @@
 """Snapshot pins: the snapshots that runs and scan plans need, and the refusal of commits that would remove them.
 
-May import the rooms below. Must not know any wire format. Pins refer to table ids, so they survive renames. Only a
+May import the layers below. Must not know any wire format. Pins refer to table ids, so they survive renames. Only a
 commit that removes snapshots reads them, in its own transaction. Decision record 0123.
 """
 

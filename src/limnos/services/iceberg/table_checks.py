@@ -1,6 +1,6 @@
 """Table checks: whether the files that a table's metadata names exist and have the stated sizes.
 
-May import the rooms below and `formats.iceberg`. Must not know any wire format. A check runs in slices, which are
+May import the layers below and `formats.iceberg`. Must not know any wire format. A check runs in slices, which are
 limited in files and time. Each returns where the next one begins; nothing is stored in between. Decision record 0136.
 """
 

@@ -1,7 +1,7 @@
 """Iceberg views: build a new view's metadata and write its file, replace a view, and register an existing metadata
 file.
 
-May import the rooms below and `formats.iceberg`. Must not know any wire format. Operations on views of any format are
+May import the layers below and `formats.iceberg`. Must not know any wire format. Operations on views of any format are
 in `services.catalog.views`. Files and documents are handled as for tables: write a new file, then compare and swap. The
 file is deleted if certainly nothing points to it.
 """

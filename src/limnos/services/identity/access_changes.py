@@ -1,6 +1,6 @@
 """Classes of users and objects for the comparison of rights before and after a change.
 
-May import the rooms below and `identity.access_subtrees`. Pure, except that it yields to other requests.
+May import the layers below and `identity.access_subtrees`. Pure, except that it yields to other requests.
 """
 
 from __future__ import annotations

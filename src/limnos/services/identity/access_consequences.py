@@ -1,6 +1,6 @@
 """Preview of a change of rights: the numbers of users who gain or lose each access level, and of objects.
 
-May import the rooms below, `identity.grants` and this package's modules of access. Must not know any wire format. It
+May import the layers below, `identity.grants` and this package's modules of access. Must not know any wire format. It
 only reads. A caller needs the right to make the change. Users with the same roles are decided together, and so are
 objects with the same rules, owners and containers.
 """

@@ -1,6 +1,6 @@
 """Holders of access: the users with access to an object, with reasons, and the rules and owners that grant it.
 
-May import the rooms below and `identity.access_objects`. Must not know any wire format. A page reads a bounded number
+May import the layers below and `identity.access_objects`. Must not know any wire format. A page reads a bounded number
 of users, and its cost grows only with their number. Each page shows the state at one moment after the request.
 """
 

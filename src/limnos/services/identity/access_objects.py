@@ -1,6 +1,6 @@
 """Access of many users to one object: reads the facts that decide from the store, and decides on them.
 
-May import the rooms below and `identity.explain`. Must not know any wire format. The policy is the same as for every
+May import the layers below and `identity.explain`. Must not know any wire format. The policy is the same as for every
 request; only the facts are read for all users at once. Users with the same roles and groups share one decision.
 """
 

@@ -1,6 +1,6 @@
 """Access report of a user: the objects below an object that the user can access, counted and listed by path.
 
-May import the rooms below and this package's modules of access. Must not know any wire format. The cost grows with the
+May import the layers below and this package's modules of access. Must not know any wire format. The cost grows with the
 objects below. Objects with the same rules, owner and container share one decision.
 """
 

@@ -1,6 +1,6 @@
 """Sessions of the console: opened with a password, token, one-use code or at the issuer, extended by use, and ended.
 
-May import the rooms below. Must not know any wire format: the console's room puts the text into a cookie. A session
+May import the layers below. Must not know any wire format: the console's package puts the text into a cookie. A session
 never has more trust than the credential that opened it. It ends, at the next request on every node, with its token or
 password, or when its user ends it.
 """

@@ -1,6 +1,6 @@
 """Access explanations: the decision that a request would get, its reasons, and the grants that would change it.
 
-May import the rooms below. Everyone may explain their own access. Explaining others' access needs MANAGE_GRANTS on the
+May import the layers below. Everyone may explain their own access. Explaining others' access needs MANAGE_GRANTS on the
 object or one of its ancestors.
 """
 

@@ -1,6 +1,6 @@
 """Grants: rules of roles (privileges on objects), and role assignments of users and groups.
 
-May import the rooms below. Must not know any wire format. Everything here belongs to the metalake's zone, whatever
+May import the layers below. Must not know any wire format. Everything here belongs to the metalake's zone, whatever
 object a rule is for.
 """
 

@@ -1,6 +1,6 @@
 """Group members: list, add and remove. `services.identity.users` adds and removes the groups themselves.
 
-May import the rooms below. Must not know any wire format.
+May import the layers below. Must not know any wire format.
 """
 
 from __future__ import annotations

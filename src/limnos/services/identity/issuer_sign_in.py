@@ -1,6 +1,6 @@
 """Issuer sign-in: verifies a token of an external issuer, and stores its user and groups in the metalakes.
 
-May import the rooms below. Must not know any wire format or the network: `ISSUER.of(services)` fetches the issuer's
+May import the layers below. Must not know any wire format or the network: `ISSUER.of(services)` fetches the issuer's
 keys. The token's user becomes a user of the metalakes that the settings name, and a member of the groups there that the
 newest token names. This happens before the request is decided, so explanations, lists and other nodes need no special
 case.

@@ -1,6 +1,6 @@
 """Logins: passwords of local users, and the expiring sessions that they open.
 
-May import the rooms below. Must not know any wire format. A session is an expiring token that every protocol accepts,
+May import the layers below. Must not know any wire format. A session is an expiring token that every protocol accepts,
 and a refresh token that can only refresh it. Both depend on the password: setting a new one ends them, at the next
 request, on every node. A session has the trust with which its password was set.
 """

@@ -1,6 +1,6 @@
 """Owners of objects: load and set. An owner belongs to its object's zone.
 
-May import the rooms below. Must not know any wire format.
+May import the layers below. Must not know any wire format.
 """
 
 from __future__ import annotations

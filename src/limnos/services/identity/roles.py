@@ -1,6 +1,6 @@
 """Roles: create with their rules, load, list, drop.
 
-May import the rooms below. Must not know any wire format.
+May import the layers below. Must not know any wire format.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Service accounts: users that are programs, with rotating secrets instead of a password.
 
-May import the rooms below. Must not know any wire format. A secret grants no access itself: the client exchanges it for
-a short-lived token. Tokens issued for it, and tokens created with those, have the secret as their root and end with it,
-at the next request, on every node. Service admins create and end secrets.
+May import the layers below. Must not know any wire format. A secret grants no access itself: the client exchanges it
+for a short-lived token. Tokens issued for it, and tokens created with those, have the secret as their root and end with
+it, at the next request, on every node. Service admins create and end secrets.
 """
 
 from __future__ import annotations

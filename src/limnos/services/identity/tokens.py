@@ -1,6 +1,6 @@
 """API tokens: create, list, revoke. Users manage their own, service admins all.
 
-May import the rooms below. Must not know any wire format. A token's secret leaves this module only once, when it is
+May import the layers below. Must not know any wire format. A token's secret leaves this module only once, when it is
 created.
 """
 

@@ -1,6 +1,6 @@
 """Users and groups of a metalake: add, load, list and remove; enable and disable users.
 
-May import the rooms below. Must not know any wire format.
+May import the layers below. Must not know any wire format.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Catalog directories: a catalog that shows a directory lists and describes its present content, under the rights on
 the catalog.
 
-May import the rooms below, and `sources` for the types of requests. Objects in such a directory are no nodes of the
+May import the layers below, and `sources` for the types of requests. Objects in such a directory are no nodes of the
 tree: only rights on the catalog and above count. This server creates, moves and drops nothing there; rows are read as
 those of any table. Decision record 0054.
 """

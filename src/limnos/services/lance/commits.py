@@ -1,6 +1,6 @@
 """Lance commits: commits versions to a table with managed versions, or to one whose files define its versions.
 
-May import the rooms below. Must not know any wire format. The row of a version is the commit; then its manifest gets
+May import the layers below. Must not know any wire format. The row of a version is the commit; then its manifest gets
 its final name (decision record 0052). A commit first completes earlier ones, so that at any time only the newest
 version may lack its final manifest.
 """

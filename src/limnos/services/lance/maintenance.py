@@ -1,6 +1,6 @@
 """Maintenance of Lance tables by worker processes: read a table's state, and change its files on behalf of a user.
 
-May import the rooms below. Must not know policies or operations. Removing versions of a managed table removes their
+May import the layers below. Must not know policies or operations. Removing versions of a managed table removes their
 rows of the store, too.
 """
 

@@ -1,8 +1,8 @@
 """Lance namespaces: the catalog is the first level, modes decide about existing namespaces, and drops may cascade.
 
-May import the rooms below. Must not know any wire format. `services.catalog.namespaces` and `services.catalog.catalogs`
-define namespaces. A caller who may drop a namespace may drop everything in it, as its owner owns that. So one decision
-is enough for all.
+May import the layers below. Must not know any wire format. `services.catalog.namespaces` and
+`services.catalog.catalogs` define namespaces. A caller who may drop a namespace may drop everything in it, as its owner
+owns that. So one decision is enough for all.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Previews of Lance tables: their first rows, for a caller who may read all of them.
 
-May import the rooms below. Must not know any wire format. The decision is that of a query. Lance tables cannot have
+May import the layers below. Must not know any wire format. The decision is that of a query. Lance tables cannot have
 read restrictions, so no filter or mask is applied. A worker process reads the rows, within limits. Each preview is
 audited, because rows leave the lake.
 """

@@ -1,6 +1,6 @@
 """Reference reads: the tags and branches of a Lance table; of a managed table those about versions in the store.
 
-May import the rooms below. Writes nothing, and must not know any wire format.
+May import the layers below. Writes nothing, and must not know any wire format.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Row operations: count, query and write the rows of Lance tables.
 
-May import the rooms below. The store decides first; then worker processes do the work (`services.lance.workers`).
+May import the layers below. The store decides first; then worker processes do the work (`services.lance.workers`).
 Reading rows needs TABLE_READ, more than describing a table. Changing them needs TABLE_COMMIT, which is decided twice:
 before the body is read, and again when all of it has arrived.
 """

@@ -1,6 +1,6 @@
 """Lance table lists: the tables of a namespace, or all that the caller sees, optionally only those with data.
 
-May import the rooms below. A page has as many visible names as requested, however many hidden ones lie between them.
+May import the layers below. A page has as many visible names as requested, however many hidden ones lie between them.
 """
 
 from __future__ import annotations

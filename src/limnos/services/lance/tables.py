@@ -1,6 +1,6 @@
 """Lance tables as nodes of the tree: find, declare, register, drop, deregister, rename.
 
-May import the rooms below. Must not know any wire format, and never reads a table's content: worker processes do that
+May import the layers below. Must not know any wire format, and never reads a table's content: worker processes do that
 (`services.lance.workers`). The document of such a table has only its location; its directory has the rest. A table may
 lie directly in its catalog; then the catalog's node is its parent.
 """

@@ -1,7 +1,7 @@
 """Worker callbacks: answers the calls of a worker process that changes a managed table: list, describe and commit
 versions.
 
-May import the rooms below. Must not know any wire format: calls and results are maps, as in Lance's library. A commit
+May import the layers below. Must not know any wire format: calls and results are maps, as in Lance's library. A commit
 is authorized and made like a client's.
 """
 

@@ -1,6 +1,6 @@
 """Change publishing: selects the changes of a zone that a caller may see, and their names, on a current request view.
 
-May import the rooms below. A change is visible to a caller who may load its object at its current path, or at the path
+May import the layers below. A change is visible to a caller who may load its object at its current path, or at the path
 where it was when it was dropped. Each end of a move is visible to callers who may see that end. So no caller learns the
 name of a hidden container, and callers who saw the object at its old path learn that it moved.
 """

@@ -1,6 +1,6 @@
 """Columns by their full names: tags, policies and statistics can be attached to columns as well as to objects.
 
-May import the rooms below. A column has no row, owner or grants of its own. It is identified by its table's id and the
+May import the layers below. A column has no row, owner or grants of its own. It is identified by its table's id and the
 column id of the table's format. So its attachments survive renames of either, are hidden while the table lacks the
 column, and never apply to another column of the same name. A caller who may load the table knows its columns.
 """

@@ -1,6 +1,6 @@
 """Metalake objects: the common operations of tags, policies and job templates.
 
-May import the rooms below. Must not know any wire format, nor the meaning of the objects. Each is a node of the
+May import the layers below. Must not know any wire format, nor the meaning of the objects. Each is a node of the
 metalake with a record; `services.governance.attachments` attaches tags and policies to objects.
 """
 

@@ -1,6 +1,6 @@
 """Namespace objects: the common operations of filesets, topics, models and functions.
 
-May import the rooms below. Must not know any wire format, nor the meaning of kinds: each kind has a module for that. A
+May import the layers below. Must not know any wire format, nor the meaning of kinds: each kind has a module for that. A
 missing object is NotFound to a caller who could do the same on an existing one, PermissionDenied to everyone else.
 """
 

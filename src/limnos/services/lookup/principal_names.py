@@ -1,7 +1,7 @@
 """Principal names in a metalake: creates users and groups whose names cannot be confused with others, and lists stored
 names that break the rule.
 
-May import the rooms below. Must not know any wire format. `access.principal_names` has the rules. Existing names stay
+May import the layers below. Must not know any wire format. `access.principal_names` has the rules. Existing names stay
 valid.
 """
 

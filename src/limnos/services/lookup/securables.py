@@ -1,6 +1,6 @@
 """Securables: finds securable objects by kind and full name, for grants, owners and attachments.
 
-May import the rooms below. A full name may have several readings, since names may contain dots; the existing object
+May import the layers below. A full name may have several readings, since names may contain dots; the existing object
 decides.
 """
 

@@ -1,6 +1,6 @@
 """Visibility: selects the objects that a caller sees, among ids of objects in any catalogs of a metalake.
 
-May import the rooms below. A caller sees an object that the caller may load. Of a hidden object the caller only learns
+May import the layers below. A caller sees an object that the caller may load. Of a hidden object the caller only learns
 that it exists.
 """
 

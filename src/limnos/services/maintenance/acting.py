@@ -1,7 +1,7 @@
 """Acting for a user: a task maintains a table on behalf of a user, with a separate token.
 
-May import the rooms below. Must not know operations. The secret of the token never leaves the process, and the token is
-revoked afterwards. So restrictions, ownership, the audit and the change feed treat the work as that of the user.
+May import the layers below. Must not know operations. The secret of the token never leaves the process, and the token
+is revoked afterwards. So restrictions, ownership, the audit and the change feed treat the work as that of the user.
 """
 
 from __future__ import annotations

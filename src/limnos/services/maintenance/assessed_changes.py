@@ -1,6 +1,6 @@
 """Assessment before an expiry: of the tables that changed since the last one, for the checkpoints of readers.
 
-May import the rooms below. Must not know any wire format.
+May import the layers below. Must not know any wire format.
 """
 
 from __future__ import annotations

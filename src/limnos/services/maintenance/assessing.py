@@ -1,6 +1,6 @@
 """Assessment task: maintains findings for every Iceberg table, from the changes since its position in the change feed.
 
-May import the rooms below and `formats.maintenance`. Must not know any wire format. Nothing is written for a commit: a
+May import the layers below and `formats.maintenance`. Must not know any wire format. Nothing is written for a commit: a
 round reads which tables changed, assesses their metadata in a worker process, and stores the differences. Once a day,
 and where the feed has a gap, it assesses all tables, in slices.
 """

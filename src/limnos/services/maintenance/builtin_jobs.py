@@ -1,6 +1,6 @@
 """Built-in job templates of Gravitino for Iceberg tables: their jobs are operations of maintenance.
 
-May import the rooms below and `names`. Must not know any wire format. A job needs the right to maintain its table, and
+May import the layers below and `names`. Must not know any wire format. A job needs the right to maintain its table, and
 nothing else. Users who may maintain the table see its jobs, those of other users too, and may cancel a job while it
 rewrites files.
 """

@@ -1,6 +1,6 @@
 """Guards of an expiry: the snapshots of a table that runs, scan plans and incremental readers need.
 
-May import the rooms below and `formats.maintenance`. Must not know any wire format. The decision itself is one pure
+May import the layers below and `formats.maintenance`. Must not know any wire format. The decision itself is one pure
 function (`formats.maintenance.expiry`). This module reads its input and runs it.
 """
 

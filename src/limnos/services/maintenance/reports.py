@@ -1,6 +1,6 @@
 """Reports about maintenance: findings about a catalog's tables, their reasons, and past operations.
 
-May import the rooms below and `formats.maintenance`. Must not know any wire format. A caller sees the tables that the
+May import the layers below and `formats.maintenance`. Must not know any wire format. A caller sees the tables that the
 caller may maintain. Figures come from the last assessment; the explanation of one table uses its current state.
 """
 

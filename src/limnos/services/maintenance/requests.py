@@ -1,6 +1,6 @@
 """Requests for operations on tables: the format of the table determines the executor of an operation.
 
-May import the rooms below. Must not know any wire format. The server itself maintains Lance tables, and expires
+May import the layers below. Must not know any wire format. The server itself maintains Lance tables, and expires
 snapshots of Iceberg tables. Executors rewrite files of Iceberg tables.
 """
 

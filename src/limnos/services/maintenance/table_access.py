@@ -1,6 +1,6 @@
 """Access to a table for its maintenance: the table, and the decision that a user may maintain it.
 
-May import the rooms below. Must not know operations.
+May import the layers below. Must not know operations.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Gravitino's operations of table maintenance on several tables: jobs by a policy, jobs of statistics, and metrics.
 
-May import the rooms below and `names`. Must not know any wire format. Each operation needs the right to maintain each
+May import the layers below and `names`. Must not know any wire format. Each operation needs the right to maintain each
 named table, which is decided for all of them before anything is done. Metrics are read from snapshots and operations.
 """
 

@@ -1,6 +1,6 @@
 """Files of one table: maintenance reads, lists and deletes them only below the table's own location.
 
-May import the rooms below. Must not know operations. The server reads with the catalog's own keys, and follows no
+May import the layers below. Must not know operations. The server reads with the catalog's own keys, and follows no
 symbolic link out of the table's location.
 """
 

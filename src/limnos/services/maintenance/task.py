@@ -1,6 +1,6 @@
 """Maintenance task: maintains tables as policies and settings demand, on behalf of the responsible user.
 
-May import the rooms below. Must not know any wire format. An operation of a policy has the rights that the policy's
+May import the layers below. Must not know any wire format. An operation of a policy has the rights that the policy's
 owner has at that time, one of a setting those of the table's owner. So a policy whose owner lost the right does
 nothing, and the operation says so. The task may be killed at any point: each operation is one commit, or deletes files
 that no metadata names.

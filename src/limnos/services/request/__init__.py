@@ -1,4 +1,4 @@
 """Shared components of requests and background tasks: node services, the request view, permits and waiting.
 
-May import the rooms below `services`.
+May import the layers below `services`.
 """

@@ -1,7 +1,7 @@
 """Audit lines: collects the lines of requests and writes them in batches, and creates the lines of changes from the
 change feed.
 
-May import the rooms below. Must not know any wire format. A change needs no line from its request: its transaction
+May import the layers below. Must not know any wire format. A change needs no line from its request: its transaction
 records everything. Requests do not wait for lines about reads and refusals. When too many lines wait, further ones are
 counted and discarded. A node that is killed loses the lines of about the last second.
 """

@@ -1,6 +1,6 @@
 """Browsing: a list names a container if the caller may use something below it. Decision record 0132.
 
-May import the rooms below. Must not know any wire format. The caller learns the container's name only. Loading the
+May import the layers below. Must not know any wire format. The caller learns the container's name only. Loading the
 container, or listing its other objects, still needs its own right.
 """
 

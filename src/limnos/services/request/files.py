@@ -1,6 +1,6 @@
 """File operations for services: read, write, delete, and stage files that a commit will point to.
 
-May import `files` and the rooms below. Blocking calls run in threads, except checks and small local reads and writes
+May import `files` and the layers below. Blocking calls run in threads, except checks and small local reads and writes
 that take microseconds.
 """
 

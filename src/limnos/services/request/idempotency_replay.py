@@ -1,8 +1,8 @@
 """Idempotency replay: finds the outcome of an earlier request with the same key, and decides again on its caller's
 rights.
 
-May import the rooms below. Must not know any wire format or operation. To decide on a repetition, the request is run on
-a context that stops at its first decision.
+May import the layers below. Must not know any wire format or operation. To decide on a repetition, the request is run
+on a context that stops at its first decision.
 """
 
 from __future__ import annotations

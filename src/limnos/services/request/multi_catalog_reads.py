@@ -1,6 +1,6 @@
 """Multi-catalog reads: one request view for each of several catalogs, all of the same moment; reads over all metalakes.
 
-May import the rooms below. Writes do not use it: each belongs to one zone (decision record on requests over several
+May import the layers below. Writes do not use it: each belongs to one zone (decision record on requests over several
 catalogs). Rule 2 holds for each catalog. In addition all zones are at the revisions of one freshness gate's snapshot.
 """
 

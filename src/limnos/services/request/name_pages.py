@@ -1,6 +1,6 @@
 """Name pages: pages of the names in a listing that the caller sees, from the view's blocks of names.
 
-May import the rooms below. Missing blocks are read when the page reaches them. A page begins after a name, so it stays
+May import the layers below. Missing blocks are read when the page reaches them. A page begins after a name, so it stays
 right while names are added and removed.
 """
 

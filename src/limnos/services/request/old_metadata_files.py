@@ -1,7 +1,7 @@
 """Old metadata files: after a commit, deletes the table's own files that left its metadata log, if its properties
 enable that.
 
-May import the rooms below. Must not know any wire format. It runs only after the commit is certain.
+May import the layers below. Must not know any wire format. It runs only after the commit is certain.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Task context: gives a task the store under the server's own permit, the allowed storage, and threads with a
 heartbeat.
 
-May import `files`, `store` and the rooms below. Must not know the kinds of tasks.
+May import `files`, `store` and the layers below. Must not know the kinds of tasks.
 """
 
 from __future__ import annotations

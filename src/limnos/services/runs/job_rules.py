@@ -1,7 +1,7 @@
 """Job rules: the files, variables and Spark properties that the settings allow for jobs of the server, and the work of
 a job.
 
-May import the rooms below. Checks texts only: the node that runs a job resolves symbolic links and checks the real
+May import the layers below. Checks texts only: the node that runs a job resolves symbolic links and checks the real
 path.
 """
 

@@ -1,6 +1,6 @@
 """Job templates of a metalake, including pipelines: register, find, list, alter, drop; and finding a run in progress.
 
-May import the rooms below. Must not know any wire format. `formats.gravitino` checks the content of a template of
+May import the layers below. Must not know any wire format. `formats.gravitino` checks the content of a template of
 Gravitino's types; `services.runs.pipelines` declares pipelines. This module runs nothing.
 """
 

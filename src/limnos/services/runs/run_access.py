@@ -1,6 +1,6 @@
 """Access to runs: decides on a run or job by its pipeline or job template, and builds the errors for refused callers.
 
-May import the rooms below. Must not know any wire format.
+May import the layers below. Must not know any wire format.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lists of runs and their findings that the caller may see.
 
-May import the rooms below. Must not know any wire format.
+May import the layers below. Must not know any wire format.
 """
 
 from __future__ import annotations

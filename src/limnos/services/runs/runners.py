@@ -1,6 +1,6 @@
 """Runner reports: the heartbeats and step reports of a run's process.
 
-May import the rooms below. Must not know any wire format. No decision depends on a report, so reports change no
+May import the layers below. Must not know any wire format. No decision depends on a report, so reports change no
 revision. One conditional statement checks that the sender is the run's own user and newest attempt, and records the
 heartbeat. Many reports share a transaction.
 """

@@ -1,6 +1,6 @@
 """Hits: results of a search with their tiers, the reasons why they match, and their order.
 
-May import the rooms below. Pure.
+May import the layers below. Pure.
 """
 
 from __future__ import annotations

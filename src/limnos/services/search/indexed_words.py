@@ -1,7 +1,7 @@
 """Indexed words: reads candidates for a query's words from the index, and the objects that changed after the index was
 updated.
 
-May import the rooms below. The index lacks the latest changes. A search reads these from the change feed, up to a
+May import the layers below. The index lacks the latest changes. A search reads these from the change feed, up to a
 limit, and examines their objects itself, so that it finds everything that was committed before the search.
 """
 

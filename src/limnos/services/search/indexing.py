@@ -1,6 +1,6 @@
 """Indexing: stores the words of changed objects, step by step, in the background and never in a commit's transaction.
 
-May import the rooms below. A step takes the next changes of a zone. If these are not available, it takes the next of
+May import the layers below. A step takes the next changes of a zone. If these are not available, it takes the next of
 the zone's objects: the first time, after a restore, and if the feed was pruned past the position. The position moves in
 the transaction of the words. Decision record 0148.
 """

@@ -1,6 +1,6 @@
 """Narrow scopes: the objects that a caller with few rights can see at most.
 
-May import the rooms below. Must not decide: the objects of a scope are candidates, which a search decides on like any
+May import the layers below. Must not decide: the objects of a scope are candidates, which a search decides on like any
 others. An index of words knows no rights: among its first matches in a large lake, such a caller may see none.
 """
 

@@ -1,6 +1,6 @@
 """Words of objects: the words of an object's record and document, and their matches with a query's words.
 
-May import the rooms below. Pure.
+May import the layers below. Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Searches: finds objects by id, uuid, path, name, name prefix and words, with filters, among those visible to a
 caller.
 
-May import the rooms below. Must not know any wire format. Results come in tiers, each read with a limit; there is no
+May import the layers below. Must not know any wire format. Results come in tiers, each read with a limit; there is no
 ranking over all matches. A search that reached its limit of candidates reports that, whether or not the caller may see
 them.
 """

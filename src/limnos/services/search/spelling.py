@@ -1,6 +1,6 @@
 """Spelling: the words that differ from a misspelled word by one letter, likeliest first.
 
-May import `names`, the standard library and the room's `words`. Pure. Must not know the stored words: callers look
+May import `names`, the standard library and this package's `words`. Pure. Must not know the stored words: callers look
 them up, and suggest only words of objects that the caller may load.
 """
 

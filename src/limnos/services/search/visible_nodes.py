@@ -1,6 +1,6 @@
 """Visible nodes: selects the candidates of a search that the caller may load, with their current names and paths.
 
-May import the rooms below. Only ids come from an index: names, paths and rights are read here, from request views of
+May import the layers below. Only ids come from an index: names, paths and rights are read here, from request views of
 one moment after the index was read.
 """
 

@@ -1,8 +1,8 @@
 """Statements: parses a request's statements, refuses changes in a read-only request, then decides and runs them one
 after the other.
 
-May import the rooms below. Must not know any wire format. A statement yields lines; the next statement begins when they
-are consumed.
+May import the layers below. Must not know any wire format. A statement yields lines; the next statement begins when
+they are consumed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Worksheet: runs statements and returns their first results, with the query plan if requested.
 
-May import `sqlpp` and the rooms below. Must not know any wire format. Statements run under the caller's rights, as
+May import `sqlpp` and the layers below. Must not know any wire format. Statements run under the caller's rights, as
 those of the query service do. A worksheet that may only read ends a statement once it has enough results.
 """
 

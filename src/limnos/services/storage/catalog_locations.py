@@ -1,7 +1,7 @@
 """Catalog locations: a catalog's warehouse, other roots, the directory that it shows, and its directory for restricted
 reads.
 
-May import the rooms below. They are computed from the catalog's record and the server's warehouse.
+May import the layers below. They are computed from the catalog's record and the server's warehouse.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fileset purges: a task deletes the files of a managed fileset that was dropped permanently.
 
-May import the rooms below. The task keeps files where another fileset or a table lies at, above or below the location.
+May import the layers below. The task keeps files where another fileset or a table lies at, above or below the location.
 From the transaction that releases the fileset until the task ends, its locations are being deleted: no fileset can be
 created there. As with tables, only files below the fileset's own location and within its catalog's roots are deleted,
 and symbolic links out of it are not followed.

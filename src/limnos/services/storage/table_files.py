@@ -1,8 +1,8 @@
 """Table files: reads a table's manifest lists and manifests, and the sizes of its files, within bounds.
 
-May import the rooms below and `formats.iceberg`. Must not know any wire format. Only files in the table's own locations
-(its location, earlier locations, and data paths) are opened or checked. The writer of a manifest must not learn about
-files elsewhere.
+May import the layers below and `formats.iceberg`. Must not know any wire format. Only files in the table's own
+locations (its location, earlier locations, and data paths) are opened or checked. The writer of a manifest must not
+learn about files elsewhere.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Held runs: publishes a held run with the tables that it wrote, and removes the branches of a discarded run.
 
-May import this package and the rooms below. Must not know any wire format. The run's user wrote its record, and others
+May import this package and the layers below. Must not know any wire format. The run's user wrote its record, and others
 act on it with their own rights. So only branches that the run itself can have created are changed. Each move asserts
 the table's identity, its schema, and the snapshot from which the run began.
 """

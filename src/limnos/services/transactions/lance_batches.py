@@ -1,6 +1,6 @@
 """Lance batches: commits to several Lance tables, all of them or none, in one transaction of the store.
 
-May import the rooms below. Must not know any wire format. Each operation is decided as if the earlier ones were done,
+May import the layers below. Must not know any wire format. Each operation is decided as if the earlier ones were done,
 with its own privilege. Staged manifests are checked before the commit and get their final names after it, so that no
 reader sees them earlier. The mutations are those of single requests (`services.transactions.mutations`).
 """

@@ -1,6 +1,6 @@
 """Metadata assembly: builds and writes the metadata of a transaction's tables and views, change by change.
 
-May import the rooms below and the services of tables and views. Makes no access decisions; `services.request.files`
+May import the layers below and the services of tables and views. Makes no access decisions; `services.request.files`
 deletes the files if the transaction fails.
 """
 

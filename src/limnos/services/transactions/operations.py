@@ -1,6 +1,6 @@
 """Transaction operations: decides on each operation in the request view that would result from the earlier ones.
 
-May import the rooms below and the services of the operations' objects. Must not know any wire format, and writes
+May import the layers below and the services of the operations' objects. Must not know any wire format, and writes
 nothing. A step names the mutation that a single request of the kind would submit; `services.transactions.transactions`
 runs them together.
 """

@@ -1,9 +1,9 @@
 """Run publishing: an operation that publishes a run in the transaction that moves its tables, so that both happen or
 neither.
 
-May import the rooms below. Must not know any wire format or branches: the client chooses the transaction's commits. One
-statement updates the run's row and requires its attempt and its present state. So of two attempts, or a publish and a
-cancel, only the first succeeds, and the other is refused with its whole transaction.
+May import the layers below. Must not know any wire format or branches: the client chooses the transaction's commits.
+One statement updates the run's row and requires its attempt and its present state. So of two attempts, or a publish and
+a cancel, only the first succeeds, and the other is refused with its whole transaction.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Transaction plan: the steps of a transaction's operations, each decided in the request view that would result from
 the earlier ones.
 
-May import the rooms below and the services of the operations' objects. Must not know any wire format; builds and writes
-nothing. See `services.transactions.metadata_assembly` for metadata and `services.transactions.mutations` for the
+May import the layers below and the services of the operations' objects. Must not know any wire format; builds and
+writes nothing. See `services.transactions.metadata_assembly` for metadata and `services.transactions.mutations` for the
 mutations.
 """
 

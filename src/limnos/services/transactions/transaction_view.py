@@ -1,6 +1,6 @@
 """Transaction view: a request view that includes the effects of a transaction's earlier operations.
 
-May import `model`, the request view and the rooms below. Writes nothing: it records the effects of each operation, so
+May import `model`, the request view and the layers below. Writes nothing: it records the effects of each operation, so
 that the next one is decided as if they were sent one after the other. A created object has a temporary id until the
 store gives it an id.
 """

@@ -1,6 +1,6 @@
 """Transactions: several operations in one catalog, all of them or none, in one transaction of the store.
 
-May import the rooms below. Must not know any wire format. Every operation needs its own privilege, in the state that
+May import the layers below. Must not know any wire format. Every operation needs its own privilege, in the state that
 the earlier ones would leave (`transaction_plan`). Metadata files are written first (`metadata_assembly`), and deleted
 if they are certainly not needed. Then the mutations of single requests run one after the other under one permit
 (`mutations`; decision record 0030).

@@ -1,6 +1,6 @@
 """Effective settings of the node that answers, for service admins, without secrets.
 
-May import the rooms below. Must not know any wire format, nor the loading of settings: `app` puts them here as texts.
+May import the layers below. Must not know any wire format, nor the loading of settings: `app` puts them here as texts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Janitor: deletes unreferenced metadata files that this server wrote, and directories that become empty.
 
-May import the rooms below. A process that is killed between writing a metadata file and committing it leaves such a
+May import the layers below. A process that is killed between writing a metadata file and committing it leaves such a
 file. Only certain orphans on local disks are deleted:
 
 - The name matches our pattern, and the time of its UUID lies in the window: after this store began to watch (or was

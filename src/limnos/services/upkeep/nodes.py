@@ -1,7 +1,7 @@
 """State of the server for service admins: its nodes, and the lag of the search index.
 
-May import the rooms below. Must not know any wire format. A node writes a heartbeat at intervals, with its release
-and its clock. Nothing is cached: each request reads the rows.
+May import the layers below. Must not know any wire format. A node writes a heartbeat at intervals, with its release and
+its clock. Nothing is cached: each request reads the rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Released locations: a task frees the locations of permanently dropped objects, once no file is left there.
 
-May import the rooms below. A round reads the register page by page, up to a number of locations; the next round
+May import the layers below. A round reads the register page by page, up to a number of locations; the next round
 continues there. A location is checked a day after its object was dropped, when credentials have expired and statements
 have ended. Conflicting locations from before the rules existed, and those of external filesets, are freed without a
 check: the files belong to another object. A node of an earlier release may have deleted the purge task of a location.

@@ -1,7 +1,7 @@
 """Secret keys: lists the keys that seal the secrets of catalogs and webhooks, and seals every secret under the newest
 key.
 
-May import the rooms below. Must not know any wire format. A rotation seals one object after the other, each in its own
+May import the layers below. Must not know any wire format. A rotation seals one object after the other, each in its own
 transaction. After an interruption another call continues, and secrets under an older key stay readable meanwhile.
 Decision record 0099.
 """

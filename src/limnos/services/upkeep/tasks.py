@@ -1,6 +1,6 @@
 """Tasks for service admins: list, load, retry.
 
-May import the rooms below. Must not know any wire format or kind of task. Nothing is cached: each request reads the
+May import the layers below. Must not know any wire format or kind of task. Nothing is cached: each request reads the
 tasks.
 """
 

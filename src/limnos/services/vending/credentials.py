@@ -2,7 +2,7 @@
 
 Decision record 0059.
 
-May import the rooms below, and `sources` for the request to STS. Must not know any wire format. The caller's rights to
+May import the layers below, and `sources` for the request to STS. Must not know any wire format. The caller's rights to
 read and write determine the request, and are checked again after the response. A caller who may alter the catalog sets
 the role to assume; without a role no credentials are vended.
 """

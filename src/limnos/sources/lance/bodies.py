@@ -1,6 +1,6 @@
 """The rows of a request as an Arrow stream for Lance's library, checked before they are decoded.
 
-May import pyarrow, the wire of `sources`, `model` and this room. Must not know tables. pyarrow treats a truncated
+May import pyarrow, `model` and `sources`. Must not know tables. pyarrow treats a truncated
 stream as complete, and the library would commit its rows. Therefore the end of the stream is passed on only after the
 sender has marked the body as complete.
 """

@@ -1,6 +1,6 @@
 """Callbacks from a worker process that changes a Lance table to its server: list versions and commit one.
 
-May import the wire of `sources` and msgspec. Must not know tables. A callback is sent only after the complete request
+May import `sources.wire` and msgspec. Must not know tables. A callback is sent only after the complete request
 body was received: on one wire, responses and chunks of a body could not be distinguished.
 """
 

@@ -1,7 +1,7 @@
 """Calls an implementation of the Lance Namespace interface: takes fields, returns fields or bytes, and raises errors
 with the protocol's codes.
 
-May import Lance's library, `model` and this room. Must not know HTTP. A method's request is built from its type in the
+May import Lance's library, `model` and `sources`. Must not know HTTP. A method's request is built from its type in the
 interface, so additions to the protocol need no change here.
 """
 

@@ -1,6 +1,6 @@
 """A directory as a namespace of Lance tables: list, create, register, deregister, rename and drop.
 
-May import `formats.lance`, `model`, `names` and this room. Must not know requests of the protocol. The layout of a
+May import `formats.lance`, `model`, `names` and `sources`. Must not know requests of the protocol. The layout of a
 directory is detected at each call, because others write to it, unless the caller states it. Reads write nothing.
 Decision record 0053.
 """

@@ -1,6 +1,6 @@
 """The index of a V2 directory: a Lance table `__manifest` with a row for each namespace and table.
 
-May import Lance's library, `formats.lance`, `model`, `names` and this room. Must not know folders. Rows of unknown
+May import Lance's library, `formats.lance`, `model`, `names` and `sources`. Must not know folders. Rows of unknown
 kinds and unknown columns are kept. A name is reserved by a merge on its identifier, which the library repeats after a
 concurrent commit: if two writers create the same name, one fails.
 """

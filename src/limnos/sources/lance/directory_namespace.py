@@ -1,7 +1,7 @@
 """A directory as a Lance namespace implementation: names are handled by our own rules, and versions, tags and branches
 by Lance's library.
 
-May import Lance's library, `formats.lance`, `model`, `names` and this room. Must not know HTTP. Requests about a
+May import Lance's library, `formats.lance`, `model`, `names` and `sources`. Must not know HTTP. Requests about a
 table's versions go to Lance's own implementation over the same directory, after a check that the table exists: Lance's
 implementation treats a missing namespace as an empty one. Requests about rows are not served here but by worker
 processes (`worker`).

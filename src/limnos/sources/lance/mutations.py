@@ -1,6 +1,6 @@
 """Changes rows and columns of a Lance table.
 
-May import Lance's library, pyarrow, `model` and this room. Must not know the wire. Runs in a worker process; each
+May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire. Runs in a worker process; each
 change is one commit.
 """
 

@@ -1,6 +1,6 @@
 """Opens Lance tables: for reading, at any version, and for writing. All writes open their table here.
 
-May import Lance's library, `model` and this room. Must not know the wire. Runs in a worker process: the library starts
+May import Lance's library, `model` and `sources`. Must not know the wire. Runs in a worker process: the library starts
 threads, maps much memory, and is unsafe in a process that forks.
 """
 

@@ -1,6 +1,6 @@
 """Reads the first rows of a Lance table for a preview, as values for JSON.
 
-May import Lance's library, pyarrow, `formats`, `model` and this room. Must not know the wire. Runs in a worker process;
+May import Lance's library, pyarrow, `formats`, `model` and `sources`. Must not know the wire. Runs in a worker process;
 rows are read in small batches, so that large values do not fill the memory.
 """
 

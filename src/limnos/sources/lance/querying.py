@@ -1,6 +1,6 @@
 """Queries rows of a Lance table and sends them as an Arrow file while they are read.
 
-May import Lance's library, pyarrow, `model` and this room. Must not know the wire. Runs in a worker process; only a few
+May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire. Runs in a worker process; only a few
 batches are in memory.
 """
 

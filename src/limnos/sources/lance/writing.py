@@ -1,6 +1,6 @@
 """Writes the rows of a request into a Lance table.
 
-May import Lance's library, pyarrow, `model` and this room. Must not know the wire. Runs in a worker process. Tables are
+May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire. Runs in a worker process. Tables are
 opened for writing only in `opening.open_for_writing` and created only in `create_table`; both commit to the server if
 it manages the versions.
 """

@@ -1,6 +1,6 @@
 """Reading of a Lance table in Spark: each task reads some fragments of one version.
 
-May import Lance's library, PySpark, pyarrow, `model` and this room. A task receives the table's location, not the
+May import Lance's library, PySpark, pyarrow, `model` and `spark`. A task receives the table's location, not the
 caller's credential.
 """
 

@@ -1,6 +1,6 @@
 """Writing of a Lance table from Spark: tasks write fragments, the driver commits them as one version.
 
-May import Lance's library, PySpark, pyarrow, `client`, `model` and this room. Everything is checked before the first
+May import Lance's library, PySpark, pyarrow, `client`, `model` and `spark`. Everything is checked before the first
 task: the caller's right, the table's location, and whether its columns accept the data. Fragments of a repeated task's
 first try are never committed.
 """

@@ -1,4 +1,4 @@
 """Executor of maintenance operations on Spark: leases operations from a server, and executes them.
 
-May import `spark`, `client` and `model`. Must not know the server's rooms: operations come over HTTP.
+May import `spark`, `client` and `model`. Must not know the server's packages: operations come over HTTP.
 """

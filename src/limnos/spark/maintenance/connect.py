@@ -1,8 +1,7 @@
 """Iceberg's procedures over Spark Connect: a separate session for each operation.
 
-May import this room, `client`, `model` and PySpark. Must not know leases. Spark Connect reaches no Java
-object, so the procedures are called by SQL. The server names the operation in the snapshot, and moves checkpoints to
-it.
+May import `spark`, `client`, `model` and PySpark. Must not know leases. Spark Connect reaches no Java object, so the
+procedures are called by SQL. The server names the operation in the snapshot, and moves checkpoints to it.
 """
 
 from __future__ import annotations

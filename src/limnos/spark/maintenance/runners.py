@@ -1,6 +1,6 @@
 """Choice of a runner of operations by the address of Spark.
 
-May import this room and `model`. Must not know the work of a runner.
+May import `spark` and `model`. Must not know the work of a runner.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Audit records: created from change rows and notes, numbered in order, read by filters, deleted when old.
 
-May import `model`, `names` and this room. Must not know requests. A change is recorded once, in the transaction that
+May import `model`, `names` and `store`. Must not know requests. A change is recorded once, in the transaction that
 makes it (`store.tx`): its change row holds the rights. In the background these rows are converted to audit records, and
 the position moves in the same transaction. So every change has exactly one record, even if a node is killed. The writer
 holds the clock of zone 0, so records are committed in the order of their numbers, and a reader misses none.

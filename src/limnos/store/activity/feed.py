@@ -1,6 +1,6 @@
 """Reads of the change feed: the commits of several zones after a position, all from one snapshot.
 
-May import `model` and this room. Must not know rights: callers filter the rows.
+May import `model` and `store`. Must not know rights: callers filter the rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lineage: edges between objects, or external datasets, and pairs of columns, by job.
 
-May import `model` and the room's `sql`, `trash`. Must not know rights. Rows refer to ids of nodes and of Iceberg
+May import `model` and the store's `sql`, `trash`. Must not know rights. Rows refer to ids of nodes and of Iceberg
 fields, so renames and moves do not change them. No decision and no cache depends on these rows, so none leaves a change
 row.
 """

@@ -1,8 +1,8 @@
 """Table maintenance: findings, checkpoints of incremental readers, and operations.
 
-May import `model` and the room's `sql`, `trash`, `ancestry`. Must not know rules of maintenance. Rows go by node id, so
-that renames, moves and restores change nothing here. No decision and no cache depends on them, so none leaves a change
-row.
+May import `model` and the store's `sql`, `trash`, `ancestry`. Must not know rules of maintenance. Rows go by node id,
+so that renames, moves and restores change nothing here. No decision and no cache depends on them, so none leaves a
+change row.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Heartbeats of server nodes: each node's name, release, start, last heartbeat, and clock.
 
-May import the room's `sql`. Knows no right. A node writes its row at intervals; these rows are no changes of any zone.
+May import the store's `sql`. Knows no right. A node writes its row at intervals; these rows are no changes of any zone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Orphan files of tables: candidates with their waiting time, files that are being deleted, and checks.
 
-May import `model` and the room's `sql`, `trash`, `audit_notes`. Must not know rules of maintenance. Rows go by node id.
-No decision and no cache depends on them, so none leaves a change row. A file is a candidate first, then it is marked
-for deletion: from then on the table's commits may not name it (`REMOVING`). Its row stays after the deletion
+May import `model` and the store's `sql`, `trash`, `audit_notes`. Must not know rules of maintenance. Rows go by node
+id. No decision and no cache depends on them, so none leaves a change row. A file is a candidate first, then it is
+marked for deletion: from then on the table's commits may not name it (`REMOVING`). Its row stays after the deletion
 (`DELETED`), so that the commit of a slow writer is refused.
 """
 

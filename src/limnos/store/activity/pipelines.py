@@ -1,8 +1,8 @@
 """Declarations of pipelines: every version, by the pipeline's node, whose record has the newest version's number and
 digest.
 
-May import `model` and the room's `sql`. Must not know the content of declarations. A version is never changed. Versions
-that neither a run nor the pipeline needs are deleted with old runs.
+May import `model` and the store's `sql`. Must not know the content of declarations. A version is never changed.
+Versions that neither a run nor the pipeline needs are deleted with old runs.
 """
 
 from __future__ import annotations

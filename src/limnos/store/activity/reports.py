@@ -1,7 +1,7 @@
 """Metrics reports of clients about their scans and commits: a bounded number per table, kept for a limited time.
 
-May import `model` and the room's `sql`, `trash`. Must not know the content of reports. No decision and no cache depends
-on one, so none leaves a change row.
+May import `model` and the store's `sql`, `trash`. Must not know the content of reports. No decision and no cache
+depends on one, so none leaves a change row.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operations that rewrite files of tables: operations that wait for an executor, and the leases of tables.
 
-May import `model` and the room's `sql`. Must not know rules of maintenance. The operation itself is a row of
+May import `model` and the store's `sql`. Must not know rules of maintenance. The operation itself is a row of
 `maintenance_operation`. A lease is a row with the table as its key, so that a table has one at most.
 """
 

@@ -1,6 +1,6 @@
 """Runs of pipelines: their processes, their steps, and the results of expectations.
 
-May import `model` and the room's `sql`, `pipelines`, `changes`. Must not know rights. Every change of a run's state is
+May import `model` and the store's `sql`, `pipelines`, `changes`. Must not know rights. Every change of a run's state is
 one conditional statement. It requires the expected states and the attempt, so that of two concurrent changes only one
 takes effect. Heartbeats and reports of steps leave no change row; the start and the ends of a run do (decision record
 on runs).

@@ -1,6 +1,6 @@
 """Scan plans whose parts are not all fetched: the scan, the owner, and the parts of each.
 
-May import `model` and the room's `sql`. Must not know scans. No decision and no cache depends on these rows, so none
+May import `model` and the store's `sql`. Must not know scans. No decision and no cache depends on these rows, so none
 leaves a change row. A plan's content is computed from its row at each request; no row holds a result.
 """
 

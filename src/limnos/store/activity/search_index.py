@@ -1,6 +1,6 @@
 """The index of words: words of objects, the position up to which each zone is indexed, and the node that fills it.
 
-May import `model` and the room's `sql`, `feed`, `name_search`. Must not know rights or word forms: words are given as
+May import `model` and the store's `sql`, `feed`, `name_search`. Must not know rights or word forms: words are given as
 texts separated by spaces. On SQLite a full-text table (FTS5) indexes the texts, on PostgreSQL `tsvector` columns. Only
 ids come from the index: callers read names, paths and rights from the view.
 """

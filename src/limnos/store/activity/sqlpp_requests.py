@@ -1,6 +1,6 @@
 """Long-running requests of the query service, and results that clients fetch later.
 
-May import `model` and the room's `sql`. Must not know statements. The node that runs a request renews the row's lease;
+May import `model` and the store's `sql`. Must not know statements. The node that runs a request renews the row's lease;
 a running row with an expired lease belongs to a dead node. No decision and no cache depends on these rows, so none
 leaves a change row.
 """

@@ -1,6 +1,6 @@
 """Background tasks: rows that a commit creates, or that become due at intervals.
 
-May import `model` and the room's `sql`. Must not know kinds of tasks. A worker leases a task, stores its progress, and
+May import `model` and the store's `sql`. Must not know kinds of tasks. A worker leases a task, stores its progress, and
 deletes it when done. If the worker dies, the task is leased again and continues from its progress. A failed task, or
 one with a result, is kept as ended.
 """

@@ -1,6 +1,6 @@
 """Jobs that nodes run from job templates: waiting jobs, the node that runs each, and outcomes.
 
-May import `model` and the room's `sql`, `runs`, `pipelines`, `changes`. Must not know rights. Every change of a job's
+May import `model` and the store's `sql`, `runs`, `pipelines`, `changes`. Must not know rights. Every change of a job's
 state is one conditional statement that requires the expected states and the node of the job. Heartbeats leave no change
 row; the start and the end of a job do.
 """

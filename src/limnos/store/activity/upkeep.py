@@ -1,7 +1,7 @@
 """Cleanup of the store: deletes old rows of the change feed, and rows of objects that no longer exist.
 
-May import this room. Must not know schedules. Runs inside a transaction. A view that is older than the pruned feed
-starts empty.
+May import `store`. Must not know schedules. Runs inside a transaction. A view that is older than the pruned feed starts
+empty.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Schema migrations: upgrades a store to the schema of this release, exactly once if several nodes start at the same
 time.
 
-May import `model`, SQLAlchemy, alembic and this room. Must not know servers: it runs before a node serves.
+May import `model`, SQLAlchemy, alembic and `store`. Must not know servers: it runs before a node serves.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Long read snapshots on PostgreSQL: a read-only transaction at REPEATABLE READ on its own connection.
 
-May import `model` and this room. Separate from `snapshots`, because its driver belongs to the extra `postgres`.
+May import `model` and `store`. Separate from `snapshots`, because its driver belongs to the extra `postgres`.
 """
 
 from __future__ import annotations

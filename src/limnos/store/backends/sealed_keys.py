@@ -1,6 +1,6 @@
 """The keys that encrypt a store's secrets, read without a server: from a store in use or from a backup.
 
-May import SQLAlchemy, `model` and this room. Reads only ids of keys; it decrypts nothing.
+May import SQLAlchemy, `model` and `store`. Reads only ids of keys; it decrypts nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The store on SQLite: one file, one write and one read connection per process, group commit.
 
-May import `model`, `telemetry` and this room. Must not know resources. Statements run inline on the event loop, a few
+May import `model`, `telemetry` and `store`. Must not know resources. Statements run inline on the event loop, a few
 microseconds each. Only the COMMIT, which waits for the disk, and the wait for another process's write lock run in a
 thread. Reads never see an open batch. Several processes may share the file; each is a node.
 """

@@ -1,6 +1,6 @@
 """The queries of an export, for one snapshot of a metalake: first ids in the order of the tree, then rows by their ids.
 
-May import `model` and the room's `sql`, `nodes`, `principals`, `roles`. Must not know file formats. Only live objects
+May import `model` and the store's `sql`, `nodes`, `principals`, `roles`. Must not know file formats. Only live objects
 and relations between them are read. The trash, rows that await cleanup, and objects of a dropped catalog are omitted.
 """
 

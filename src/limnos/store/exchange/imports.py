@@ -1,8 +1,8 @@
 """Running imports: a metalake that is hidden until it is complete, and the mapping from the file's ids to new ids.
 
-May import `model` and the room's `sql`, `changes`. Must not know file formats. Imported objects lie below a metalake in
-a name space of its own, which no path reaches. Giving that node its name updates one row and makes everything visible
-at once. Rows written here leave no change rows: no view can know their zones.
+May import `model` and the store's `sql`, `changes`. Must not know file formats. Imported objects lie below a metalake
+in a name space of its own, which no path reaches. Giving that node its name updates one row and makes everything
+visible at once. Rows written here leave no change rows: no view can know their zones.
 """
 
 from __future__ import annotations

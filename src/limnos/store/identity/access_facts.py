@@ -1,6 +1,6 @@
 """Reads for access analysis of many users and objects: rules on objects, owners, and users with their roles and groups.
 
-May import `model` and the room's `sql`. Must not know rights. Every read is bounded by its caller. These rows are not
+May import `model` and the store's `sql`. Must not know rights. Every read is bounded by its caller. These rows are not
 cached, because each is needed for one response.
 """
 

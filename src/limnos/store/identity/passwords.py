@@ -1,6 +1,6 @@
 """Passwords of local users, in zone 0 like the tokens. Only hashes are stored, and nothing caches them.
 
-May import `model` and the room's `sql`. Must not know hash functions.
+May import `model` and the store's `sql`. Must not know hash functions.
 """
 
 from __future__ import annotations

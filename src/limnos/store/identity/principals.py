@@ -1,6 +1,6 @@
 """Users and groups of a metalake, and memberships in groups.
 
-May import `model` and the room's `sql`, `changes`. Must not know rights. Every write moves the metalake's access
+May import `model` and the store's `sql`, `changes`. Must not know rights. Every write moves the metalake's access
 revision.
 """
 

@@ -1,7 +1,7 @@
 """Roles, their rules, and the principals who hold them.
 
-May import `model` and the room's `sql`, `changes`, `ancestry`. Must not know policies. Every write moves the metalake's
-access revision.
+May import `model` and the store's `sql`, `changes`, `ancestry`. Must not know policies. Every write moves the
+metalake's access revision.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """API tokens of the server, in zone 0. Only hashes are stored.
 
-May import `model` and the room's `sql`, `changes`. Must not know rights.
+May import `model` and the store's `sql`, `changes`. Must not know rights.
 """
 
 from __future__ import annotations

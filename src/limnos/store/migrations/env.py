@@ -1,6 +1,6 @@
 """Alembic's entry point: runs on the connection that `store.migrate` passes, inside its lock.
 
-May import only alembic and this room's schema. Must not know servers.
+May import only alembic and the store's schema. Must not know servers.
 """
 
 from __future__ import annotations

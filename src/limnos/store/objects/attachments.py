@@ -1,6 +1,6 @@
 """Attachments of tags and policies to objects and to columns of tables, with the values of tags.
 
-May import `model` and the room's `sql`, `changes`, `ancestry`. Must not know rights: no decision depends on an
+May import `model` and the store's `sql`, `changes`, `ancestry`. Must not know rights: no decision depends on an
 attachment, so it moves no access revision. Tags and policies are nodes of the metalake, and an attachment moves the
 metalake's clock, regardless of the object's zone. A column is identified by its table's id and the field id of the
 table's format, so that renames change no row. Field 0 is the object itself.

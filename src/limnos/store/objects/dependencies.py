@@ -1,6 +1,6 @@
 """Dependencies of SQL++ objects on the objects that their definitions refer to, by the ids of both.
 
-May import `model` and the room's `sql`, `nodes`. Must not know rights: no decision depends on a row. A row lives as
+May import `model` and the store's `sql`, `nodes`. Must not know rights: no decision depends on a row. A row lives as
 long as the dependent object, dropped or not. An object may be dropped if no live object depends on it. Ids survive
 renames and moves, so those write nothing here.
 """

@@ -1,6 +1,6 @@
 """Metadata documents of tables and views: JSON bytes and the location of their file, replaced by compare-and-swap.
 
-May import `model` and the room's `sql`, `nodes`. Must not know the content of the bytes. A table's files are those
+May import `model` and the store's `sql`, `nodes`. Must not know the content of the bytes. A table's files are those
 below its location, so no location may be inside another table's. A writer of a new location first takes locks that
 conflict with writers in other catalogs: exclusive on its own location, shared on those above it. On SQLite the file's
 write lock covers all of them. Then it searches above by key and below by one index probe: the cost grows with the

@@ -1,6 +1,6 @@
 """Locations of filesets: a row for each, so that filesets at, above or below a location are found by an index.
 
-May import `model` and the room's `sql`, `documents`, `trash`. Must not know files. A row is kept while its fileset is
+May import `model` and the store's `sql`, `documents`, `trash`. Must not know files. A row is kept while its fileset is
 in the trash, and while its files are being deleted: until then no other object may use the location.
 """
 

@@ -1,6 +1,6 @@
 """Versions of models and their aliases: rows by the model's node, whose record has the next number.
 
-May import `model` and the room's `sql`, `trash`. Must not know rights: no decision depends on a row. Rows stay while
+May import `model` and the store's `sql`, `trash`. Must not know rights: no decision depends on a row. Rows stay while
 their model is in the trash.
 """
 

@@ -1,6 +1,6 @@
 """Searches for nodes by name, id, uuid, tag or owner: reads of candidates, and maintenance of folded names.
 
-May import `model`, `names` and the room's `sql`. Must not know rights: callers decide on each candidate. Each read is
+May import `model`, `names` and the store's `sql`. Must not know rights: callers decide on each candidate. Each read is
 bounded. A folded name is the one of `names.folding`.
 """
 

@@ -1,6 +1,6 @@
 """Renaming namespaces whose names contain the separator: the plan of the changes and its progress.
 
-May import `model`, `names` and the room's `sql`. Must not know rights: no decision depends on a row, and none is
+May import `model`, `names` and the store's `sql`. Must not know rights: no decision depends on a row, and none is
 cached. A change is a row by the namespace's id, so it finds the namespace under any name. The renames themselves are
 ordinary moves.
 """

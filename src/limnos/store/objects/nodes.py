@@ -1,6 +1,6 @@
 """Nodes of the tree: reads for the view, and writes for mutations.
 
-May import `model`, `names` and the room's `sql`, `changes`. Must not know rights. Every write reads its precondition
+May import `model`, `names` and the store's `sql`, `changes`. Must not know rights. Every write reads its precondition
 first (rule 6): the row by id, parent and name, so that an outdated path is never written to.
 """
 

@@ -1,6 +1,6 @@
 """Owners: one principal, a user or a group, for each object. An owner row belongs to its object's zone.
 
-May import `model` and the room's `sql`, `changes`. Must not know rights.
+May import `model` and the store's `sql`, `changes`. Must not know rights.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Protection: rows that keep objects from being dropped, alone or with everything below them.
 
-May import `model`, `names` and the room's `sql`, `changes`. Must not know rights. Every drop of a node checks it in its
-own statement (`nodes.BURY`), so no mutation can forget to. A mutation that removes an object in another way, such as
-replacing it, calls `refuse`.
+May import `model`, `names` and the store's `sql`, `changes`. Must not know rights. Every drop of a node checks it in
+its own statement (`nodes.BURY`), so no mutation can forget to. A mutation that removes an object in another way, such
+as replacing it, calls `refuse`.
 """
 
 from __future__ import annotations

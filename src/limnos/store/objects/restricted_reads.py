@@ -1,7 +1,7 @@
 """Directories of data files that were rewritten for restricted users: the readers of each, their expiry, and its size
 in bytes.
 
-May import `model` and the room's `sql`. Must not know files. No decision and no cache depends on these rows, so none
+May import `model` and the store's `sql`. Must not know files. No decision and no cache depends on these rows, so none
 leaves a change row. One row is one reader of one directory. If all rows of a directory have expired, first the rows are
 deleted and then the files, so that no reader can join a directory that is being deleted.
 """

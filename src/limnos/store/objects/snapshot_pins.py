@@ -1,6 +1,6 @@
 """Pins: snapshots of tables that are still being read, by steps of pipeline runs or by scan plans.
 
-May import `model` and the room's `sql`. Must not know the content of snapshots. No decision and no cache depends on
+May import `model` and the store's `sql`. Must not know the content of snapshots. No decision and no cache depends on
 these rows, so none leaves a change row. A run's rows are in force while it runs or is held; they are kept with the run,
 so that they apply again when it resumes. A plan's rows have run 0 and are in force until they expire.
 """

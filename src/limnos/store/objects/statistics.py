@@ -1,8 +1,8 @@
 """Custom statistics of tables, partitions and columns.
 
-May import `model` and the room's `sql`, `trash`. Must not know the meaning of statistics. Rows have the table's node, a
-partition's name ("" for the table) or a column's field id, and the statistic's name. They are kept while their table is
-in the trash. No decision and no cache depends on one, so none leaves a change row.
+May import `model` and the store's `sql`, `trash`. Must not know the meaning of statistics. Rows have the table's node,
+a partition's name ("" for the table) or a column's field id, and the statistic's name. They are kept while their table
+is in the trash. No decision and no cache depends on one, so none leaves a change row.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The register of storage locations: a row for each location of an object or catalog, found across all kinds.
 
-May import `model` and the room's `sql`. Must not know rules: `services.request.location_rules` defines which locations
+May import `model` and the store's `sql`. Must not know rules: `services.request.location_rules` defines which locations
 may overlap. Locations are stored as keys (`files.locations.place_key`). A row is kept while files of its object may
 exist. Whether an object is in the trash, or was permanently dropped, is read from its node, so that a drop and an
 undrop write nothing here.

@@ -1,8 +1,8 @@
 """The trash: dropped objects that can be restored for a while. Their nodes, owners and documents are kept until then.
 
-May import `model` and the room's `sql`. Must not know files. A row guarantees that the object can be restored. Only the
-transaction that deletes the row, to restore the object or to forget it, may change the rest of the object. Grants on it
-refer to its id, and are deleted after the row.
+May import `model` and the store's `sql`. Must not know files. A row guarantees that the object can be restored. Only
+the transaction that deletes the row, to restore the object or to forget it, may change the rest of the object. Grants
+on it refer to its id, and are deleted after the row.
 """
 
 from __future__ import annotations

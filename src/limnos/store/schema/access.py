@@ -1,6 +1,6 @@
 """Tables of access: principals, roles and grants, tokens and passwords, restrictions, and the audit.
 
-May import only SQLAlchemy and this room. Must not know statements.
+May import only SQLAlchemy and `store`. Must not know statements.
 """
 
 from __future__ import annotations

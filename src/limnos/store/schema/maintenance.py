@@ -1,6 +1,6 @@
 """Database tables of table maintenance: findings, checkpoints of incremental readers, operations, and orphan files.
 
-May import only SQLAlchemy and this room. Must not know statements.
+May import only SQLAlchemy and `store`. Must not know statements.
 """
 
 from __future__ import annotations

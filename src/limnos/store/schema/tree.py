@@ -1,6 +1,6 @@
 """Tables of the tree and its objects: clocks and the change feed, names, owners, documents, versions, trash.
 
-May import only SQLAlchemy and this room. Must not know statements.
+May import only SQLAlchemy and `store`. Must not know statements.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables and queries of databases, by JDBC.
 
 Opens a declared source with its driver, in one query or in partitions by a column. The password comes from the
-environment and is passed to Spark as an option; no file, plan, log or process list contains it. May import this room,
+environment and is passed to Spark as an option; no file, plan, log or process list contains it. May import `pipeline`,
 `spark`, `model` and PySpark. Must not know Limnos tables.
 
 A database cannot be pinned: it is read in its current state. Several connections read the partitions, each in its own

@@ -3,7 +3,7 @@
 Calls the declared function and stages its rows. A function with an argument `spark` is called in the driver and returns
 a DataFrame. Any other function yields Arrow batches. It runs in one task of an executor, batch by batch, so no rows
 pass through the driver; its imports must be installed there. Rows are staged, because a second call may return
-different ones. May import this room, `model` and PySpark.
+different ones. May import `pipeline`, `model` and PySpark.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The common entry point to sources of all kinds.
 
-Selects the reader by the declared kind. May import this room's values and readers, and PySpark.
+Selects the reader by the declared kind. May import `pipeline`'s values and readers, and PySpark.
 """
 
 from __future__ import annotations

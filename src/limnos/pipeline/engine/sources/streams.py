@@ -3,7 +3,7 @@
 Runs Spark's Structured Streaming with `availableNow`, stages each batch, and returns all as one frame. The progress is
 kept in a checkpoint directory. Each read copies the checkpoint of the last published run to a new name, and the pin has
 that name. So a discarded run consumes nothing, and a restored table continues from its own state. Each step that reads
-a stream has its own progress. May import this room, `model` and PySpark. Must not know publishing.
+a stream has its own progress. May import `pipeline`, `model` and PySpark. Must not know publishing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operations on Lance tables: requests for them, and the task that executes an operation on behalf of its user.
 
-May import the rooms below. Must not know any wire format. The server's own worker processes execute them.
+May import the layers below. Must not know any wire format. The server's own worker processes execute them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The files of Lance tables, as maintenance reads and changes them: their state, and each operation's changes.
 
-May import the rooms below. Must not know tasks or requests. An operation decides on the table's state at that moment,
+May import the layers below. Must not know tasks or requests. An operation decides on the table's state at that moment,
 so a version that has a tag by then is not removed.
 """
 

@@ -1,6 +1,6 @@
 """Task of Lance tables: assesses them, and executes the policies about them with the rights of the policies' owners.
 
-May import the rooms below. Must not know any wire format. Lance tables without a policy are maintained on request
+May import the layers below. Must not know any wire format. Lance tables without a policy are maintained on request
 alone: the settings that maintain tables without a policy are about Iceberg tables.
 """
 

@@ -1,7 +1,7 @@
 """References: reads the files that a table's metadata names, and finds other tables whose metadata names a table's
 files.
 
-May import the rooms below and `formats.maintenance`. Must not know their use. Manifests are read in the server's file
+May import the layers below and `formats.maintenance`. Must not know their use. Manifests are read in the server's file
 threads and decoded by offloaded work, in parts of bounded size.
 """
 

@@ -1,7 +1,7 @@
 """Reports about the orphan files of a table: the findings of the last check, the deleted files, and the reasons for
 kept ones.
 
-May import the rooms below. Must not know any wire format. Callers have decided that the reader may maintain the table.
+May import the layers below. Must not know any wire format. Callers have decided that the reader may maintain the table.
 """
 
 from __future__ import annotations

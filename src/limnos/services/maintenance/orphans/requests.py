@@ -1,6 +1,6 @@
 """Requests for a check of one table for orphan files: on behalf of the caller, as an operation and a task.
 
-May import the rooms below. Must not know any wire format.
+May import the layers below. Must not know any wire format.
 """
 
 from __future__ import annotations

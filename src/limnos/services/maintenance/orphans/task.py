@@ -1,6 +1,6 @@
 """Tasks about orphan files: the recurring round over all tables, and the check of one table that a user requested.
 
-May import the rooms below. Must not know any wire format. A request never shortens the time for which a file must have
+May import the layers below. Must not know any wire format. A request never shortens the time for which a file must have
 been an orphan.
 """
 

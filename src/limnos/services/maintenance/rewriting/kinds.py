@@ -1,6 +1,6 @@
 """Kinds of operations that rewrite files of tables, and the data that the server stores with each operation.
 
-May import the rooms below. Must not know leases.
+May import the layers below. Must not know leases.
 """
 
 from __future__ import annotations

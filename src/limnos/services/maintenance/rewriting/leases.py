@@ -1,8 +1,8 @@
 """Leases of operations: an executor leases operations for some time, renews the leases, and reports the results.
 
-May import the rooms below and `formats.maintenance`. Must not know any wire format, nor Spark. An executor gets a token
-for each operation, which allows rewrites of one table on behalf of the operation's user. If a lease expires, its token
-is revoked, and the operation waits again.
+May import the layers below and `formats.maintenance`. Must not know any wire format, nor Spark. An executor gets a
+token for each operation, which allows rewrites of one table on behalf of the operation's user. If a lease expires, its
+token is revoked, and the operation waits again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Planning of rewrites: turns findings into operations that wait for an executor, if a policy or a setting enables it.
 
-May import the rooms below. Must not know any wire format. An operation of a policy has the rights of the policy's
+May import the layers below. Must not know any wire format. An operation of a policy has the rights of the policy's
 owner, one of a setting those of the table's owner. The server checks these rights when an executor leases the
 operation. An operation that failed is tried again after a pause that doubles.
 """

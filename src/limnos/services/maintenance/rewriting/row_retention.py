@@ -1,6 +1,6 @@
 """Retention of rows: the condition for the rows that an operation deletes, by the current policy; requests for it.
 
-May import the rooms below and `formats.maintenance`. Must not know leases or Spark. The column and the age come from
+May import the layers below and `formats.maintenance`. Must not know leases or Spark. The column and the age come from
 the effective policy alone, never from a request, and the rows are deleted with the rights of the operation's user.
 """
 

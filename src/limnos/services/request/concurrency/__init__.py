@@ -1,4 +1,4 @@
 """Waiting among the requests of a node: queues per key, coalescing, bounded concurrency, and waits for commits.
 
-May import the rooms below `services`.
+May import the layers below `services`.
 """

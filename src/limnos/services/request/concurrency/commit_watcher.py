@@ -1,6 +1,6 @@
 """Commit watcher: one read of the store's clocks serves all callers on this node who wait for commits.
 
-May import the rooms below. Must not know changes or rights: a caller who is woken reads for itself. If the store can
+May import the layers below. Must not know changes or rights: a caller who is woken reads for itself. If the store can
 tell that nothing was committed (the state of an SQLite file), a check reads some bytes of memory. Otherwise it is one
 statement, ten times a second, however many callers wait. A caller is woken only if one of its zones has moved.
 """

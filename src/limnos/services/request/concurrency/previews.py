@@ -1,6 +1,6 @@
 """Limits of previews on a node: the concurrency per caller, the time limit, and the processes that read.
 
-May import the rooms below `services`. Must not know the content of previews.
+May import the layers below `services`. Must not know the content of previews.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Body dependencies: the datasets, views, synonyms and functions that the body of a view or function in SQL++ needs.
 
-May import the rooms below. Must not know any wire format. A body is bound twice. The first binding covers everything,
+May import the layers below. Must not know any wire format. A body is bound twice. The first binding covers everything,
 to find errors. The second one does not expand views and functions, so it finds the names that the body itself uses.
 """
 

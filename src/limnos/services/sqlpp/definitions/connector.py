@@ -1,6 +1,6 @@
 """Dataset information for readers outside the query service: a dataset's key, its type and its location.
 
-May import the rooms below. Must not know any wire format. It needs the right to load the table.
+May import the layers below. Must not know any wire format. It needs the right to load the table.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The table of a dataset: its creation, and the names that it has.
 
-May import the rooms below. Must not know engines. A dataset of CREATE DATASET … AS is unfinished until its objects are
+May import the layers below. Must not know engines. A dataset of CREATE DATASET … AS is unfinished until its objects are
 committed: it has another name, and one mutation gives it its own. If the server ends before that, a task drops it after
 the statement's deadline.
 """

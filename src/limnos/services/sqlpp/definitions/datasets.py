@@ -1,6 +1,6 @@
 """Datasets of SQL++: Iceberg tables whose record has the statements that created them, external datasets, and indexes.
 
-May import the rooms below. Must not know any wire format. `sqlpp.stored` defines the conversion of an object to a row.
+May import the layers below. Must not know any wire format. `sqlpp.stored` defines the conversion of an object to a row.
 A dataset stores the text of its type without names, so that it stays readable if the named types are dropped or
 changed. A table that other clients created is a dataset without a primary key.
 """

@@ -1,6 +1,6 @@
 """Dataverse objects: creates and drops the objects that SQL++ makes in dataverses, regardless of their kind.
 
-May import the rooms below. Must not know any wire format. If an object is in use, the mutation's error names the
+May import the layers below. Must not know any wire format. If an object is in use, the mutation's error names the
 dependent object. Whether the caller may know its name is decided afterwards, outside of the transaction.
 """
 

@@ -2,7 +2,7 @@
 
 Create one, use one, drop one with everything that SQL++ created in it.
 
-May import the rooms below. Must not know any wire format. A namespace that exists only as the parent of another is no
+May import the layers below. Must not know any wire format. A namespace that exists only as the parent of another is no
 dataverse; creating it marks it as one. Dropping a dataverse that contains other namespaces removes the mark. `Default`
 is created with the first object in it.
 """

@@ -1,6 +1,6 @@
 """Files of statements: the supported adapters, and the allowed locations of files in statements.
 
-May import the rooms below. Must not know any wire format. A file is read only below a root that the settings allow for
+May import the layers below. Must not know any wire format. A file is read only below a root that the settings allow for
 this (`sqlpp.file_roots`), and never in the server's own data or warehouse, regardless of the roots.
 """
 

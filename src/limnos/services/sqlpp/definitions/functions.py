@@ -1,6 +1,6 @@
 """Functions written in SQL++: one object for all functions of a name, with one statement for each number of parameters.
 
-May import the rooms below. Must not know any wire format. Adding another function of an existing name, replacing one,
+May import the layers below. Must not know any wire format. Adding another function of an existing name, replacing one,
 or dropping one of several alters the object; its owner stays.
 """
 

@@ -1,6 +1,6 @@
 """Statistics of datasets: ANALYZE DATASET stores the number and the average size of a dataset's objects.
 
-May import the rooms below. Must not know any wire format. Iceberg counts rows and bytes at each commit, so nothing is
+May import the layers below. Must not know any wire format. Iceberg counts rows and bytes at each commit, so nothing is
 sampled: the numbers are those of the table's current metadata, and are exact but for files with deleted rows. The
 statement is stored in the record of the dataset, as those of its indexes are.
 """

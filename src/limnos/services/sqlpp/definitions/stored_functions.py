@@ -1,7 +1,7 @@
 """Stored functions: functions registered over Gravitino for other engines, or written in SQL++; both are one kind of
 object.
 
-May import the rooms below. Must not know any wire format. `formats.gravitino` checks a registered function, the record
+May import the layers below. Must not know any wire format. `formats.gravitino` checks a registered function, the record
 stores it, and this server never runs it. A function of SQL++ is shown with its statements, only SQL++ changes its
 definition, and it cannot be dropped while another object needs it.
 """

@@ -1,6 +1,6 @@
 """Synonyms of SQL++: other names for datasets and views, which need not exist.
 
-May import the rooms below. Must not know any wire format. A target without a dataverse is in the synonym's own.
+May import the layers below. Must not know any wire format. A target without a dataverse is in the synonym's own.
 Synonyms may refer to synonyms; a cycle is an error at resolution.
 """
 

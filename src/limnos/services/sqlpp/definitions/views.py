@@ -1,6 +1,6 @@
 """Views of SQL++: Iceberg views on the tree whose text has the dialect `sqlpp`.
 
-May import the rooms below. Must not know any wire format. Such a view has one text column. It also has a text for
+May import the layers below. Must not know any wire format. Such a view has one text column. It also has a text for
 Spark, which is an error message that names the query service, since Spark would parse another dialect's text as its
 own. A view gives no definer's rights: its reader needs the right to read its sources.
 """

@@ -1,7 +1,7 @@
 """Compaction requests: a statement after which its dataset has many small files creates a task, which compacts the
 dataset.
 
-May import the rooms below. Must not know engines or wire formats. A second, later task deletes files that killed
+May import the layers below. Must not know engines or wire formats. A second, later task deletes files that killed
 statements left. A task runs on behalf of the last writer, with the rights of that writer and the trust of its
 credential. If compaction fails, it is tried again only when the dataset has twice as many files.
 """

@@ -1,6 +1,6 @@
 """Compaction task: an engine rewrites a dataset's many files into few, while no statement writes to the dataset.
 
-May import the rooms below. Must know neither wire formats nor the rewriting of files. The task holds the dataset's
+May import the layers below. Must know neither wire formats nor the rewriting of files. The task holds the dataset's
 lock, and each commit presents it. The rows are the same before and after. A task that is interrupted keeps its commits
 and continues from there.
 """

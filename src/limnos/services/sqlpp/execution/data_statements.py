@@ -1,6 +1,6 @@
 """Data statements: decides on a statement over data, then has an engine run it.
 
-May import the rooms below. Must not know any wire format. Access to every dataset of a statement is decided here. The
+May import the layers below. Must not know any wire format. Access to every dataset of a statement is decided here. The
 engine uses a token of the caller that is issued for the statement, so it has no further rights. Writers of a dataset
 wait for its lock.
 """

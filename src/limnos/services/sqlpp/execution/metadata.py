@@ -1,6 +1,6 @@
 """Metadata queries: read the visible namespaces and objects for the datasets of the dataverse `Metadata`.
 
-May import the rooms below. Must not know any wire format. If conditions fix the dataverse, only its objects are read,
+May import the layers below. Must not know any wire format. If conditions fix the dataverse, only its objects are read,
 and if they fix names, only those objects. Everything is read in slices, with other requests in between, each under the
 caller's rights at its own moment. So a concurrent change may be visible in one slice and not in another.
 `limnos.sqlpp.metadata` builds the records.

@@ -1,6 +1,6 @@
 """Queries: bound with the caller's names, then run by the evaluator if they read no data, else by the engine.
 
-May import the rooms below. Must not know any wire format. The evaluator's work is bounded: a little runs on the event
+May import the layers below. Must not know any wire format. The evaluator's work is bounded: a little runs on the event
 loop, more in a worker process that is ended at the deadline. A query over both data and the dataverse Metadata is
 refused, since the engine has no metadata.
 """

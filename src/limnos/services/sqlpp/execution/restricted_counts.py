@@ -1,7 +1,7 @@
 """Statistics of datasets in the dataverse Metadata: left out for callers whose reads of a dataset are restricted.
 
-May import the rooms below. Must not know queries. ANALYZE counts all objects of a dataset, also those that a row filter
-hides from restricted users, and stores its counts among the statements of the dataset.
+May import the layers below. Must not know queries. ANALYZE counts all objects of a dataset, also those that a row
+filter hides from restricted users, and stores its counts among the statements of the dataset.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Statement outcomes: determines from the dataset's history whether a statement was executed, if its engine did not
 report it.
 
-May import the rooms below. Must not know wire formats or engines. Every commit of a statement needs its lock. So after
+May import the layers below. Must not know wire formats or engines. Every commit of a statement needs its lock. So after
 the release of the lock no commit is possible, and the history is final: a statement's snapshot carries its number.
 """
 

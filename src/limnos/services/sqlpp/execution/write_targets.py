@@ -1,6 +1,6 @@
 """Write targets: the dataset that a statement writes to, with the access decision and the lock.
 
-May import the rooms below. Must not know wire formats or engines. Writers of a dataset wait for each other; readers
+May import the layers below. Must not know wire formats or engines. Writers of a dataset wait for each other; readers
 take no lock.
 """
 

@@ -1,8 +1,9 @@
 """Lock mutations: request, grant, upgrade and release the locks of statements, and release those of dead nodes.
 
-May import `sqlpp` (the rules of granting), `store` and the rooms below. Waiting is in `services.sqlpp.statement_locks`.
-Each mutation is a background operation of the server, so that one runs at a time on all nodes. A mutation that frees
-locks also grants them to waiters, in the same transaction: waiters only read whether their locks are granted.
+May import `sqlpp` (the rules of granting), `store` and the layers below. Waiting is in
+`services.sqlpp.statement_locks`. Each mutation is a background operation of the server, so that one runs at a time on
+all nodes. A mutation that frees locks also grants them to waiters, in the same transaction: waiters only read whether
+their locks are granted.
 """
 
 from __future__ import annotations

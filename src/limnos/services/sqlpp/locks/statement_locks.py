@@ -1,6 +1,6 @@
 """Statement locks on this node: request, wait, hold and release.
 
-May import `sqlpp`, `store`, `telemetry` and the rooms below. The mutations of `services.sqlpp.lock_mutations` decide
+May import `sqlpp`, `store`, `telemetry` and the layers below. The mutations of `services.sqlpp.lock_mutations` decide
 which locks are granted.
 
 Costs: a free lock takes one transaction, and its release another. Waiting writes nothing. While statements wait on this

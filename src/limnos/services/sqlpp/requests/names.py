@@ -1,6 +1,6 @@
 """SQL++ names on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
 
-May import the rooms below. Must not know any wire format. A statement is bound against known names (`KnownNames`).
+May import the layers below. Must not know any wire format. A statement is bound against known names (`KnownNames`).
 Unknown names are collected, looked up in one request view, and the statement is bound again. So binding a large
 statement needs no request view, and runs in a worker process.
 """

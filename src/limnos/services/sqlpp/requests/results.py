@@ -1,6 +1,6 @@
 """Deferred results: stored under a handle, for the user who requested them, with limits on time and size.
 
-May import the rooms below. Must not know any wire format: results are lines of JSON, and the final response is bytes.
+May import the layers below. Must not know any wire format: results are lines of JSON, and the final response is bytes.
 Any node can return them, since they are in the store. A result is returned only when its request has ended.
 """
 

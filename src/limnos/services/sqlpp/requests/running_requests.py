@@ -1,7 +1,7 @@
 """Running requests of the query service: their users and start times, and their cancellation on any node.
 
-May import the rooms below. Must not know any wire format. Results are taken in batches, so that the checks for deadline
-and cancellation cost little per row.
+May import the layers below. Must not know any wire format. Results are taken in batches, so that the checks for
+deadline and cancellation cost little per row.
 
 Costs: a request that is answered within a second does not use the store for this. A longer request then has a row in
 the store, so that every node can list and end it. While there are such requests, the node checks twice a second for
