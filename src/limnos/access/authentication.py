@@ -178,7 +178,7 @@ def _parse_token(text: bytes) -> Credential:
 def accepted_trusts(*, access_enabled: bool, believes_basic: bool) -> frozenset[TokenTrust]:
     """Return the levels of trust whose tokens this server accepts.
 
-    Tokens made under weaker rules than the server's own do not count.
+    Tokens that were issued at any other level are refused.
     """
     counts = {TokenTrust.PROVEN}
     if believes_basic:
@@ -198,8 +198,8 @@ def user_of(
     A token that passed its checks is cached until access moves in zone 0. Its expiry is compared on each call.
 
     Raises:
-        AuthenticationFailed: The token is wrong, expired, revoked, of another purpose, or does not count on this
-            server.
+        AuthenticationFailed: The token is wrong, expired, revoked, of another purpose, or of a level of trust that this
+            server refuses.
         CacheMiss: The token is not cached.
     """
     if credential.user is not None:

@@ -43,7 +43,7 @@ class JobSettings(NamedTuple):
 
 
 def job_settings_of(settings: Settings) -> JobSettings:
-    """Read the settings of jobs."""
+    """Read the settings of jobs, with absolute paths and the default of `spark_submit`."""
     jobs = settings.jobs
     closed = (str(Path(settings.server.data).absolute()),)
     limits = JobLimits(jobs.memory_bytes_max, jobs.cpu_s_max, jobs.file_bytes_max, jobs.network)

@@ -123,7 +123,9 @@ def main() -> None:
 
 
 def _start(work: JobCommand) -> _ChildProcess:
-    """Start the job. Raises OSError with the reason."""
+    """Fork a child that executes the job as its user. Raises OSError if the child cannot start, with the child's
+    reason.
+    """
     account = None if work.user is None else _account(work.user)
     _lay_out(work, account)
     out, err, failure = os.pipe(), os.pipe(), os.pipe()

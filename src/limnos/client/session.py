@@ -70,7 +70,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class _Resources(Generic[S]):
-    """The resources of a client, as attributes."""
+    """The resources of a client as attributes, such as `client.tables` and `client.roles`."""
 
     def __init__(self, sender: S, metalake: str) -> None:
         scope = ClientScope(metalake)

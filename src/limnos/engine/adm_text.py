@@ -94,7 +94,7 @@ class _AdmReader:
         return self.at < self.end
 
     def value(self, depth: int) -> Value:
-        """Read one value."""
+        """Read one value of any type. `depth` is its nesting depth."""
         if not self.skip(_SPACE):
             raise UnfinishedText("a value is missing")
         if depth > NESTED_MAX:
@@ -111,7 +111,7 @@ class _AdmReader:
         return self.number() if head.isdigit() or head in "-+." else self.word()
 
     def string(self) -> str:
-        """Read a string."""
+        """Read a string in single or double quotes, and decode its escapes."""
         match = _STRING.match(self.text, self.at)
         if match is None:
             raise UnfinishedText("a string has no end")
@@ -137,7 +137,7 @@ class _AdmReader:
         raise UnfinishedText(f"no {end}")
 
     def object(self, depth: int) -> Value:
-        """Read an object."""
+        """Read an object, from its opening brace. Fields with the value MISSING are left out."""
         self.at += 1
         entries: list[tuple[str, Value]] = []
         while self.skip(_BETWEEN):

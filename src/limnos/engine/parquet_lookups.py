@@ -82,7 +82,7 @@ class FileCache:
         self.size = 0
 
     def footer(self, path: str) -> pq.FileMetaData:
-        """Return the footer of a file."""
+        """Return a file's footer from the cache, or read it and cache it."""
         with self._lock:
             footer = self._footers.get(path)
             if footer is not None:
@@ -183,7 +183,7 @@ class FoundRow(NamedTuple):
 
 
 class FileLookup:
-    """Looks up rows of one file."""
+    """Looks up rows of one Parquet file by key."""
 
     def __init__(
         self, file: FileWithDeletes, fields: Sequence[Any], *, cache: FileCache, reading: ReadAllowance
@@ -345,7 +345,7 @@ def _check_type(type_: Any, *, alone: bool = True) -> None:  # noqa: ANN401 - JS
 
 
 def _plain_values(column: pa.Array, type_: object) -> list[Plain]:
-    """Return the plain values of a column."""
+    """Return a column's values as Python values. Some types, such as dates, are converted to numbers."""
     convert = _CONVERTED.get(type_) if isinstance(type_, str) else None
     values: list[Plain] = column.to_pylist() if convert is None else convert(column)
     return values

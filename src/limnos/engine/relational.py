@@ -100,9 +100,9 @@ def _source(tables: Callable[[tuple[str, ...], str], DatasetTable], read: Datase
 
 
 def _source_apart(tables: Callable[[tuple[str, ...], str], DatasetTable], read: DatasetRead) -> str:
-    """Return the dataset in FROM with a condition that is always true.
+    """Return the dataset as a subquery with an always true condition that Spark treats as nondeterministic.
 
-    Spark cannot detect that, and pushes no other condition past it.
+    This optimisation barrier stops Spark from pushing other conditions below the subquery.
     """
     return f"(SELECT * FROM {_source(tables, read)} WHERE rand() >= 0)"
 

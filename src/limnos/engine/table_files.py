@@ -263,7 +263,7 @@ class _Manifest(NamedTuple):
 
 
 def _manifests(path: str) -> list[_Manifest]:
-    """Read a list of manifests."""
+    """Read the manifests from a manifest list."""
     results = [
         _Manifest(
             str(one["manifest_path"]),

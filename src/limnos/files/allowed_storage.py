@@ -69,7 +69,7 @@ class AllowedStorage(NamedTuple):
         return tuple(dict.fromkeys(names))
 
     def covers(self, location: str) -> bool:
-        """Return whether a location is allowed."""
+        """Return whether a location is below an allowed root and outside of the server's own directories."""
         within = any(_covers(root, location) for root in self.roots)
         return within and (not is_within(location, self.own_directories) or is_within(location, self.open_within))
 

@@ -93,7 +93,7 @@ class RangeReader(io.RawIOBase):
 
 
 class RangeSource(Protocol):
-    """An open file, of which any range can be read. `size` is its length in bytes."""
+    """An open file with random access by byte range. `size` is its length in bytes."""
 
     size: int
 

@@ -182,7 +182,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         return self._wishes_to_upgrade
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Reset the checks for the head of the next request on this connection."""
         self._steps += 1
         self._phase = _HEAD
         super().on_message_begin()

@@ -41,7 +41,7 @@ class Response:
 
 
 def json_response(value: object, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Response:
-    """Return a response with a value as JSON."""
+    """Return a response with a value encoded as JSON, and its Content-Type."""
     return Response(status, _encode(value), (JSON, *headers))
 
 

@@ -59,7 +59,7 @@ class NodeSite:
 
     @property
     def at(self) -> SourcePosition:
-        """The position of the node."""
+        """The line and column of the YAML node."""
         return self.node.at
 
     @property

@@ -384,7 +384,7 @@ def _dependencies(text: str) -> Value:
 
 
 def _synonym_record(one: MetadataObject) -> Fields:
-    """Return the Metadata record of a synonym."""
+    """Return the record of a synonym in the dataset `Metadata.Synonym`."""
     path = one.path
     (statement,) = statements_of(one.statements, tree.CreateSynonym)
     target = statement.target.parts

@@ -97,7 +97,7 @@ def _quoted(text: str) -> str:
 
 
 def adm_text(value: Value) -> str:
-    """Return a value as ADM."""
+    """Format a value as ADM text: `{{ 1, 2 }}` for a multiset, `[ 1 ]` for an array."""
     if isinstance(value, dict):
         inside = ", ".join(f"{_quoted(name)}: {adm_text(item)}" for name, item in value.items())
         return f"{{ {inside} }}"

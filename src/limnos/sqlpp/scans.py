@@ -89,7 +89,7 @@ class _ScanNumbering:
                 self._fields.setdefault(node.base.slot, set()).add(node.name)
 
     def numbered(self, node: plan.Expression) -> plan.Expression:
-        """Return an expression with its scans numbered."""
+        """Return a copy of an expression in which each dataset scan has a number."""
         changed = self._changed(node)
         if not isinstance(changed, plan.Expression):
             raise TypeError("an expression stays one")

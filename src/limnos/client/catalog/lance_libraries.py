@@ -42,7 +42,7 @@ class LanceConnection:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of each request."""
+        """Headers of each request: the credential and the metalake."""
         entries = {"Authorization": self.authorization, METALAKE: self.metalake}
         return {name: value for name, value in entries.items() if value is not None}
 

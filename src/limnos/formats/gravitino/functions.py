@@ -26,7 +26,7 @@ _WORDS: Final = {"external": "catalogString", "unparsed": "unparsedType"}
 
 
 class _FunctionPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """Base of the parts of a definition."""
+    """Base class of the parts of a function's definition."""
 
 
 class FunctionParameter(_FunctionPart, frozen=True):
@@ -85,7 +85,7 @@ class Function(_FunctionPart, frozen=True):
 
 
 class _FunctionEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
-    """Base of the changes."""
+    """Base class of the changes to a function."""
 
 
 class AddDefinition(_FunctionEdit, frozen=True, tag="addDefinition"):

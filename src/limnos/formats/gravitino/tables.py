@@ -46,7 +46,7 @@ _FILES: Final = frozenset({"parquet", "orc", "avro"})
 
 
 class _TableEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
-    """Base of the changes."""
+    """Base class of the changes to a table."""
 
 
 class SetTableProperty(_TableEdit, frozen=True, tag="setProperty"):
@@ -137,13 +137,13 @@ class DeleteColumn(_TableEdit, frozen=True, tag="deleteColumn"):
 
 
 class AddTableIndex(_TableEdit, frozen=True, tag="addTableIndex"):
-    """Add an index."""
+    """Add an index, given in Gravitino's JSON."""
 
     index: dict[str, object]
 
 
 class DeleteTableIndex(_TableEdit, frozen=True, tag="deleteTableIndex"):
-    """Delete an index."""
+    """Delete an index by name."""
 
     name: str
     if_exists: bool = False

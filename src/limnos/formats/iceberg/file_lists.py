@@ -21,7 +21,7 @@ _DELETED: Final = 2
 
 
 class ListedManifest(msgspec.Struct, frozen=True, array_like=True):
-    """A manifest in a manifest list."""
+    """The entry of a manifest in a manifest list."""
 
     path: str
     size: int | None

@@ -59,7 +59,7 @@ def as_list(value: object, what: str) -> list[object]:
 
 
 def as_string(value: object, what: str) -> str:
-    """Return the value as a string."""
+    """Return the value if it is a string, else raise BadRequest with `what` as its name."""
     if isinstance(value, str):
         return value
     raise wrong_type_error(what, "a string", value)

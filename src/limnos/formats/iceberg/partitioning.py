@@ -61,7 +61,7 @@ def _check_unique(what: str, values: list[object]) -> None:
 
 
 def stored_fields(spec: Json) -> list[Json]:
-    """Return the fields of a stored spec."""
+    """Return the `fields` of a stored partition spec. Raises BadRequest if they are no list of objects."""
     return objects_at(spec, "fields", where="Partition spec")
 
 

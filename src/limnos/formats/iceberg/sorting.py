@@ -50,7 +50,7 @@ def _choice(arguments: Json, key: str, where: str) -> str:
 
 
 def stored_fields(order: Json) -> list[Json]:
-    """Return the fields of a stored sort order."""
+    """Return the `fields` of a stored sort order. Raises BadRequest if they are no list of objects."""
     return objects_at(order, "fields", where="Sort order")
 
 

@@ -62,7 +62,9 @@ def expiry_plan_of(metadata: TableMetadata, terms: ExplanationTerms) -> ExpiryPl
 
 
 def explain_table(body: bytes, terms: ExplanationTerms) -> TableExplanation:
-    """Explain a table. Raises InvalidTable."""
+    """Summarise a table's snapshots and files, with the reason why each of the newest snapshots is kept. Raises
+    InvalidTable.
+    """
     metadata = metadata_of(body)
     plan, current = expiry_plan_of(metadata, terms), metadata.current
     newest = sorted(metadata.snapshots or (), key=lambda each: -each.timestamp_ms)[:SHOWN_MAX]

@@ -74,7 +74,7 @@ class SchemaField(msgspec.Struct, rename="kebab", frozen=True):
 
 
 class TableSchema(msgspec.Struct, rename="kebab", frozen=True):
-    """A schema of a table."""
+    """A schema of a table as the metadata lists it: its id and fields."""
 
     fields: list[SchemaField]
     schema_id: int = 0

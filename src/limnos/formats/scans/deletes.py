@@ -20,7 +20,7 @@ PartitionKey = tuple[int, tuple[object, ...]]
 
 
 def partition_key_of(file: DataFile) -> PartitionKey:
-    """Return the partition of a file."""
+    """Return the key of a file's partition: spec id and values, with NaN as text so that it equals itself."""
     values = (file.partition[at] for at in range(len(file.partition)))
     return file.spec_id, tuple("NaN" if value != value else value for value in values)  # noqa: PLR0124 - a NaN
 

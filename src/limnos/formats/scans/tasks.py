@@ -95,7 +95,10 @@ class _TaskWriter:
         self._encode = msgspec.json.Encoder().encode
 
     def tell(self, entries: list[ManifestEntry], *, least_rows: int | None) -> FileScanTasks:
-        """Build the tasks of entries. Raises UnsupportedOperation if the response is too large."""
+        """Build the file scan tasks of manifest entries, without files that the filter excludes.
+
+        Raises UnsupportedOperation if the response is too large.
+        """
         files: list[bytes] = []
         rows = size = 0
         for entry in entries:

@@ -37,7 +37,7 @@ class ObjectAddress(NamedTuple):
 
     @property
     def scope(self) -> RequestScope:
-        """The scope of the object."""
+        """The metalake and catalog in which the object's path is resolved."""
         return RequestScope(self.metalake, self.catalog)
 
     @property
@@ -58,7 +58,7 @@ class ObjectAddress(NamedTuple):
         return f"/o/{self.kind.word}/{quote_path((self.metalake, self.catalog, *self.levels))}"
 
     def child(self, kind: Kind, name: str) -> ObjectAddress:
-        """Return the address of a child object."""
+        """Return the address of an object directly below this one."""
         return ObjectAddress(kind, self.metalake, self.catalog, (*self.levels, name))
 
 

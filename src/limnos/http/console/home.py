@@ -28,7 +28,7 @@ CHANGES_SHOWN: Final = 20
 
 
 class CatalogLine(msgspec.Struct, frozen=True):
-    """A catalog of the list."""
+    """A row of the list of catalogs."""
 
     name: str
     href: str

@@ -28,7 +28,7 @@ _SIZES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 @cache
 def static_file(name: str) -> bytes:
-    """Return a static file."""
+    """Read a file of the package's `static` directory, such as `limnos.css`."""
     return (files(_PACKAGE) / "static" / name).read_bytes()
 
 

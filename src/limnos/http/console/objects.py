@@ -42,7 +42,7 @@ class BranchPart(msgspec.Struct, frozen=True):
 
 
 async def object_page(page_request: PageRequest) -> Response:
-    """Show the page of an object."""
+    """Show the page of an object, with the tabs of its kind."""
     address = parse_address(page_request.request.params)
     return await _PAGES.get(address.kind, other_objects.object_page)(page_request, address)
 

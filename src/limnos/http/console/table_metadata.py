@@ -101,7 +101,7 @@ class MetadataPart(msgspec.Struct, frozen=True, rename="kebab"):
     default_sort_order_id: int = 0
 
     def current_schema(self) -> SchemaPart:
-        """Return the current schema."""
+        """Return the schema of `current-schema-id`, else the only schema of a version 1 document, else an empty one."""
         lines = next((each for each in self.schemas if each.schema_id == self.current_schema_id), self.schema)
         return SchemaPart() if lines is None else lines
 

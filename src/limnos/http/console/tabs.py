@@ -40,7 +40,7 @@ class Chip(msgspec.Struct, frozen=True):
 
 
 class Property(msgspec.Struct, frozen=True):
-    """A property of an object."""
+    """A property of an object, as a row of the page's table."""
 
     name: str
     value: str

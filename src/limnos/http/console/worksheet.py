@@ -39,7 +39,7 @@ _VALUE: Final = "value"
 
 
 class ResultCell(msgspec.Struct, frozen=True):
-    """A cell of the results."""
+    """A cell of the result table: its text, and whether it is a number or MISSING."""
 
     text: str
     is_number: bool = False

@@ -86,7 +86,7 @@ class MetalakeObjectRoutes(NamedTuple):
         return ok(**{self.kind.word: self._on(attachment)})
 
     def object_response(self, node: Node) -> Response:
-        """Build the response with one object."""
+        """Build the response with one object under the field of its kind, such as `tag`."""
         return ok(**{self.kind.word: self.encode(node)})
 
     def _on(self, attachment: ObjectAttachment) -> dict[str, object]:

@@ -46,6 +46,6 @@ def decode_token(token: str) -> str:
 
 
 def page(field: str, names: Sequence[object], *, last: str | None) -> dict[str, object]:
-    """Build the body of a list."""
+    """Build the body of a list response. `last` is the name to continue after; None on the last page."""
     body: dict[str, object] = {field: names}
     return body if last is None else {**body, "page_token": encode_token(last)}

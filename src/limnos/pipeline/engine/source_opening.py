@@ -1,4 +1,4 @@
-"""Opening of a step's sources: each under its own name, in the state that the run has already read.
+"""Opens a step's sources, each as a temporary view under its own name, at the snapshot that the run has pinned.
 
 Passes this run's pin and the last checkpoint to a source's reader, and registers the rows under the source's name. May
 import `pipeline`, `names` and PySpark. Must not know kinds of sources.

@@ -108,7 +108,7 @@ class OutcomeRecord(TypedDict, total=False):
 
 
 def encode_outcome(outcome: StepOutcome) -> OutcomeRecord:
-    """Encode the outcome of a step."""
+    """Encode the outcome of a step as the JSON of a run's record."""
     return {
         "rows": outcome.rows,
         "bytes": outcome.bytes,

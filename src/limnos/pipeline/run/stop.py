@@ -37,7 +37,7 @@ class StopSignal:
 
     @property
     def reason(self) -> RunStopped | None:
-        """The reason to stop, or None."""
+        """The reason for which the run must stop, or None."""
         return self._reason
 
     def check(self) -> None:

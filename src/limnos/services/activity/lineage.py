@@ -87,8 +87,8 @@ class LineagePuts(msgspec.Struct, frozen=True):
 
 
 class _LineageItem(NamedTuple):
-    """An event's report on one target, and the object whose catalog decides: the target, or a source of an external
-    target.
+    """One output of an event, and the dataset in whose catalog the report is authorized: the output, or a source of an
+    external output.
     """
 
     event: EventLineage

@@ -86,7 +86,7 @@ class RestrictionSet(msgspec.Struct, frozen=True):
 
 
 class RestrictionRemove(msgspec.Struct, frozen=True):
-    """Remove a restriction."""
+    """The command to remove a restriction of a table or namespace by name."""
 
     node: Node
     name: str

@@ -217,7 +217,7 @@ async def view_replace(ctx: Context, scope: RequestScope, request: ViewReplaceRe
 
 
 async def _replace(ctx: Context, scope: RequestScope, request: ViewReplaceRequest, base: ViewReplaceBase) -> ViewState:
-    """Build and swap once. Raises _LostReplaceRace."""
+    """Make one attempt: rebuild the view's metadata, then replace the stored document. Raises _LostReplaceRace."""
     built, writes_text = await view_rebuild(ctx, request, base.document)
     adopted = view_record_for_writer(base.view, base.writer_id) if writes_text else None
     if built is None:

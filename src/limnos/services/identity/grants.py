@@ -84,7 +84,7 @@ class RolesChange(msgspec.Struct, frozen=True):
 
 
 def check_privilege_requests(wishes: tuple[PrivilegeRequest, ...]) -> None:
-    """Check privilege requests.
+    """Check the privileges of a grant or revocation for number, object and contradictions.
 
     Raises BadRequest for too many, IllegalObject for an object without privileges, and refuses a privilege both allowed
     and denied on one object.

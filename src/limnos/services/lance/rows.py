@@ -81,7 +81,7 @@ class TreeRows:
         )
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Change the table. Returns the result of the change."""
+        """Execute a change of the table in a worker process, and return its result."""
         return await lance_data.change_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape
         )

@@ -169,7 +169,7 @@ def version_view_of(manifests: BranchManifests, version: LanceVersion) -> Versio
 async def _in_storage(
     ctx: Context, table: LanceTable, *, branch: str, window: VersionWindow
 ) -> tuple[list[VersionView], int | None]:
-    """Return a page of the versions of a table whose files define them, and the version to continue after.
+    """Return a page of versions, read from the manifests in the table's directory, and the version to continue after.
 
     It reads the names of all manifests, but sizes and times only of those on the page. Raises NotFound for a branch
     without manifests.

@@ -227,7 +227,7 @@ class FileOperations:
         return LOCAL_FILES.mark(location)
 
     async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
-        """Return whether a file exists."""
+        """Return whether a file exists. It is checked in the thread share of its catalog."""
         return await self._run(location, properties, lambda store: store.exists(location))
 
     async def size(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> int | None:

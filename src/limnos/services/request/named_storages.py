@@ -50,7 +50,9 @@ class NamedStorages(NamedTuple):
         return {**own, **storage.properties}
 
     def opened(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return `stated` with secrets unsealed. A secret whose key this server lacks stays sealed."""
+        """Return the properties as `stated` does, with secrets decrypted. A secret whose key this server lacks stays
+        encrypted.
+        """
         return self.keys.opened(self.stated(properties))
 
     def usable(self, properties: Mapping[str, str]) -> dict[str, str]:

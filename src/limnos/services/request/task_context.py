@@ -52,7 +52,7 @@ class TaskContext:
         return NamedStorages() if self.services is None else self.services.defaults.storages
 
     def place(self, record: CatalogRecord, catalog: int) -> CatalogStorage:
-        """Return the storage of a catalog."""
+        """Return a catalog's storage, with its warehouse or its directory in the server's warehouse."""
         return catalog_storage_within(record, f"{self.warehouse}/{catalog}", self.allowed, storages=self.storages)
 
     async def submit(self, mutation: Callable[[Tx], T]) -> T:

@@ -55,7 +55,7 @@ class RunOrJob(Protocol):
 
     @property
     def owner_id(self) -> int | None:
-        """The id of the owner of the run or job."""
+        """The id of the user or group that owns the run or job; None without an owner."""
 
 
 C = TypeVar("C", bound=RunOrJob)

@@ -84,7 +84,9 @@ class IndexedCandidates(NamedTuple):
 
 
 class AboveScope(NamedTuple):
-    """The containers of objects whose ancestors' names contain a word: whole catalogs, or single containers."""
+    """A part of the search scope: objects whose ancestors' names contain a word, as whole catalogs and single
+    containers.
+    """
 
     zones: frozenset[int]
     parents: frozenset[int]

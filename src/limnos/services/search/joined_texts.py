@@ -29,5 +29,5 @@ class JoinedTexts:
         return places
 
     def words(self) -> set[str]:
-        """Return the words of all texts."""
+        """Return the distinct words of all texts."""
         return set(self._joined.split())

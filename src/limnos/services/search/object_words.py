@@ -42,7 +42,7 @@ def has_columns(kind: Kind, table_format: str) -> bool:
 
 
 def object_words(node: Node, body: bytes | None) -> ObjectWords:
-    """Return the words of an object. `body` is its document; None if it has none."""
+    """Return the words of an object for the search index. `body` is its metadata document; None if it has none."""
     texts = [comment] if (comment := getattr(node.record, "comment", None)) else []
     columns = []
     if body is not None and has_columns(node.kind, node.format):

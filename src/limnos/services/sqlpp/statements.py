@@ -158,7 +158,7 @@ def _changes_in_first_dataverse(statements: Iterable[tree.Statement]) -> bool:
 
 
 def has_results(statement: tree.Statement) -> bool:
-    """Return whether a statement has results."""
+    """Return whether a statement returns results: a query, an EXPLAIN, or a change with RETURNING."""
     if isinstance(statement, (tree.Insert, tree.Update)):
         return statement.returning is not None
     return isinstance(statement, (tree.QueryStatement, tree.Explain))
@@ -325,7 +325,7 @@ _KINDS: Final[dict[type[tree.Statement], StatementKind]] = {
 
 
 def statement_kind_of(statement: tree.Statement) -> StatementKind:
-    """Return the kind of a statement."""
+    """Return the table row of a statement's kind; DROP has one for each kind of object, UPSERT has its own."""
     if isinstance(statement, tree.Drop):
         return _DROPS[statement.kind]
     if isinstance(statement, tree.Insert) and statement.upsert:

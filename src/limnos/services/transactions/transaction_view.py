@@ -92,7 +92,9 @@ class TransactionView(RequestView):
         return self.maker_id if is_new(link.id) else super().owner_of(link)
 
     def decide(self, action: Action, chain: SecurableChain) -> Decision:
-        """Decide; after the first recorded effect without the cache, because cached decisions ignore the effects."""
+        """Decide on an action. After the first recorded effect the cache is bypassed, because cached decisions ignore
+        effects.
+        """
         if not self._names:
             return super().decide(action, chain)
         return self.decide_for(self.user, action, chain)

@@ -32,7 +32,7 @@ class _DriverConnection(Protocol):
     """A connection of a database driver."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection to the database."""
 
 
 class DatabaseSource(ABC):

@@ -123,7 +123,7 @@ class KafkaSource:
         return sorted(name for name in metadatas if name not in _INTERNAL)
 
     def topic_exists(self, schema: str, topic: str) -> bool:
-        """Return whether a topic exists."""
+        """Return whether the broker has a topic. Only one schema name has topics."""
         if schema != SCHEMA:
             return False
         with self._asking(_about(topic)) as call:
@@ -273,7 +273,7 @@ class _KafkaCall(NamedTuple):
         return True
 
     def settings(self, topic: str) -> dict[str, ConfigEntry]:
-        """Return the settings of a topic."""
+        """Fetch the configuration entries of a topic from the broker, by name."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         tasks = self.client.describe_configs([resource], request_timeout=self.left_s())
         entries: dict[str, ConfigEntry] = self.answer(tasks[resource])

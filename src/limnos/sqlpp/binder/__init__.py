@@ -101,7 +101,7 @@ def _as_query(expression: plan.Expression) -> plan.Expression:
 
 
 def _outermost(binder: QueryBinder, variables: tuple[str, ...]) -> VariableScope:
-    """Return the outermost scope."""
+    """Return the outermost scope: the variables that the caller binds, or without them one whose names are datasets."""
     if not variables:
         return VariableScope(None, sources=True)
     named = {name: binder.slots.new() for name in variables}

@@ -25,7 +25,7 @@ KEPT_UNITS = 16
 
 
 class Budget:
-    """The remaining budget of a statement."""
+    """The remaining evaluation steps and kept rows of a statement, and its warnings."""
 
     __slots__ = ("kept", "steps", "stop", "warnings")
 

@@ -65,7 +65,7 @@ def strays(values: Sequence[Value]) -> Value:
 
 
 def count_numbers(values: list[Value]) -> Value:
-    """Return the number of numbers."""
+    """Return how many of the values are numbers."""
     return sum(number(value) is not None for value in values)
 
 

@@ -106,7 +106,7 @@ def _first(text: Value, pattern: Value) -> Parts | None:
 
 @scalar("parse_date", least=2, cost=character_cost)
 def parse_date(text: Value, pattern: Value) -> Value:
-    """Parse a date by a pattern."""
+    """Parse a date by a pattern such as `YYYY-MM-DD`; NULL if the text does not match."""
     parts = _first(text, pattern)
     days = None if parts is None else _days(parts)
     return None if days is None else Date(days)

@@ -125,7 +125,7 @@ class TokenCursor:
         return tuple(parts)
 
     def name(self) -> DottedName:
-        """Read a dotted name."""
+        """Read identifiers separated by dots, with their position."""
         return DottedName(self.at, self.path())
 
     def string(self) -> str:

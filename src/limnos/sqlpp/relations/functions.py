@@ -173,7 +173,7 @@ _of_time("unix_time_from_datetime_in_ms", "datetime")
 
 @translates_function("abs")
 def absolute(value: Shape) -> Shape:
-    """Return the absolute value."""
+    """Return `abs(value)`; NULL for NULL."""
     one = of_type(value, "integer", "bigint", "double")
     return _strict(call("abs", one.term), one.type, one)  # type: ignore[arg-type]
 
@@ -324,5 +324,5 @@ def result_type(function: str, type_: str) -> ScalarName:
 
 
 def negation(flag: TruthTerm) -> Term:
-    """Return the negation of a flag, as a term."""
+    """Return a term that is true if the flag is false."""
     return term_of(not_of(flag))

@@ -44,7 +44,7 @@ def truth(term: Term, *operands: Shape) -> CellShape:
 
 
 def cell(shape: Shape) -> CellShape:
-    """Return a shape as a cell. Raises UntranslatableExpression."""
+    """Require a scalar shape and return it. Raises UntranslatableExpression for an array or object."""
     if isinstance(shape, CellShape):
         return shape
     if isinstance(shape, FinishedShape):
@@ -53,7 +53,7 @@ def cell(shape: Shape) -> CellShape:
 
 
 def of_type(shape: Shape, *types: str) -> CellShape:
-    """Return a cell of one of these types. Raises UntranslatableExpression."""
+    """Require a scalar shape of one of these types and return it. Raises UntranslatableExpression."""
     cell_shape = cell(shape)
     if cell_shape.type not in types:
         raise UntranslatableExpression(f"a value of type {cell_shape.type} in the place of {types[0]}")

@@ -33,7 +33,7 @@ class ResultLayout(NamedTuple):
     """The offset, which is applied here together with `keep` and `limit` if the evaluator must filter the rows."""
 
     def values(self, rows: Iterable[Row]) -> Iterator[Value]:
-        """Return the results of rows."""
+        """Convert the engine's rows to results, after the filter and limit that the engine could not apply."""
         keep = self.keep
         if keep is None:
             return map(self.make, rows)

@@ -83,7 +83,7 @@ Shape: TypeAlias = "CellShape | ItemsShape | RecordShape | FixedShape | Finished
 
 
 def is_null(term: Term) -> TruthTerm:
-    """Return whether a term is NULL."""
+    """Return the term `term IS NULL`."""
     return call("is_null", term)
 
 

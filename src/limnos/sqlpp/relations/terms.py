@@ -58,7 +58,7 @@ def call(name: str, *arguments: Term, word: str = "") -> CallTerm:
 
 
 def term_of(flag: TruthTerm) -> Term:
-    """Return a flag as a term."""
+    """Convert a flag to a term; a Python bool becomes a literal."""
     if isinstance(flag, bool):
         return TRUE if flag else FALSE
     return flag

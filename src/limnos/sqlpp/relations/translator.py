@@ -22,7 +22,7 @@ DEEPEST = 48
 
 
 class TranslationState:
-    """The state that all blocks of a statement share."""
+    """The translation state shared by all blocks of a statement."""
 
     def __init__(self, types: DatasetTypes) -> None:
         self.types = types

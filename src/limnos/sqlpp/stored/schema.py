@@ -103,7 +103,7 @@ def has_open(record: RecordType) -> bool:
 
 
 def columns(record: RecordType) -> tuple[FieldType, ...]:
-    """Return the fields that are columns."""
+    """Return the fields that are stored as columns of their own, not in the open part."""
     return tuple(field for field in record.fields if has_column(field))
 
 

@@ -185,7 +185,7 @@ class IsExpression(Expression, frozen=True):
 
 
 class CaseBranch(SyntaxNode, frozen=True):
-    """One branch of a CASE."""
+    """One branch of a CASE: `WHEN condition THEN result`."""
 
     condition: Expression
     result: Expression

@@ -94,7 +94,7 @@ Grouping = GroupSet | Rollup | GroupingSets
 
 
 class GroupBy(SyntaxNode, frozen=True):
-    """GROUP BY … GROUP AS."""
+    """A GROUP BY clause, with the variable of GROUP AS."""
 
     elements: tuple[Grouping, ...]
     variable: GroupVariable | None

@@ -38,7 +38,7 @@ class NodeSeen(NamedTuple):
 
 
 def nodes_read(limit: int) -> Load[tuple[NodeSeen, ...]]:
-    """Read the nodes that were seen, the oldest first."""
+    """Read the server nodes, the one with the oldest heartbeat first."""
     rows = yield LIST, {"limit": limit}
     return tuple(NodeSeen(*row) for row in rows)
 

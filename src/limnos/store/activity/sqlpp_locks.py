@@ -141,7 +141,7 @@ class SqlppLockWrites(Writes):
         return [_lock_of(row) for row in self.tx.rows(UPGRADES, {})]
 
     def grant(self, token: int) -> None:
-        """Grant all locks of a lock request."""
+        """Mark all rows of a lock request as granted."""
         self.tx.count(GRANT, {"token": token})
 
     def want(self, token: int, wish: LockRequest) -> None:
@@ -153,7 +153,7 @@ class SqlppLockWrites(Writes):
         self.tx.count(LESSEN, {**_params(key), "token": token})
 
     def delete(self, token: int) -> None:
-        """Delete a request."""
+        """Delete the rows of a lock request, which releases its locks."""
         self.tx.count(DELETE, {"token": token})
 
     def tokens(self, holder: str) -> list[int]:

@@ -79,7 +79,7 @@ def part_query(handle: str, number: int) -> Query:
 
 
 def rows_of(results: list[Row]) -> list[StatementRequest]:
-    """Build requests from rows."""
+    """Build statement requests from rows of this table."""
     return [_row(row) for row in results]
 
 

@@ -61,7 +61,7 @@ class WriteConnection:
         self._handle = handle
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection and its cancel handle."""
         self.connection.close()
         self._handle.close()
 

@@ -37,7 +37,7 @@ def restriction_of(row: Row) -> Restriction:
 
 
 def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
-    """Read all restrictions of a catalog."""
+    """Read all restrictions of a catalog, by the id of their object."""
     rows = yield OF_ZONE, {"zone": zone}
     restrictions: dict[int, tuple[Restriction, ...]] = {}
     for row in rows:

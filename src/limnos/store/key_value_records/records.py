@@ -92,7 +92,7 @@ class RecordReader:
         return self._record(_HEADER)
 
     def by_id(self, object_id: int) -> ExportRecord | None:
-        """Return an object, or None."""
+        """Read the record of an object by its id, or None."""
         return self._record(_OBJECT + _encode_id(object_id))
 
     def find(self, parent_id: int, space: str, *, name: str) -> ExportRecord | None:
@@ -354,7 +354,7 @@ def _require_later(record: ExportRecord, before: ExportRecord | None) -> None:
 
 
 class _NamedMessage(Protocol):
-    """The fields that the message of every object has."""
+    """The fields common to the messages of all objects."""
 
     id: int
     name: str

@@ -120,7 +120,7 @@ class NameChangeRow(NamedTuple):
 
 
 def name_change_of(row: Row) -> NameChangeRow:
-    """Build a change from a row."""
+    """Build a name change from a row of this table, with its path decoded from JSON."""
     path = None if row[4] is None else tuple(json.loads(row[4]))
     return NameChangeRow(row[0], row[1], row[2], row[3], path, row[5], row[6])
 

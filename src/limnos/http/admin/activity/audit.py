@@ -95,7 +95,7 @@ def _moment(request: Request, name: str) -> int | None:
 
 
 def encode(line: AuditRecord) -> dict[str, object]:
-    """Encode an audit record."""
+    """Encode an audit record as JSON, with its time in ISO 8601."""
     rights = rights_of(line.rights)
     allowed = line.outcome != "refused"
     return {

@@ -326,7 +326,7 @@ def _encode_step(step: RunStepState, progress: dict[str, msgspec.Raw]) -> dict[s
 
 
 def encode_finding(finding: RuleFinding) -> dict[str, object]:
-    """Encode a finding."""
+    """Encode a finding of a rule as JSON, with its step and time."""
     fields = msgspec.json.decode(finding.body, type=dict[str, object])
     return {"step": finding.step, **fields, "at": instant(finding.at)}
 

@@ -51,7 +51,7 @@ class NamespaceCreate(_OperationBody, frozen=True, tag="create-namespace"):
     properties: dict[str, str] | None = None
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation."""
+        """Convert the request's operation to the service's command."""
         record = NamespaceRecord(comment=self.comment, properties=self.properties or {})
         return operated.NamespaceCreateOperation(check_some_levels(self.path), record)
 
@@ -231,7 +231,7 @@ AnyOperation = (
 
 
 class TransactionRequest(AdminRequestBody, frozen=True):
-    """The operations, in order."""
+    """The body of a transaction request: operations in the order in which they are applied."""
 
     operations: list[AnyOperation]
 

@@ -119,7 +119,7 @@ def run_address(page_request: PageRequest, metalake: str, *, run: str) -> str:
 
 
 def run_line(page_request: PageRequest, metalake: str, *, view: RunView) -> RunLine:
-    """Return a run as a line of a list."""
+    """Return a row of a list of runs: state, user, start and duration."""
     run = view.run
     took = "" if run.ended_at is None else duration_text(run.ended_at - run.started_at)
     return RunLine(

@@ -23,7 +23,7 @@ _CHIPS: Final = {
 
 
 def state_chip(state: str) -> Chip:
-    """Return the chip of a state."""
+    """Return the label of a state, with its colour and icon."""
     look, icon = _CHIPS.get(state, ("plain", ""))
     return Chip(state, look, icon)
 

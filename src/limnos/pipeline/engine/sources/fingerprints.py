@@ -68,7 +68,7 @@ class NewFiles:
 def take_fingerprint(
     files: Iterable[SourceFileState], *, schema: str | None = None, content: str | None = None
 ) -> FilesFingerprint:
-    """Take the fingerprint of files."""
+    """Compute the fingerprint of a source's files: their number, newest time and a digest of paths and sizes."""
     ordered = sorted(files)
     return FilesFingerprint(
         files=len(ordered),

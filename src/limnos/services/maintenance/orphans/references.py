@@ -34,7 +34,7 @@ _KNOWN_MAX: Final = 500_000
 
 
 class ReferencedFiles(NamedTuple):
-    """The files that a table's metadata names and that must exist, and the references of its document."""
+    """The files that a table's metadata references and that must exist, and the references of the document itself."""
 
     references: TableReferences
     files: tuple[str, ...]

@@ -87,7 +87,7 @@ async def plan_run(
 
 
 class RewritePlanning:
-    """One round of planning."""
+    """One round of planning rewrites, with the number of operations planned in it."""
 
     def __init__(self, work: TaskContext, services: NodeServices, *, policies: PolicyIndex) -> None:
         self.work = work
