@@ -72,11 +72,7 @@ def levels_of(kind: Kind) -> Mapping[str, tuple[Action, ...]]:
 
 
 def deciding_privileges(actions: Iterable[Action], kind: Kind) -> frozenset[Privilege] | None:
-    """Return the privileges of which a user who owns nothing needs at least one for any of these actions.
-
-    The privileges to use a catalog or namespace are included only where they suffice without other privileges. None if
-    membership, or the user's own name or role, may suffice, so that every user has to be checked.
-    """
+    """Return the privileges of which a user without ownership needs at least one for any of these actions."""
     privileges: set[Privilege] = set()
     for action in actions:
         leaves = tuple(POLICY[action].leaves(kind))

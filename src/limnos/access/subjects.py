@@ -96,7 +96,7 @@ def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str 
 
 
 def _facts_of(view: StoreView, metalake_id: int, *, role_ids: list[int], user_id: int) -> list[RoleFact]:
-    """Return the facts of roles.
+    """Return the cached facts of a user's roles.
 
     Raises CacheMiss for one part at a time; the rules of a part are built when it is cached. The number of roles read
     so far is stored, so that a part does not check all parts before it again.

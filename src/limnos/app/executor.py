@@ -93,7 +93,7 @@ class JobExecutor(WorkPoller):
         await self._begin_leased(claim, lambda claimed: self._carry(*claimed))
 
     def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Start a piece of work. Its end wakes the poller, because a waiting job can take the place."""
+        """Start a piece of work. Its end wakes the poller, because its slot is then free for a waiting job."""
         task = super()._begin(work)
         task.add_done_callback(lambda _: WorkPoller.wake(self))
         return task

@@ -52,7 +52,7 @@ class CodeSignIn:
     """The console's client at the issuer. `name` is the issuer's host, "" if the settings name no client."""
 
     def __init__(self, settings: OidcSection, *, is_behind_proxy: bool = False) -> None:
-        """Make the client. Behind a proxy the address of a browser is not known."""
+        """Create the client. Behind a proxy the address of a browser is not known."""
         self.client_id = settings.console_client_id or ""
         self.name = urlsplit(settings.issuer or "").netloc if self.client_id else ""
         # Reading the certificates of authorities takes 50 ms on the event loop: once, not in each sign-in.

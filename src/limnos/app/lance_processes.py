@@ -1,6 +1,6 @@
 """Worker processes for Lance tables: started on demand, watched, killed and replaced.
 
-May import this package, `model`, `telemetry`, the shapes of `services` and `sources`, and the standard library. Knows
+May import this package, `model`, `telemetry`, the types of `services` and `sources`, and the standard library. Knows
 no operation: it passes requests, bodies and responses. Memory is watched from here, because a limit inside the process
 would kill it in the middle of a library call. A write begins when the process has received all of its input. Before
 that nothing has changed; after that the outcome is unknown unless the process reports it.

@@ -42,7 +42,7 @@ STARTS = Counter("limnos_maintenance_executor_starts_total", "Starts of the serv
 
 
 class MaintenanceProcess(WorkPoller):
-    """Starts one process at a time."""
+    """Starts the executor of maintenance in a child process when operations wait, one process at a time."""
 
     works = "maintenance operations"
 

@@ -46,7 +46,7 @@ def _run(name: str, parts: list[bytes]) -> list[bytes]:
 
 
 def _offloader(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
-    """Return the functions of one kind of work, by the name of a function.
+    """Return the functions of the module that implements an offloaded function, found by the prefix of its name.
 
     Those of SQL++ and of scans load slowly, so they are loaded on first use.
     """

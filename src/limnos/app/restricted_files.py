@@ -60,7 +60,7 @@ def file_show(question: bytes) -> list[bytes]:
 
 
 def _write_restricted(request: RestrictedFileRequest) -> RewrittenFile:
-    """Rewrite a file.
+    """Rewrite a data file with the restrictions of a user applied.
 
     A refusal's cause has the file's name, for the log only. Raises UnsupportedOperation, StorageFailed.
     """

@@ -80,7 +80,7 @@ TaskFunction = Callable[["TaskContext", str], Awaitable[TaskOutcome]]
 
 
 class TaskKind(NamedTuple):
-    """One kind of task.
+    """A kind of background task, with its function and its schedule.
 
     A periodic task has `every_s`, runs once for the whole store, and begins with the payload `first`.
 

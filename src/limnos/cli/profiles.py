@@ -46,7 +46,7 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Profiles(msgspec.Struct, frozen=True):
-    """The file's content. `used` is the current profile."""
+    """The content of the profiles file. `used` is the current profile."""
 
     used: str | None = None
     profiles: dict[str, Profile] = {}

@@ -63,7 +63,7 @@ NO_SPACE = "no-space"
 
 
 class ClientError(Exception):
-    """A failed call.
+    """Base class of the errors of failed calls.
 
     `status` is the HTTP status, 0 if there was no response. `code` is stable (`not-found`, `forbidden`, …).
     `request_id` finds the call in the server's log. `decision` has the reasons of a refusal, if the server sent them.

@@ -12,7 +12,7 @@ DEFAULT_SEPARATOR = ":"
 
 
 class Server(Resource[S]):
-    """The server and the caller."""
+    """Calls about the server itself and its caller."""
 
     @verb
     def version(self) -> Flow[Version]:

@@ -189,7 +189,7 @@ class DirectTable:
     def _data_file(
         self, out: JavaObject, texts: Sequence[str], *, schema: JavaObject, struct: JavaObject
     ) -> JavaObject:
-        """Write rows to a file."""
+        """Write rows to a new Parquet file. Returns Iceberg's description of the data file."""
         writing = self._iceberg.write(self._iceberg.parquet, out)
         appender = writing.schema(schema).set(self._table.properties()).build()
         for text in texts:

@@ -1,7 +1,7 @@
 """Executes queries that look up a few objects by keys or indexes, without Spark.
 
-May import the sibling modules and `sqlpp`. Must not know the wire. Only the server and the files of tables are needed,
-so these queries run before Spark has started. For any other query the result is None, and Spark executes it.
+May import the sibling modules and `sqlpp`. Must not know the wire protocol. Only the server and the files of tables are
+needed, so these queries run before Spark has started. For any other query the result is None, and Spark executes it.
 """
 
 from __future__ import annotations

@@ -54,12 +54,12 @@ class SourceFiles(NamedTuple):
 
     @property
     def bytes_total(self) -> int:
-        """The size of the files, of which packed ones count several times."""
+        """The estimated uncompressed size of the files in bytes: a compressed file counts several times."""
         return sum(path.stat().st_size * (PACKED_RATIO if path.suffix == ".gz" else 1) for path in self.paths)
 
     @property
     def delimiter(self) -> str | None:
-        """The delimiter that the format has by itself; None if it is no delimited text."""
+        """The default delimiter of the format; None if it is no delimited text."""
         return _DELIMITERS.get(self.format)
 
     @property

@@ -59,7 +59,7 @@ class FileWithDeletes(NamedTuple):
 
 @dataclass(slots=True)
 class ReadAllowance:
-    """What one lookup may still read."""
+    """The number of bytes that one lookup may still read."""
 
     bytes_left: int = READ_BYTES_MAX
 
@@ -252,7 +252,7 @@ class FileLookup:
         return self._cache.column(self._file.path, group, name=name, reading=self._reading)
 
     def _places(self, group: int, keys: Sequence[KeyConditions]) -> pa.Array:
-        """Return the indices of rows in a row group."""
+        """Return the indices of the rows of a row group that meet all conditions of at least one key."""
         mask = None
         for key in keys:
             here = None
@@ -387,7 +387,9 @@ _COMPARE: Final[Mapping[str, Any]] = {
 
 
 def literal_of(value: Value) -> object:
-    """Return a value as Arrow takes it. Raises UnsupportedFile for other values than numbers, texts and times."""
+    """Convert a value for a comparison with an Arrow column. Raises UnsupportedFile for other values than numbers,
+    texts and times.
+    """
     if isinstance(value, Date):
         return pa.scalar(value.days, pa.int32()).cast(pa.date32()).as_py()
     if isinstance(value, DateTime):

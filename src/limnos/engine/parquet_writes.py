@@ -78,7 +78,7 @@ def has_key(
 
 
 def write_rows(rows: pa.Table, path: Path) -> None:
-    """Write a file, which does not exist if that fails."""
+    """Write rows to a new Parquet file, which is removed again after a failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         pq.write_table(rows, path, compression="zstd", store_schema=False)

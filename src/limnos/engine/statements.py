@@ -1,8 +1,8 @@
 """Executes one job, from its plan to its results.
 
-May import the sibling modules and `sqlpp`. Must not know the wire. Supported operations are pushed down to Spark. The
-evaluator does the others within its budget. A statement that changes data yields its results (RETURNING) after its
-commit.
+May import the sibling modules and `sqlpp`. Must not know the wire protocol. Supported operations are pushed down to
+Spark. The evaluator does the others within its budget. A statement that changes data yields its results (RETURNING)
+after its commit.
 """
 
 from __future__ import annotations

@@ -246,7 +246,7 @@ class _Manifest(NamedTuple):
     sequence: int
 
     def files(self, path: str) -> list[_File]:
-        """Read the entries."""
+        """Read the entries of a manifest, without deleted ones."""
         if self.length > MANIFEST_BYTES_MAX:
             raise UnsupportedFile("a large manifest")
         return [self._file(entry) for entry in _records(path) if entry["status"] != _DELETED]

@@ -44,7 +44,9 @@ class DatasetTable(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The table's rows as text in FROM. Without a snapshot it has no rows, regardless of later commits."""
+        """The item of a FROM clause that reads the table. Without a snapshot it has no rows, regardless of later
+        commits.
+        """
         if self.snapshot is None:
             return f"(SELECT {', '.join(self.columns) or '*'} FROM {self.quoted} WHERE FALSE)"
         rows = f"{self.quoted} VERSION AS OF {self.snapshot}"

@@ -206,7 +206,7 @@ class DatasetWriter:
         self._write(write)
 
     def _write(self, write: Callable[[], None]) -> None:
-        """Commit what `write` does, again after a conflict. Raises WriteConflict after too many, OutcomeUnknown."""
+        """Run `write`, which commits; retry after conflicts. Raises WriteConflict after too many, OutcomeUnknown."""
         for _ in range(TRIES):
             self._stop()
             try:

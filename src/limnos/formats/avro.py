@@ -64,11 +64,7 @@ def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> 
 def values_of_files(
     files: Iterable[bytes], *paths: tuple[str, ...], is_needed: bool = False
 ) -> Iterator[tuple[object, ...]]:
-    """Yield what `values_of` yields for each of several files, in order.
-
-    Files with the same schema in succession are read as one, because preparing a reader costs more than the rows of a
-    small file. Raises BadAvro.
-    """
+    """Yield the values of several files as `values_of` does, file by file."""
     try:
         for text, same in groupby(map(_opened, files), key=lambda file: _schema_text(file.entries)):
             has_first, target = _reader_schema(text, paths)
@@ -141,7 +137,7 @@ class _UncompressedFiles:
         self._rest = io.BytesIO(_spelled_head(first.entries["avro.schema"], first.sync))
 
     def _begin(self, file: _OpenedFile) -> _OpenedFile:
-        """Begin with a file, for which the limits count anew."""
+        """Start to read a file. The limits apply to each file separately."""
         self._file = file
         self._codec = file.entries.get("avro.codec", b"null").decode()
         self._bytes = self._entries = 0

@@ -41,7 +41,7 @@ _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
 class DirectoryLayout(StrEnum):
-    """The layout of a directory.
+    """The layout of a directory of Lance tables.
 
     V0: each folder is a table of that name. V1: `NAME.lance` is the table NAME. V2: `__manifest` lists namespaces and
     tables; top-level tables may also be stored as in V1.

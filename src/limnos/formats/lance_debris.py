@@ -83,7 +83,9 @@ def sort_files(files: Iterable[AgedFile], *, before_ms: int, staged: frozenset[s
 
 
 def reference_of(own: str) -> bytes | None:
-    """Return the mark of a file in a manifest that references it; None for unknown kinds of files."""
+    """Return the bytes by which a manifest references a file: a name, a number or a UUID; None for unknown kinds of
+    files.
+    """
     if match := _DATA.fullmatch(own):
         return match[1].encode()
     if match := _DELETIONS.fullmatch(own):
@@ -104,7 +106,9 @@ def varint(number: int) -> bytes:
 
 
 def references_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes]:
-    """Yield the marks in a manifest at the expected positions; `lengths` are the lengths of the names of data files."""
+    """Yield the references to files at the expected positions of a manifest; `lengths` are the lengths of the names of
+    data files.
+    """
     for match in _NAMED.finditer(manifest):
         for length in lengths:
             yield manifest[max(0, match.start() - length) : match.start()]

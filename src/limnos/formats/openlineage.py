@@ -27,7 +27,7 @@ Text = Annotated[str, msgspec.Meta(min_length=1, max_length=_TEXT_MAX, pattern=r
 
 
 class _EventPart(msgspec.Struct, frozen=True, rename="camel"):
-    """Base of the parts of an event; unknown fields are ignored."""
+    """Base class of the parts of an event; unknown fields are ignored."""
 
 
 class _SymlinkIdentifier(_EventPart, frozen=True):

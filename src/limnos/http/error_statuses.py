@@ -39,7 +39,7 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
 
 
 def status_of(error: LimnosError | InvalidName) -> int:
-    """Return the HTTP status of an error."""
+    """Return the HTTP status of an error by its class: 400 for an invalid name, 500 for a class without a status."""
     if isinstance(error, InvalidName):
         return 400
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)

@@ -95,7 +95,7 @@ def make_idempotent(route: Route[Handler], keyed: IdempotentRoute, terms: Idempo
 
 
 def key_of(sent: bytes) -> str:
-    """Parse a key. Raises BadRequest."""
+    """Parse the value of an `Idempotency-Key` header. Raises BadRequest."""
     text = sent.strip().lower()
     if _KEY.fullmatch(text) is None:
         rendered = sent[:50].decode("latin-1")

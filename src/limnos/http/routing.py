@@ -25,10 +25,9 @@ RouteBodyKind = Literal["json", "form", "any"]
 class Route(NamedTuple, Generic[H]):
     """A route: method, path and handler. `operation` is its name in metrics and logs.
 
-    - `query`: parameters that it reads; `query_repeatable`: those that may be repeated; `query_ignored`: parameters
-      that
-    clients send without effect. `http.parameters` refuses others; a read ignores unknown ones except `query_refused`.
-    - `deadline_s`: the route's own deadline in place of the server's.
+    - `query`: the parameters that it reads; `query_repeatable`: those that may be repeated; `query_ignored`: those that
+      clients send without effect. `http.parameters` refuses others; a read ignores unknown ones except `query_refused`.
+    - `deadline_s`: the route's own deadline, instead of the server's.
     - `takes`: the kind of body; a body with another Content-Type is refused.
     - `asks`: the actions that it may need. A body over 64 KiB, up to `body_bytes_max`, is read only if the caller may
       do one of them; a route without actions accepts no such body.

@@ -41,7 +41,7 @@ class CredentialThrottle:
         self._addresses: set[str] = set()
 
     def answer(self, peer: str, wrong: AuthenticationFailed) -> AuthenticationFailed | TooManyAttempts:
-        """Count a wrong credential. Returns the error to answer with."""
+        """Count a wrong credential. Returns the given error, or TooManyAttempts above the limit."""
         address, now = address_of(peer), self._now()
         used, at = self._used.pop(address, (0.0, now))
         used = max(0.0, used - (now - at) * PER_S) + 1.0

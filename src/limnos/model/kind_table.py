@@ -1,6 +1,6 @@
 """The table of kinds: one row per kind of object, with everything that more than one package must know about the kind.
 
-May import `kinds` and `storage_locations`. Rooms derive their sets and dictionaries from the rows. Where an aspect
+May import `kinds` and `storage_locations`. Packages derive their sets and dictionaries from the rows. Where an aspect
 needs a function, the package keeps a dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A
 row says `no(reason)` for an aspect that the kind does not have. A missing row, a missing aspect and a missing reason
 fail that test by the name of the kind.

@@ -194,7 +194,7 @@ class Subject:
         member: bool = True,
         merged: MergedRules | None = None,
     ) -> Subject:
-        """Make a subject.
+        """Build a subject, and merge the rules of its roles.
 
         By default it is a member without groups and roles; without a `user_id` it is never a member.
         """

@@ -24,7 +24,7 @@ def check_delimiter(delimiter: str) -> str:
 
 
 def join(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
-    """Return the string identifier. Raises InvalidName if it could be read as other levels."""
+    """Join levels to an identifier string. Raises InvalidName if it could be read as other levels."""
     check_delimiter(delimiter)
     if not check_levels(levels):
         return delimiter

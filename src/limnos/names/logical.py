@@ -108,7 +108,7 @@ class LogicalCodec:
         return levels
 
     def join(self, levels: Levels) -> str:
-        """Return the logical name.
+        """Join levels to a logical name, such as `A:B:C`.
 
         Raises InvalidName for no level, a part with the separator, or nesting in a flat catalog.
         """

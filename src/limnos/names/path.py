@@ -55,7 +55,7 @@ class Path:
 
     @classmethod
     def of(cls, metalake: str, catalog: str | None = None, levels: Iterable[str] = ()) -> Path:
-        """Return a path of unchecked names. Raises InvalidName."""
+        """Check names and build a path of them. Raises InvalidName."""
         checked = None if catalog is None else check_catalog_name(catalog)
         return cls(check_metalake_name(metalake), checked, check_levels(levels))
 

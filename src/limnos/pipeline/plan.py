@@ -64,7 +64,7 @@ class CheckResult:
 
     @property
     def holds(self) -> bool:
-        """Whether a run could begin: no problems and no missing rights among what was checked."""
+        """Whether a run could begin: no problems and no missing rights in the checked parts."""
         return not self.problems and not self.missing
 
 

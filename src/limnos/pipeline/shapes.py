@@ -84,7 +84,7 @@ class Shape(ABC):
 
     @abstractmethod
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401  (each shape has a type of its own)
-        """Return the value of a node. Raises InvalidNode."""
+        """Validate a YAML node and convert it to a value. Raises InvalidNode."""
 
     @abstractmethod
     def schema(self) -> Schema:

@@ -1,7 +1,7 @@
 """Side tables of a step: quarantined rows, and malformed rows of files.
 
-Their names, and the side tables of a step according to its declaration. May import `declaration`. Must not know Spark
-or servers.
+It defines their names, and selects the side tables of a step by its declaration. May import `declaration`. Must not
+know Spark or servers.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ YamlNode = ScalarNode | ListNode | MapNode
 
 
 def parse(text: str, *, file: str) -> YamlNode:
-    """Parse one document. Raises InvalidPipeline with positions in `file`."""
+    """Parse a YAML document to a tree of nodes. Raises InvalidPipeline with positions in `file`."""
     if len(text) > BYTES_MAX:
         raise InvalidPipeline(
             [Problem(f"more than {BYTES_MAX:,} characters: divide the pipeline", SourcePosition(file, 1, 1))]

@@ -1,4 +1,5 @@
-"""The worker's end of the wire between a server and its worker process: each request message gets one response message.
+"""The worker's end of the connection between a server and its worker process: each request message gets one response
+message.
 
 May import only the standard library, so that a process starts fast. Must not know the work. A message is a count of
 parts (4 bytes, big-endian), then each part with its length (8 bytes). Standard input is a socket to the server; the
@@ -35,7 +36,7 @@ _DIE_WITH_PARENT: Final = 1
 
 
 def pack(parts: list[bytes]) -> bytes:
-    """Encode a message."""
+    """Encode a message: the number of its parts, then each part with its length."""
     framed = [COUNT.pack(len(parts))]
     for part in parts:
         framed += (LENGTH.pack(len(part)), part)

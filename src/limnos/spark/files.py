@@ -1,8 +1,8 @@
 """Files that a Spark process needs before it starts: JAR archives and a Java runtime.
 
-Job: `prepare_files` fetches and creates missing files, and `SparkFiles` has their paths. With these files, a process
-that may neither write files nor use the network can start Spark. May import the sibling modules and the standard
-library. It must not know of sessions or servers.
+`prepare_files` fetches and creates missing files, and `SparkFiles` has their paths. With these files, a process that
+may neither write files nor use the network can start Spark. May import the sibling modules and the standard library. It
+must not know of sessions or servers.
 """
 
 from __future__ import annotations

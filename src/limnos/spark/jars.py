@@ -1,6 +1,6 @@
 """Java archives for Spark (Iceberg, S3, lineage, databases): pinned, fetched, verified and cached.
 
-Job: return the local path of the Iceberg runtime for the installed PySpark, and of the other archives. May import the
+It returns the local path of the Iceberg runtime for the installed PySpark, and of the other archives. May import the
 standard library and `model`. It must not know of sessions. Nothing is resolved at run time: each PySpark release has
 one pinned archive with its SHA-256. So two machines run the same bytes, and a second start needs no network.
 

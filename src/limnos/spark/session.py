@@ -5,8 +5,8 @@
 REST.
 
 There are two kinds of settings. Settings for the JVM's start (archives, memory, extensions) are passed to the builder
-and is visible on a command line. Catalogs, with the caller's credential, are set on the running session, so other users
-of the machine cannot read them in the process list.
+and are visible on a command line. Catalogs, with the caller's credential, are set on the running session, so other
+users of the machine cannot read them in the process list.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The trust store of a Spark process: the system's certificate authorities and those of a PEM file.
 
-Job: write a trust store for Java, once per set of authorities. May import the standard library and `model`. Must not
+It writes a trust store for Java, once per set of authorities. May import the standard library and `model`. Must not
 know sessions. Java accepts exactly one such file instead of its own, so the system's authorities are included. The
 format is the JDK's `JKS`, version 2, which every Java reads: named certificates, and a digest with a well-known
 password.

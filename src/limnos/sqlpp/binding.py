@@ -162,7 +162,7 @@ class _QueryText(Struct, frozen=True):
         return cls(render(body), body.at, 0)
 
     def body(self) -> tree.Expression:
-        """Parse the query. Raises SqlppError."""
+        """Parse the text of the query to a syntax tree. Raises SqlppError."""
         return parsed_query(UnparsedQuery(self.at, self.text, self.parameters))
 
 
@@ -182,7 +182,7 @@ class _NameFact(Struct, frozen=True):
 
     @classmethod
     def of(cls, question: NameQuestion, fact: object) -> _NameFact:
-        """Encode a fact."""
+        """Encode a resolved name for a worker process."""
         match fact:
             case BoundView(dataverse, name, body):
                 return cls(question, "view", dataverse, name, body=_QueryText.of(body))

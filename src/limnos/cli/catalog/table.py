@@ -1,4 +1,4 @@
-"""`table check`.
+"""`table check`: checks that the files of a table exist.
 
 May import `client` values and `cli`.
 """

@@ -1,4 +1,4 @@
-"""`tag create | delete | list | describe | add | remove`.
+"""`tag create | delete | list | describe | add | remove`: tags and the objects that have them.
 
 May import `client` and `cli`.
 """

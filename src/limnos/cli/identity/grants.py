@@ -226,7 +226,7 @@ def _change_role(
 
 
 def _readable(read: Callable[[], T]) -> T | None:
-    """Read what a holder has before a change; None for a caller who may change it but not read it."""
+    """Read a holder's roles or privileges before a change; None for a caller who may change it but not read it."""
     try:
         return read()
     except (DeniedError, NotFoundError):
@@ -242,7 +242,7 @@ def _rules_of(role: Role) -> set[tuple[str, str, str, str]]:
 
 
 def _with_missing(message: str, names: Sequence[str], *, missing: Sequence[str], holder: str) -> str:
-    """Return the confirmation of a revocation that names what the holder did not have."""
+    """Return the confirmation of a revocation that names the roles or privileges that the holder did not have."""
     if not missing:
         return message
     text = f"{holder} did not have {', '.join(missing)}"

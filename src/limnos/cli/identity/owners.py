@@ -1,4 +1,4 @@
-"""`owner show | set`.
+"""`owner show | set`: owners of objects.
 
 May import `client` and `cli`.
 """

@@ -1,4 +1,4 @@
-"""`role create | delete | list | describe`.
+"""`role create | delete | list | describe`: roles and their privileges.
 
 May import `client` and `cli`. `grant` and `revoke` change a role's privileges.
 """

@@ -1,4 +1,4 @@
-"""`token create | list | revoke`.
+"""`token create | list | revoke`: API tokens.
 
 May import `cli`. A secret is printed once, or written to a file only its owner can read, and nowhere else.
 """

@@ -1,4 +1,4 @@
-"""`user add | remove | list | describe | disable | enable | password | secret`.
+"""`user add | remove | list | describe | disable | enable | password | secret`: users of a metalake.
 
 May import `client` and `cli`.
 """

@@ -1,4 +1,4 @@
-"""`maintenance plan | explain | run | status | work`.
+"""`maintenance plan | explain | run | status | work`: maintenance of tables.
 
 May import `client` values, `config`, `spark` (when an executor runs) and `cli`.
 """

@@ -1,4 +1,4 @@
-"""`node list | settings`.
+"""`node list | settings`: the nodes of a server and their settings.
 
 May import `cli`. For service admins.
 """

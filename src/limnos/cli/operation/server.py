@@ -1,4 +1,4 @@
-"""`server start | check | migrate | backup | restore | config`.
+"""`server start | check | migrate | backup | restore | config`: a server on this machine.
 
 May import `config` and `model`; the server itself only when it is started, checked or migrated.
 """

@@ -1,4 +1,4 @@
-"""`storage check | keys | rotate-key`.
+"""`storage check | keys | rotate-key`: checks of a catalog's storage, and encryption keys.
 
 May import `client` values and `cli`.
 """

@@ -1,4 +1,4 @@
-"""`task list | show | retry`.
+"""`task list | show | retry`: background tasks of the server.
 
 May import `cli`. For service admins.
 """

@@ -1,4 +1,4 @@
-"""`webhook create | list | drop | retry`.
+"""`webhook create | list | drop | retry`: webhooks of a metalake.
 
 May import `cli`. For owners of metalakes. A secret is printed once, or written to a file that only its owner can read.
 """

@@ -1,4 +1,4 @@
-"""`job run | list | show | cancel | register | templates | delete`.
+"""`job run | list | show | cancel | register | templates | delete`: jobs and their templates.
 
 May import `client` and `cli`.
 """

@@ -1,4 +1,4 @@
-"""`pipeline run | resume | publish | discard | diff`.
+"""`pipeline run | resume | publish | discard | diff`: runs of pipelines.
 
 May import `cli`, and `pipeline` inside the functions that need it.
 """

@@ -225,7 +225,7 @@ def _show_warnings(answer: StatementResponse) -> None:
 
 
 def _times(answer: StatementResponse, elapsed_s: float) -> str:
-    """Return the number of rows, the time until the response was here, and the server's own time."""
+    """Return the number of rows, the time until the response arrived, and the server's own time."""
     rows = "" if answer.results is None else f"{len(answer.results)} rows, "
     own = answer.metrics.get("elapsedTime")
     return f"{rows}{elapsed_s:.3f} s" + (visible(f" (server {own})") if isinstance(own, str) else "")

@@ -30,7 +30,7 @@ class ExportPart(NamedTuple):
 
 
 def export_request(metalake: str, *, format: str, secrets: bool) -> Request:
-    """Build the request for an export."""
+    """Build the request that streams an export of a metalake."""
     query = {"format": format, "secrets": "true" if secrets else None}
     return request("GET", f"{OWN}/metalakes{segments(metalake, 'export')}", query=query)
 

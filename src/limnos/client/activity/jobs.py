@@ -33,7 +33,7 @@ class JobTemplate(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class JobInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """A job.
+    """A job of a template, or a run of a pipeline.
 
     `status` is queued, started, cancelling, succeeded, failed or cancelled. Times are ISO 8601 texts in UTC.
     """
@@ -79,7 +79,7 @@ class JobTemplates(Resource[S]):
 
     @verb
     def get(self, name: str) -> Flow[JobTemplate]:
-        """Load a template."""
+        """Load a job template by its name."""
         return call("GET", self.gravitino_url("jobs", "templates", name), answer=JobTemplate, field="jobTemplate")
 
     @verb

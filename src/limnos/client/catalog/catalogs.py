@@ -29,7 +29,7 @@ class Catalogs(Resource[S]):
 
     @verb
     def get(self, name: str) -> Flow[Catalog]:
-        """Load a catalog."""
+        """Load a catalog with its properties."""
         return call("GET", self.gravitino_url("catalogs", name), answer=Catalog, field="catalog")
 
     @verb

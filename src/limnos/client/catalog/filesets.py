@@ -52,7 +52,7 @@ class Filesets(Resource[S]):
 
     @verb
     def get(self, path: str | Sequence[str]) -> Flow[Fileset]:
-        """Load a fileset."""
+        """Load a fileset with its storage locations."""
         return call("GET", self._url(path), answer=Fileset, field="fileset")
 
     @verb

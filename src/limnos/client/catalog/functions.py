@@ -43,7 +43,7 @@ class Functions(Resource[S]):
 
     @verb
     def get(self, path: str | Sequence[str]) -> Flow[Function]:
-        """Load a function."""
+        """Load a function with its definitions."""
         *namespace, name = parts_of(path, least=3)
         url = yield from self._url(tuple(namespace), name)
         return (yield from call("GET", url, answer=Function, field="function"))

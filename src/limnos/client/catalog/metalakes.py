@@ -40,7 +40,7 @@ class Metalakes(Resource[S]):
 
     @verb
     def get(self, name: str) -> Flow[Metalake]:
-        """Load a metalake."""
+        """Load a metalake with its properties."""
         return call("GET", metalake_url(name), answer=Metalake, field="metalake")
 
     @verb

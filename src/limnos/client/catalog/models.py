@@ -51,7 +51,7 @@ class Models(Resource[S]):
 
     @verb
     def get(self, path: str | Sequence[str]) -> Flow[Model]:
-        """Load a model."""
+        """Load a model, without its versions."""
         return call("GET", self._url(path), answer=Model, field="model")
 
     @verb
@@ -70,7 +70,7 @@ class Models(Resource[S]):
 
     @verb
     def versions(self, path: str | Sequence[str]) -> Flow[tuple[ModelVersion, ...]]:
-        """List the versions of a model."""
+        """List the versions of a model, with their URIs and aliases."""
         url = self._url(path, "versions") + "?details=true"
         return call("GET", url, answer=tuple[ModelVersion, ...], field="infos")
 

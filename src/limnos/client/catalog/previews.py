@@ -14,7 +14,7 @@ from limnos.names import display
 
 
 class Previews(Resource[S]):
-    """The first rows of tables."""
+    """Previews: the first rows of tables, and the files of filesets."""
 
     @verb
     def head(

@@ -28,7 +28,7 @@ class _ListAnswer(msgspec.Struct, rename="kebab"):
 
 
 class TableLoadResponse(msgspec.Struct, rename="kebab"):
-    """A table or view."""
+    """The response to a request to load a table or view: its metadata, and the configuration for its client."""
 
     metadata: Json
     metadata_location: str | None = None

@@ -40,7 +40,7 @@ class Policies(Resource[S]):
 
     @verb
     def get(self, name: str) -> Flow[Policy]:
-        """Load a policy."""
+        """Load a policy with its content."""
         return call("GET", self._url(name), answer=Policy, field="policy")
 
     @verb

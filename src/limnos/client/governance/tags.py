@@ -23,7 +23,7 @@ class Tags(Resource[S]):
 
     @verb
     def get(self, name: str) -> Flow[Tag]:
-        """Load a tag."""
+        """Load a tag with the values that it allows."""
         return call("GET", self.gravitino_url("tags", name), answer=Tag, field="tag")
 
     @verb

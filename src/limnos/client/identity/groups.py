@@ -37,7 +37,7 @@ class Groups(Resource[S]):
 
     @verb
     def members(self, group: str) -> Flow[tuple[str, ...]]:
-        """List the members of a group."""
+        """List the names of a group's members."""
         return call("GET", self.own_url("groups", group, "members"), answer=tuple[str, ...], field="members")
 
     @verb

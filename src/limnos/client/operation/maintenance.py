@@ -51,7 +51,7 @@ class Maintenance(Resource[S]):
 
     @verb
     def status(self, catalog: str, *, before: int | None = None) -> Flow[MaintenanceStatus]:
-        """Return the server's automatic maintenance, and operations, newest first, `before` an id."""
+        """Return the server's automatic maintenance, and operations with ids below `before`, newest first."""
         url = self.own_url("catalogs", catalog, "maintenance", "operations")
         return call("GET", url, answer=MaintenanceStatus, query={"before": None if before is None else str(before)})
 

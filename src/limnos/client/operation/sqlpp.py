@@ -21,7 +21,7 @@ RUNNING = "/admin/requests/running"
 
 
 class Statements(Resource[S]):
-    """SQL++ at the query service."""
+    """Calls that run and cancel SQL++ statements at the query service."""
 
     @verb
     def run(

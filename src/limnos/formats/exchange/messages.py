@@ -101,7 +101,7 @@ def metalake(node: Node, *, owner_id: int | None) -> ExportRecord:
 
 
 def catalog(node: Node, *, properties: Mapping[str, str], masked: Sequence[str], warehouse: str) -> ExportRecord:
-    """Return a catalog, with the properties that may be exported."""
+    """Build the export record of a catalog, with the properties that may be exported."""
     record = cast("CatalogRecord", node.record)
     message = schema_pb2.Catalog(
         id=node.id, metalake_id=node.parent_id, name=node.name, comment=record.comment, type=type_number(record.type),
@@ -111,7 +111,7 @@ def catalog(node: Node, *, properties: Mapping[str, str], masked: Sequence[str],
 
 
 def node_record(node: Node, document: MetadataDocument | None) -> ExportRecord:
-    """Return an object in a catalog, or a metalake object."""
+    """Build the export record of an object in a catalog, or of a metalake object."""
     record = EXPORTERS[node.kind](node, document)
     if document is not None:
         record.pointer.CopyFrom(
@@ -303,8 +303,8 @@ def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int,
 
 
 def declaration(row: Sequence[object]) -> ExportRecord:
-    """Return a version of a pipeline's declaration. `row`: pipeline id, number, digest, text, author, time in
-    milliseconds.
+    """Build the export record of a version of a pipeline's declaration. `row`: pipeline id, number, digest, text,
+    author, time in milliseconds.
     """
     pipeline_id, number, digest, text, declared_by, declared_at = cast("tuple[int, int, str, str, str, int]", row)
     message = export_pb2.Declaration(

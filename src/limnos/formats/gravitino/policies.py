@@ -44,7 +44,7 @@ _MAINTAINED: Final = ("CATALOG", "SCHEMA", "TABLE")
 
 
 class CustomContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """Custom rules."""
+    """The content of a policy with custom rules, which the server only stores."""
 
     supported_object_types: list[str]
     custom_rules: dict[str, object] | None = None

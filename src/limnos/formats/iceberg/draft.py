@@ -31,7 +31,7 @@ ID_KEYS = {
 
 @dataclass(slots=True)
 class MetadataDraft:
-    """The document under construction.
+    """The metadata document that the updates of a commit change.
 
     `doc` is a shallow copy. Replace its values directly. Change objects through `edit_map`, logs through `edit_log`,
     which copy once, and lists of rows with ids through `rows`, which `settle` writes into `doc`. `origin` is the

@@ -28,7 +28,7 @@ class _SchemaHistory(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class FieldNames(NamedTuple):
-    """The fields of a table.
+    """The field ids of a table by name, in each of its schemas.
 
     `schemas` has ids by name for each schema, the current one first, then the newest. `names` has the last name of each
     id. `by_snapshot` has the schema id of each snapshot.

@@ -224,8 +224,8 @@ def _broken_restriction(name: str, why: str) -> PermissionDenied:
 def restrictions_json(bound: BoundRestrictions) -> Json:
     """Return the restrictions for a load result, without those that would change files that are already restricted.
 
-    A filter on a masked column, and a mask that is not idempotent, would change them: the client would apply again what
-    the server has already applied.
+    A filter on a masked column, and a mask that is not idempotent, would change them: the client would apply them a
+    second time.
     """
     fields: Json = {}
     if bound.row_filter is not None and not bound.masks.keys() & {

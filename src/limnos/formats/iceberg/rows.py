@@ -16,7 +16,9 @@ SCANS_MAX = 4
 
 
 class DocumentRows:
-    """The rows of one list, in order. Ids are integers or strings; a row with another id is never found."""
+    """The objects of one list of the document, such as `schemas`, in order. Ids are integers or strings; a row with
+    another id is never found.
+    """
 
     __slots__ = ("_contents", "_gone", "_highest", "_id_key", "_places", "_rows", "_scans", "changed")
 

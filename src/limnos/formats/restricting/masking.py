@@ -36,7 +36,9 @@ def _fixed(values: pa.Array, _: bytes) -> pa.Array:
 
 
 def _fixed_value(kind: pa.DataType) -> object:
-    """Return the fixed value of a type. Raises ValueError for a type that has none."""
+    """Return the constant that replaces the values of a masked column of this type. Raises ValueError for a type that
+    has none.
+    """
     if pa.types.is_boolean(kind):
         return False
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):

@@ -105,5 +105,5 @@ class AdminProtocol:
         return scope_of_path(path, request), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-        """Return the response for an error."""
+        """Convert an error to the JSON error response of the admin API."""
         return error_response(error, request_id=request_id)

@@ -53,7 +53,7 @@ def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
 
 
 class AsterixProtocol:
-    """SQL++ at `/query/service`."""
+    """The protocol of AsterixDB: SQL++ at `/query/service`."""
 
     name = "asterix"
     anonymous: frozenset[str] = frozenset()
@@ -66,5 +66,5 @@ class AsterixProtocol:
         return RequestScope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-        """Return the response for an error."""
+        """Convert an error to a response of the query service, with AsterixDB's field `errors`."""
         return error_response(error, request_id=request_id, operation=operation)

@@ -98,7 +98,7 @@ class _QueryRun:
             await requests.remove(self.running)
 
     async def parse(self) -> tuple[ParsedStatement, ...]:
-        """Parse the statements. Raises SqlppError."""
+        """Parse the request's text into statements. Raises SqlppError."""
         parsed = await statements_of(self.ctx, self.asked.statement, read_only=self.asked.read_only)
         if not self.asked.multi_statement and len(parsed) > 1:
             raise SqlppError(SEVERAL_STATEMENTS, "Unsupported multiple statements")

@@ -29,7 +29,7 @@ LANCE_CLIENTS: Final = {"lancedb": "LanceDB", "limnos": "Command line"}
 
 
 class Snippet(msgspec.Struct, frozen=True):
-    """A client's snippet."""
+    """A code snippet that opens an object in one client."""
 
     id: str
     client: str

@@ -50,7 +50,7 @@ class ChangeLine(msgspec.Struct, frozen=True):
 
 
 class HomePage(msgspec.Struct, frozen=True):
-    """The first page."""
+    """The home page: the visible catalogs and the latest changes."""
 
     frame: Frame
     catalogs: tuple[CatalogLine, ...]

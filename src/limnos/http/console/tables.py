@@ -221,7 +221,7 @@ def _count(text: str) -> str:
 
 
 def _changed(added: str, removed: str) -> str:
-    """Return what a snapshot added and removed, such as `+28 135 \N{MINUS SIGN}27 359`."""
+    """Return the signed numbers of added and removed rows or files of a snapshot; zeros are omitted."""
     marks = (("+", added), ("\N{MINUS SIGN}", removed))
     return " ".join(f"{mark}{_count(text)}" for mark, text in marks if text not in ("", "0"))
 

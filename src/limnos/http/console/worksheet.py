@@ -1,7 +1,7 @@
 """The worksheet: statements of SQL++, run by a POST under the caller's rights, with their first results.
 
-May import `model`, `names`, `services` and this package's shared modules. Knows no rule: each statement decides what
-its user may do. A page that only shows a text runs nothing.
+May import `model`, `names`, `services` and this package's shared modules. Knows no rule: each statement makes its own
+access decisions. A page that only shows a text runs nothing.
 """
 
 from __future__ import annotations

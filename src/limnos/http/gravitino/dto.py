@@ -142,7 +142,7 @@ def topic(node: Node) -> Json:
 
 
 def function(node: Node) -> Json:
-    """Encode a function."""
+    """Encode a function with its definitions in Gravitino's form."""
     record = cast("SqlppObjectRecord", node.record)
     return {**compact(name=node.name, comment=record.comment, audit=audit(node)), **function_view(node)}
 
@@ -202,7 +202,7 @@ _STATUSES = {
 
 
 def job(run: PipelineRun, *, template: str, state: str) -> Json:
-    """Encode a run of a pipeline."""
+    """Encode a run of a pipeline as a job of its template."""
     body = compact(
         creator=run.user, createTime=instant(run.started_at), lastModifiedTime=instant(run.ended_at or run.resumed_at)
     )
@@ -294,5 +294,5 @@ def full_name(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> str:
 
 
 def owner(principal: Principal) -> Json:
-    """Encode an owner."""
+    """Encode an owner as its name and type: `user` or `group`."""
     return {"name": principal.name, "type": principal.kind.word}

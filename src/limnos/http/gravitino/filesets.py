@@ -46,7 +46,7 @@ class RemoveComment(VariedUpdate, frozen=True, tag="removeComment"):
 
 
 class FilesetUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a fileset. Its locations never change."""
+    """The body of an update of a fileset: its changes, in order. Its locations never change."""
 
     updates: list[RenameUpdate | UpdateComment | RemoveComment | SetProperty | RemoveProperty]
 

@@ -33,7 +33,7 @@ class FunctionRegister(GravitinoRequestBody, frozen=True):
 
 
 class FunctionUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a function. Its name never changes."""
+    """The body of an update of a function: its changes, in order. Its name never changes."""
 
     updates: list[UpdateComment | FunctionChange]
 

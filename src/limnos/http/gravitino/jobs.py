@@ -36,7 +36,7 @@ class UpdateTemplate(VariedUpdate, frozen=True, tag="updateTemplate"):
 
 
 class TemplateUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a template."""
+    """The body of an update of a job template: its changes, in order."""
 
     updates: Sequence[RenameUpdate | UpdateComment | UpdateTemplate]
 

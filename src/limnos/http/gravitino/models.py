@@ -81,7 +81,7 @@ class UpdateAliases(VariedUpdate, frozen=True, tag="updateAliases"):
 
 
 class VersionUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a version."""
+    """The body of an update of a model version: its changes, in order."""
 
     updates: list[UpdateComment | SetProperty | RemoveProperty | UpdateUri | AddUri | RemoveUri | UpdateAliases]
 

@@ -42,7 +42,7 @@ class UpdateContent(VariedUpdate, frozen=True, tag="updateContent"):
 
 
 class PolicyUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a policy."""
+    """The body of an update of a policy: its changes, in order."""
 
     updates: list[RenameUpdate | UpdateComment | UpdateContent]
 

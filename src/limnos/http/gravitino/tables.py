@@ -89,7 +89,7 @@ class RenameTable(VariedUpdate, frozen=True, tag="rename"):
 
 
 class TableUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a table."""
+    """The body of an update of a table: its changes, in order."""
 
     updates: list[RenameTable | TableChange]
 

@@ -37,7 +37,7 @@ class TopicCreate(GravitinoRequestBody, frozen=True):
 
 
 class TopicUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a topic. Its name never changes."""
+    """The body of an update of a topic: its changes, in order. Its name never changes."""
 
     updates: list[UpdateComment | SetProperty | RemoveProperty]
 

@@ -83,7 +83,7 @@ class ReplaceView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class ViewUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a view."""
+    """The body of an update of a view: its changes, in order."""
 
     updates: list[RenameUpdate | SetProperty | RemoveProperty | ReplaceView]
 

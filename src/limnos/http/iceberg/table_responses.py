@@ -45,7 +45,7 @@ PLAIN_ENDS: Final = {
 
 
 def etag_of(document: MetadataDocument, mode: str, *, end: TableResponseEnd) -> bytes:
-    """Return the entity tag.
+    """Return the entity tag of a table response: node id, document version, and mode.
 
     With credentials it changes when new ones would be issued, so that no client keeps old ones after a 304.
     """

@@ -19,7 +19,7 @@ _DIGITS_MAX = 10
 
 
 def page_request_of(request: Request) -> PageRequest:
-    """Return the requested page. Raises BadRequest."""
+    """Parse the page token and the limit of a request. Raises BadRequest."""
     token = request.query("page_token")
     return PageRequest(decode_token(token) if token else "", _limit(request.query("limit")))
 

@@ -290,5 +290,5 @@ class LanceProtocol:
         return place.scope, Kind.TABLE if "{table_id}" in path else Kind.NAMESPACE, place.levels
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-        """Return the response for an error."""
+        """Convert an error to the error response of Lance REST."""
         return error_response(error, request_id=request_id, operation=operation)

@@ -1,6 +1,6 @@
 """Routes of a table's tags and branches.
 
-May import `model`, `services`, `sources` for the shapes of results, and this package. Has no business rules. LanceDB's
+May import `model`, `services`, `sources` for the types of results, and this package. Has no business rules. LanceDB's
 remote clients expect bare tags, and the protocol wraps them in a field.
 """
 

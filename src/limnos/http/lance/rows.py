@@ -1,6 +1,6 @@
 """Rows of tables: create with rows, insert, merge, count.
 
-May import `access` for names of actions, `model`, `names`, `services`, `sources` for the shapes of requests to a
+May import `access` for names of actions, `model`, `names`, `services`, `sources` for the types of requests to a
 table's files, and this package. Must not know rows: rows are an Arrow stream, which is passed on as it arrives. Options
 are in the query.
 """

@@ -42,7 +42,7 @@ class CreateVersion(IdentifiedBody, kw_only=True):
     branch: str | None = None
 
     def new_version(self) -> NewVersion:
-        """Return the version to commit. Raises BadRequest."""
+        """Decode the version that a request asks to commit. Raises BadRequest."""
         if self.naming_scheme is not None and self.naming_scheme.lower() not in SCHEMES:
             raise BadRequest(f"naming_scheme must be V1 or V2, not {self.naming_scheme[:20]}")
         metadata = msgspec.json.encode(self.metadata or {}, order="sorted").decode()
@@ -70,7 +70,7 @@ class DeleteVersions(IdentifiedBody, kw_only=True):
     branch: str | None = None
 
     def spans(self) -> tuple[VersionSpan, ...]:
-        """Return the ranges to delete."""
+        """Return the ranges of version numbers to delete."""
         return tuple(VersionSpan(each.start_version, each.end_version) for each in self.ranges)
 
 

@@ -1,6 +1,6 @@
 """History tables, which keep every state of a key with its validity (slowly changing dimension of type 2).
 
-Job: compute the new timelines of the source's keys, and apply them to the branch by one MERGE. May import `pipeline`,
+Computes the new timelines of the source's keys, and applies them to the branch by one MERGE. May import `pipeline`,
 `model` and PySpark. Must not know other write modes.
 
 A timeline is a set of events: at a time, a key takes a state or ends. The table's rows are converted back to events and

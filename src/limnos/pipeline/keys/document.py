@@ -1,6 +1,7 @@
 """The top-level keys of a file, and the declaration built from them.
 
-The outermost table. May import `pipeline`'s values and shapes; `graph` finds cycles and duplicates among steps.
+It defines the outermost table. May import `pipeline`'s values and shapes; `graph` finds cycles and duplicates among
+steps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Keys of a parameter: its type and its default.
 
-The table, and the check of a default against the type. May import `pipeline`'s values and shapes. Must not know runs.
+It defines the table, and checks a default against the type. May import `pipeline`'s values and shapes. Must not know
+runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keys of `expect`: a table for each kind of rule.
 
-The tables, and default names of rules. May import `pipeline`'s values and shapes. Must not know the evaluation of
-rules.
+It defines the tables, and the default names of rules. May import `pipeline`'s values and shapes. Must not know the
+evaluation of rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keys of a source: files, databases, Python, streams, tables.
 
-The tables, and the rules between their keys. May import `pipeline`'s values and shapes. Must not know how a source is
-read.
+It defines the tables, and the rules between their keys. May import `pipeline`'s values and shapes. Must not know how a
+source is read.
 """
 
 from __future__ import annotations

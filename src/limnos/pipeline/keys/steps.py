@@ -1,7 +1,7 @@
 """Keys of a step.
 
-The table, and the draft of a step before its catalog is known. May import `pipeline`'s values and shapes. Must not know
-the other steps.
+It defines the table, and the draft of a step before its catalog is known. May import `pipeline`'s values and shapes.
+Must not know the other steps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keys of `write`: the modes and their settings.
 
-The tables. May import `pipeline`'s values and shapes. Must not know the engine.
+It defines the tables of these keys. May import `pipeline`'s values and shapes. Must not know the engine.
 """
 
 from __future__ import annotations

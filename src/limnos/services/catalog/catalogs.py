@@ -42,7 +42,7 @@ from limnos.view.keys import listing_key, name_key, node_key
 
 
 class CatalogCreate(msgspec.Struct, frozen=True):
-    """Create a catalog."""
+    """The command to create a catalog with its record and owner."""
 
     metalake: Node
     name: str
@@ -254,7 +254,7 @@ async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool) -
     """Drop a catalog.
 
     Raises NotFound, PermissionDenied, InUse while it is enabled, NotEmpty while it has namespaces. `force` skips the
-    last two.
+    last two checks.
     """
 
     def decide(request_view: RequestView) -> Permit[CatalogDrop]:

@@ -32,7 +32,7 @@ from limnos.view.keys import name_key
 
 
 class MetalakeCreate(msgspec.Struct, frozen=True):
-    """Create a metalake."""
+    """The command to create a metalake with its first user."""
 
     name: str
     comment: str | None
@@ -164,7 +164,7 @@ async def metalake_drop(ctx: Context, *, name: str, force: bool) -> None:
     """Drop a metalake.
 
     Raises NotFound, PermissionDenied, InUse while it is enabled, NotEmpty while it has catalogs. `force` skips the last
-    two.
+    two checks.
     """
 
     def decide(request_view: RequestView) -> Permit[MetalakeDrop]:

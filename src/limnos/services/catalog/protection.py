@@ -37,7 +37,7 @@ class ProtectionSet(msgspec.Struct, frozen=True):
 
 
 class ProtectionRemove(msgspec.Struct, frozen=True):
-    """End the protection of an object."""
+    """The command to remove an object's own protection."""
 
     node: Node
 

@@ -60,10 +60,7 @@ class TableCreate(msgspec.Struct, frozen=True):
 
 
 class TableDrop(msgspec.Struct, frozen=True):
-    """Drop a table.
-
-    With `purge` a task that deletes its files commits with the drop; else it can be restored for `keep_ms`.
-    """
+    """The command to drop a table."""
 
     table: Node
     purge: str | None

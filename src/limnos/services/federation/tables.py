@@ -1,6 +1,6 @@
 """Tables of external systems: list, load, create, alter, rename, drop, by rights on names of the tree.
 
-May import the layers below, `formats` for the shapes of requests, and `sources` for capabilities. Each function decides
+May import the layers below, `formats` for the types of requests, and `sources` for capabilities. Each function decides
 first, on one request view, and then asks the source.
 """
 

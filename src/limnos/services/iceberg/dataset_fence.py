@@ -60,7 +60,7 @@ class LockRequirement(NamedTuple):
 
 
 def lock_proof_of(text: str) -> LockProof:
-    """Parse the lock of a request header. Raises BadRequest."""
+    """Parse the request header by which a SQL++ commit proves its lock. Raises BadRequest."""
     number, dot, secret = text.partition(".")
     if not (dot and secret and number.isascii() and number.isdigit() and len(number) < 19):
         raise BadRequest("The header X-Limnos-Lock does not name a lock of an SQL++ statement: leave it out")
@@ -107,7 +107,7 @@ def _dataset_form(node: Node) -> StorageForm | None:
 def check_dataset_commit(
     guard: DatasetGuard | None, proof: LockProof | None, *, before: Json, after: Json
 ) -> LockRequirement | None:
-    """Check a commit's result.
+    """Check that a commit to a dataset's table keeps the dataset's keys and types, or holds its lock.
 
     Args:
         guard: The guard of the table; None allows any commit.

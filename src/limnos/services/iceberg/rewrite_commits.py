@@ -53,14 +53,14 @@ class RowDeletions(Protocol):
     """Decides whether an operation may still delete the rows that it was leased for."""
 
     async def require(self, ctx: Context, document: MetadataDocument, *, operation: int) -> None:
-        """Require that it may. Raises PermissionDenied."""
+        """Check that the operation may still delete its rows. Raises PermissionDenied."""
 
 
 class NoRowDeletions:
     """A node without policies: no operation deletes rows."""
 
     async def require(self, ctx: Context, document: MetadataDocument, *, operation: int) -> None:
-        """Refuse. Raises PermissionDenied."""
+        """Refuse the deletion, because the node has no policies. Raises PermissionDenied."""
         raise PermissionDenied(f"Operation {operation} may not delete rows of table {document.node_id} here")
 
 

@@ -115,7 +115,7 @@ async def pins_of_outputs(ctx: Context, metalake: str, *, outputs: str) -> Pinne
 
 
 async def _resolve_pins(ctx: Context, metalake: str, *, options: Sequence[_PinOption]) -> PinnedSnapshots:
-    """Find the tables by their present names, of any format: what Iceberg calls a snapshot is a version in Lance.
+    """Find the tables by their present names, of any format: Iceberg's snapshots are versions in Lance.
 
     Missing tables, and those that the caller may not load, are not pinned.
     """

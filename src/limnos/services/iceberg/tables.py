@@ -320,7 +320,7 @@ def new_data_paths(metadata: Json, *, before: Json | None, place: CatalogStorage
 
 
 def _uuid_of(metadata: Json) -> str:
-    """Return the uuid of a table or view."""
+    """Return the uuid in the metadata of a table or view."""
     return cast("str", metadata["view-uuid" if "view-uuid" in metadata else "table-uuid"])
 
 

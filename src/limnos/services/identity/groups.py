@@ -25,14 +25,14 @@ MEMBERS_MAX = 1_000
 
 
 class MembersAdd(msgspec.Struct, frozen=True):
-    """Add users to a group."""
+    """The command to add users to a group."""
 
     group: Principal
     users: tuple[Principal, ...]
 
 
 class MemberRemove(msgspec.Struct, frozen=True):
-    """Remove a user from a group."""
+    """The command to remove a user from a group."""
 
     group: Principal
     user: Principal

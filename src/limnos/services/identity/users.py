@@ -46,7 +46,7 @@ class RoleHolder(NamedTuple):
 
 
 class PrincipalAdd(msgspec.Struct, frozen=True):
-    """Add a user or group to a metalake."""
+    """The command to add a user or group to a metalake."""
 
     metalake_id: int
     kind: Kind
@@ -56,7 +56,7 @@ class PrincipalAdd(msgspec.Struct, frozen=True):
 
 
 class PrincipalRemove(msgspec.Struct, frozen=True):
-    """Remove a user or group."""
+    """The command to remove a user or group."""
 
     principal: Principal
 

@@ -72,7 +72,7 @@ class VersionDraft(NamedTuple):
     done: bool = False
 
     def command(self, table: Node) -> VersionCreate:
-        """Return the command for the mutation."""
+        """Return the command that inserts the version's row."""
         return VersionCreate(table, self.row, self.before[-1].version if self.before else 0, self.anew)
 
 

@@ -58,7 +58,7 @@ async def lance_preview(
 
 @contextmanager
 def _missing_version_explained(preview_request: PreviewRequest) -> Iterator[None]:
-    """Say in the error of a missing version what is missing. Lance REST has the version alone as the error's text."""
+    """Name the missing version in the error of the body. The text for Lance REST has the number alone."""
     try:
         yield
     except NotFound as error:

@@ -21,10 +21,7 @@ T = TypeVar("T")
 
 
 class LanceRows(Protocol):
-    """The rows of one table.
-
-    Every operation raises NotFound (table, version, tag, branch, …), BadRequest, and worker errors.
-    """
+    """Reads and changes the rows of one Lance table."""
 
     @property
     def batch_bytes_max(self) -> int:
@@ -38,7 +35,7 @@ class LanceRows(Protocol):
         """Read information about the table; `reads` is true if the result contains rows."""
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Change the table. Raises AlreadyExists (index), SchemaMismatch, CommitConflict."""
+        """Execute a change of the table. Raises AlreadyExists (index), SchemaMismatch, CommitConflict."""
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
         """Query rows: yields an Arrow file in chunks, of which the first exists when this returns."""

@@ -119,7 +119,7 @@ class _ChangePublisher:
             raise CacheMiss({nodes_key(zone, tuple(sorted(missing))): zone})
 
     def tell(self, entry: FeedEntry) -> PublishedChange | None:
-        """Return a change as the caller may see it; None if the caller may see nothing of it."""
+        """Return a change as the caller may see it; None if all of it is hidden from the caller."""
         change = entry.change
         if not change.kind.is_node:
             return self._tell_apart(entry)

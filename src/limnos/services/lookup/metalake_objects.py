@@ -89,7 +89,7 @@ async def metalake_object_create(ctx: Context, *, metalake: str, kind: Kind, nam
 
 
 def metalake_object_exists_error(kind: Kind, name: str, *, metalake: str) -> AlreadyExists:
-    """Return the error for a taken name."""
+    """Return the error for a name that another object of this kind has in the metalake."""
     return AlreadyExists(
         f"{kind.word.capitalize().replace('_', ' ')} {name} already exists in metalake {metalake}", kind=kind.word
     )

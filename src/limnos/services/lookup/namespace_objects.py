@@ -134,7 +134,7 @@ async def namespace_object_create(
 
 
 def namespace_object_exists_error(path: Levels, kind: Kind) -> AlreadyExists:
-    """Return the error for a taken name."""
+    """Return the error for a name that another object has in the namespace."""
     return AlreadyExists(f"{kind.word.capitalize()} already exists: {render(path)}", kind=kind.word)
 
 

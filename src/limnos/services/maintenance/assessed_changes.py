@@ -1,4 +1,5 @@
-"""Assessment before an expiry: of the tables that changed since the last one, for the checkpoints of readers.
+"""Assesses, before an expiry, the tables that changed since the last assessment, so that checkpoints of readers are
+current.
 
 May import the layers below. Must not know any wire format.
 """

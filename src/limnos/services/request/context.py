@@ -225,8 +225,8 @@ class Context:
             The result of the mutation.
 
         Raises:
-            ServiceUnavailable: Every attempt met a stale permit; nothing was changed. Also raises what `decide` and the
-                mutation raise.
+            ServiceUnavailable: Every attempt met a stale permit; nothing was changed. Also raises the errors of
+                `decide` and of the mutation.
         """
         permit = await self.read(scope, decide) if first is None else first
         for attempt in range(1, WRITES_MAX + 1):

@@ -52,7 +52,7 @@ class ComponentKey(Generic[T]):
         return f"Part({self.name!r})"
 
     def of(self, services: NodeServices) -> T:
-        """Return a node's component; creates it if it is missing."""
+        """Return this component of a node; it is created at the first call."""
         parts = services.parts
         if self not in parts:
             parts[self] = self._make(services)

@@ -57,7 +57,7 @@ class TemplateAlter(msgspec.Struct, frozen=True):
 
 
 class TemplateDrop(msgspec.Struct, frozen=True):
-    """Drop a template with its jobs."""
+    """The command to drop a template with its jobs."""
 
     template: Node
 

@@ -67,7 +67,7 @@ class JobCreate(msgspec.Struct, frozen=True):
 
 
 class JobStop(msgspec.Struct, frozen=True):
-    """Cancel a job."""
+    """The command to cancel a job."""
 
     job_id: int
     template: Node

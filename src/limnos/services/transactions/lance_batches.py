@@ -51,7 +51,7 @@ OPERATIONS_MAX = 1000
 
 
 class DeclareOperation(NamedTuple):
-    """Create a table without data."""
+    """The operation that creates a table without data."""
 
     levels: Levels
     location: str | None

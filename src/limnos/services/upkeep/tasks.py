@@ -23,7 +23,7 @@ TASKS_MAX = 1000
 
 
 class TaskRetry(msgspec.Struct, frozen=True):
-    """Make a task due immediately."""
+    """The command to make a task due immediately."""
 
     task_id: int
 

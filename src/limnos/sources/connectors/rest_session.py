@@ -258,7 +258,9 @@ def _without_prefix(endpoint: str) -> str:
 
 
 def _path(call: RestCall, separator: str) -> str:
-    """Return the path of a request. Raises NotFound for a name that the source would parse as two levels."""
+    """Return the URL path of a request to the source. Raises NotFound for a name that the source would parse as two
+    levels.
+    """
     template = call.endpoint.partition(" ")[2]
     if "{namespace}" in template:
         template = template.replace("{namespace}", join_levels(call.namespace, separator))

@@ -22,7 +22,7 @@ class CallRefusal(Exception):
 
 
 class CallbackWire:
-    """Holds the wire to the server while a request is processed."""
+    """Holds the connection to the server while a request is processed."""
 
     wire: Wire | None = None
 

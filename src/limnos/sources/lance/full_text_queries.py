@@ -28,7 +28,7 @@ Json = Mapping[str, Any]
 
 
 def query_of(text: Json, columns: list[str]) -> dict[str, Any] | FullTextQuery:
-    """Return the argument for a scanner. Raises BadRequest.
+    """Convert the protocol's full-text query to an argument of a Lance scanner. Raises BadRequest.
 
     Args:
         text: Words (`{"query": "lake"}`) or a structure (`{"query": {"match": {"terms": "lake"}}}`).

@@ -1,6 +1,6 @@
 """Creates, lists and drops indices of a Lance table.
 
-May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire. Runs in a worker process.
+May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire protocol. Runs in a worker process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Changes rows and columns of a Lance table.
 
-May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire. Runs in a worker process; each
-change is one commit.
+May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire protocol. Runs in a worker process;
+each change is one commit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Opens Lance tables: for reading, at any version, and for writing. All writes open their table here.
 
-May import Lance's library, `model` and `sources`. Must not know the wire. Runs in a worker process: the library starts
-threads, maps much memory, and is unsafe in a process that forks.
+May import Lance's library, `model` and `sources`. Must not know the wire protocol. Runs in a worker process: the
+library starts threads, maps much memory, and is unsafe in a process that forks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Queries rows of a Lance table and sends them as an Arrow file while they are read.
 
-May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire. Runs in a worker process; only a few
-batches are in memory.
+May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire protocol. Runs in a worker process;
+only a few batches are in memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Describes Lance tables: schema, statistics, row counts and transactions.
 
-May import Lance's library, `model` and `sources`. Must not know the wire. Runs in a worker process.
+May import Lance's library, `model` and `sources`. Must not know the wire protocol. Runs in a worker process.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def count(request: questions.Count) -> int:
 
 
 def stats(request: questions.Stats) -> questions.TableSize:
-    """Return the size of a table. Raises NotFound (table, branch)."""
+    """Return a table's bytes, and its numbers of rows, indices and fragments. Raises NotFound (table, branch)."""
     dataset = open_for_rows(request)
     with translate_library_errors(request.location):
         fields: Any = dataset.stats.data_stats().fields

@@ -27,7 +27,7 @@ _ITEM: Final = "item"
 
 
 def type_of(entries: Mapping[str, Any] | str) -> pa.DataType:
-    """Return the Arrow type. Raises BadRequest for an unknown one."""
+    """Convert a type in JSON to an Arrow type. Raises BadRequest for an unknown one."""
     try:
         result = _type_by_name(entries, {}) if isinstance(entries, str) else _type_by_name(entries["type"], entries)
     except (KeyError, TypeError, ValueError, IndexError, pa.ArrowException):
@@ -61,7 +61,7 @@ def _type_by_name(name: object, entries: Mapping[str, Any]) -> pa.DataType | Non
 
 
 def _nested_type(word: str, entries: Mapping[str, Any]) -> pa.DataType | None:
-    """Return a type with a length or fields."""
+    """Convert a type in JSON that has a length or fields."""
     length = entries.get("length")
     if word in ("decimal128", "decimal256") and length is not None:
         return getattr(pa, word)(length // 1000, length % 1000)

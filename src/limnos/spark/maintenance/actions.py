@@ -45,7 +45,7 @@ class SparkRunner:
         ca_file: str | None = None, s3: bool = False, files: SparkFiles | None = None,
         executor_wait_s: float = EXECUTOR_WAIT_S,
     ) -> None:  # fmt: skip
-        """Make a runner.
+        """Prepare a runner; Spark starts with the first operation.
 
         Args:
             uri: The server.

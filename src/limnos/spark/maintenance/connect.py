@@ -40,7 +40,7 @@ class ConnectRunner:
         self, uri: str, *, metalake: str, address: str, config: Mapping[str, str] | None = None, s3: bool = False,
         executor_wait_s: float = EXECUTOR_WAIT_S,
     ) -> None:  # fmt: skip
-        """Make a runner.
+        """Prepare a runner; it connects with the first operation.
 
         Args:
             uri: The server.

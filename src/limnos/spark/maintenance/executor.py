@@ -83,7 +83,7 @@ class MaintenanceExecutor:
         self, source: OperationSource, runner: OperationRunner, *, threads: int = 4, idle_s: float | None = 60.0,
         poll_s: float = 5.0, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
-        """Make an executor.
+        """Prepare an executor of the operations of one server.
 
         Args:
             source: The server.

@@ -32,7 +32,7 @@ def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
 def with_last_result(
     node: plan.Subquery, run: Callable[[Row], Iterator[Value]], *, working: EvaluationContext
 ) -> Callable[[Row], Value]:
-    """Return the function that evaluates a subquery, and again only if a variable that it reads has another value.
+    """Return a function that evaluates a subquery and keeps its last result until a variable that it reads changes.
 
     A subquery about the outer one of two nested queries then runs once for each row of the outer one. A metered budget
     charges each evaluation, so nothing is kept there.

@@ -142,7 +142,7 @@ def _signed(ranges: Ranges | None, *, negated: bool) -> Ranges:
 
 
 def _sorted(parts: Iterable[tuple[int, int]]) -> Ranges:
-    """Return ranges in order, with those that touch joined."""
+    """Return ranges in order, with adjacent ones merged."""
     result: list[tuple[int, int]] = []
     for first, last in sorted(parts):
         if result and first <= result[-1][1] + 1:

@@ -56,13 +56,13 @@ def _round_value(value: Value, how: Callable[[float], float]) -> Value:
 
 @scalar("ceil", "ceiling", least=1, cost=linear_cost)
 def ceil(value: Value) -> Value:
-    """Return the least integer that is not less."""
+    """Return the least integer that is greater than or equal to the number."""
     return _round_value(value, lambda result: float(math.ceil(result)))
 
 
 @scalar("floor", least=1, cost=linear_cost)
 def floor(value: Value) -> Value:
-    """Return the greatest integer that is not greater."""
+    """Return the greatest integer that is less than or equal to the number."""
     return _round_value(value, lambda result: float(math.floor(result)))
 
 
@@ -168,13 +168,13 @@ def raised(base: Value, exponent: Value) -> Value:
 
 @scalar("pi", least=0, cost=linear_cost)
 def pi() -> Value:
-    """Return the ratio of a circle's circumference to its diameter."""
+    """Return π."""
     return math.pi
 
 
 @scalar("e", least=0, cost=linear_cost)
 def euler() -> Value:
-    """Return the base of natural logarithms."""
+    """Return Euler's number e, the base of natural logarithms."""
     return math.e
 
 

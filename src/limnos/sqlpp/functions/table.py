@@ -26,7 +26,7 @@ Kind = Literal["scalar", "aggregate", "window"]
 
 
 class Function(Struct, frozen=True):
-    """A function of the language.
+    """An entry of the table of built-in functions.
 
     `run` takes the arguments as values; an aggregate takes the list of its argument's values. A window function is
     evaluated elsewhere and has no `run`. `settled` means deterministic.

@@ -27,7 +27,7 @@ _SIDES: dict[str, Literal["preceding", "following"]] = {"preceding": "preceding"
 
 
 class CallParser(ExpressionParser):
-    """Parses calls."""
+    """Parses function calls: arguments, FILTER and OVER."""
 
     def call(self, names: list[str], library: str | None, *, at: TextPosition) -> Call:
         """Parse a call from its opening parenthesis; the name has been read."""

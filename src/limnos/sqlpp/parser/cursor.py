@@ -112,7 +112,7 @@ class TokenCursor:
         return self.kind in _NAMES
 
     def identifier(self) -> str:
-        """Read an identifier. Raises SqlppError."""
+        """Consume an identifier and return its name. Raises SqlppError."""
         if self.kind not in _NAMES:
             raise self.error()
         return self.advance().value
@@ -129,7 +129,7 @@ class TokenCursor:
         return DottedName(self.at, self.path())
 
     def string(self) -> str:
-        """Read a string. Raises SqlppError, also for two adjacent strings."""
+        """Consume a string literal and return its value. Raises SqlppError, also for two adjacent strings."""
         value = self.expect(STRING).value
         if self.kind == STRING:
             raise syntax("Invalid string literal", self.at)

@@ -15,7 +15,7 @@ from limnos.sqlpp.tree.statements import Kind
 
 
 class DefinitionParser(TypeParser):
-    """Parses definitions."""
+    """Parses CREATE and DROP of dataverses, types, synonyms and views."""
 
     def if_not_exists(self, *, is_parsed: bool = False) -> bool:
         """Parse an optional IF NOT EXISTS.

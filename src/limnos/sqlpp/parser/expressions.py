@@ -260,7 +260,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.PathExpression(first.place, variable, tuple(fields)) if fields else variable
 
     def literal(self) -> tree.Expression:
-        """Parse a literal."""
+        """Parse a number, a string, TRUE, FALSE, NULL or MISSING."""
         kind, at = self.kind, self.at
         if kind == STRING:
             return tree.String(at, self.string())

@@ -14,7 +14,7 @@ _ARITY_MAX = 1000
 
 
 class FunctionParser(StorageParser):
-    """Parses definitions of functions."""
+    """Parses CREATE, DECLARE and DROP of functions."""
 
     def function_name(self) -> tuple[tree.DottedName, str | None]:
         """Parse `a.b.f` or `a.b.library#f`: the name without the library, and the library."""

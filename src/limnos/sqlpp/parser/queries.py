@@ -30,7 +30,7 @@ _SELECTS_ALL = frozenset(
 
 
 class QueryParser(CallParser):
-    """Parses queries."""
+    """Parses queries: SELECT blocks, their clauses, and set operations."""
 
     def query(self) -> tree.QueryExpression:
         """Parse a query without parentheses."""

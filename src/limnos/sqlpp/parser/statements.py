@@ -48,7 +48,7 @@ _DROPS: dict[str, Kind] = {
 
 
 class StatementParser(UpdateParser):
-    """Parses statements."""
+    """Parses statements, which their first words distinguish."""
 
     def statement(self) -> Statement:
         """Parse one statement without its semicolon. If its first word begins no other statement, it is a query."""

@@ -10,7 +10,7 @@ from limnos.sqlpp.tree import ArrayType, BagType, FieldType, NamedType, RecordTy
 
 
 class TypeParser(QueryParser):
-    """Parses types."""
+    """Parses type expressions, and the types of datasets and views."""
 
     def type(self) -> TypeExpression:
         """Parse a type: a name, `[T]`, `{{T}}` or a record."""

@@ -53,7 +53,7 @@ FALSE = LiteralTerm(value=False, type="boolean")
 
 
 def call(name: str, *arguments: Term, word: str = "") -> CallTerm:
-    """Build an operation."""
+    """Build the term of an operation with these arguments."""
     return CallTerm(name, arguments, word)
 
 

@@ -29,7 +29,7 @@ class TypeExpression(SyntaxNode, frozen=True):
 
 
 class Statement(SyntaxNode, frozen=True):
-    """Base of all statements in the syntax tree."""
+    """Base class of all statements in the syntax tree."""
 
 
 class DottedName(SyntaxNode, frozen=True):

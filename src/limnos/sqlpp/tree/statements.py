@@ -20,7 +20,7 @@ VARIADIC = -1
 
 
 class Use(Statement, frozen=True):
-    """A USE statement."""
+    """The statement `USE dataverse`."""
 
     name: DottedName
 
@@ -45,14 +45,14 @@ class Explain(Statement, frozen=True):
 
 
 class CreateDataverse(Statement, frozen=True):
-    """A CREATE DATAVERSE statement."""
+    """The statement `CREATE DATAVERSE name`."""
 
     name: DottedName
     if_not_exists: bool
 
 
 class CreateType(Statement, frozen=True):
-    """A CREATE TYPE statement."""
+    """The statement `CREATE TYPE name AS type`."""
 
     name: DottedName
     if_not_exists: bool
@@ -90,7 +90,7 @@ class CreateDataset(Statement, frozen=True):
 
 
 class CreateExternalDataset(Statement, frozen=True):
-    """A CREATE EXTERNAL DATASET statement."""
+    """CREATE EXTERNAL DATASET: a type, and the adapter that reads the files."""
 
     name: DottedName
     if_not_exists: bool
@@ -158,7 +158,7 @@ class Analyze(Statement, frozen=True):
 
 
 class CreateSynonym(Statement, frozen=True):
-    """A CREATE SYNONYM statement."""
+    """The statement `CREATE SYNONYM name FOR target`."""
 
     name: DottedName
     if_not_exists: bool
@@ -255,7 +255,7 @@ class DropFunction(Statement, frozen=True):
 
 
 class Insert(Statement, frozen=True):
-    """An INSERT or UPSERT statement."""
+    """INSERT or UPSERT of objects into a dataset, with an optional RETURNING."""
 
     upsert: bool
     target: DottedName
@@ -273,7 +273,7 @@ class Delete(Statement, frozen=True):
 
 
 class Load(Statement, frozen=True):
-    """A LOAD DATASET statement."""
+    """LOAD DATASET: inserts the objects of files into a dataset."""
 
     target: DottedName
     adapter: str

@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple, Self
 
 
 class MissingType(Enum):
-    """The type of MISSING."""
+    """The type of the value MISSING, which stands for an absent field."""
 
     MISSING = "missing"
 

@@ -68,7 +68,7 @@ def _moment(current: Json) -> Date | Time | DateTime:
 
 
 def to_tagged_json(value: Value) -> Json:
-    """Encode a value."""
+    """Encode a value as JSON with type tags."""
     if value is None or type(value) in (bool, int, str):
         return cast("Json", value)
     if type(value) is float and math.isfinite(value):
@@ -105,7 +105,9 @@ def _tagged_content(value: Value) -> Json:
 
 
 def from_tagged_json(current: Json) -> Value:
-    """Decode a value. Raises KeyError, ValueError or TypeError for JSON that `to_tagged_json` did not write."""
+    """Decode a value from JSON with type tags. Raises KeyError, ValueError or TypeError for JSON that `to_tagged_json`
+    did not write.
+    """
     if isinstance(current, list):
         return tuple(from_tagged_json(item) for item in current)
     if isinstance(current, dict):

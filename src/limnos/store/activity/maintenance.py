@@ -317,7 +317,7 @@ def operations_of(node_id: int, *, limit: int) -> Load[list[OperationRow]]:
 
 
 def operation_read(operation_id: int) -> Load[OperationRow | None]:
-    """Read an operation, or None."""
+    """Read an operation by its id; None if it does not exist."""
     rows = yield OPERATION, {"id": operation_id}
     return OperationRow(*rows[0]) if rows else None
 
@@ -392,7 +392,7 @@ class MaintenanceWrites(Writes):
         return operation_id
 
     def kind_of(self, operation_id: int) -> str | None:
-        """Read the kind of an operation, or None."""
+        """Read the kind of an operation, such as `expire`; None if it does not exist."""
         rows = self.tx.rows(KIND_OF, {"id": operation_id})
         return str(rows[0][0]) if rows else None
 

@@ -335,7 +335,7 @@ class RunWrites(Writes):
         return (rows[0][0], rows[0][1]) if rows else None
 
     def step(self, run_id: int, name: str) -> RunStepState | None:
-        """Read one step, or None."""
+        """Read a step of a run by its name; None if it does not exist."""
         rows = self.tx.rows(STEP, {"id": run_id, "name": name})
         return RunStepState(*rows[0]) if rows else None
 

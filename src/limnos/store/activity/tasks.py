@@ -79,7 +79,7 @@ COUNTS = Sql(
 
 
 def task_read(task_id: int) -> Load[TaskRow | None]:
-    """Read a task, or None."""
+    """Read a task by its id; None if it does not exist."""
     rows = yield BY_ID, {"id": task_id}
     return TaskRow(*rows[0]) if rows else None
 

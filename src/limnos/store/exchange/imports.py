@@ -179,7 +179,7 @@ def _import_of(row: Row) -> MetalakeImport:
 
 
 def import_read(import_id: int) -> Load[MetalakeImport | None]:
-    """Read an import, or None."""
+    """Read an import by its id; None if it does not exist."""
     rows = yield ONE, {"id": import_id}
     return _import_of(rows[0]) if rows else None
 

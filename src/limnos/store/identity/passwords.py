@@ -25,7 +25,7 @@ def password_of(rows: list[Row]) -> Password | None:
 
 
 def password_read(user: str) -> Load[Password | None]:
-    """Read a user's password, or None."""
+    """Read a user's hashed password; None if the user has none."""
     return password_of((yield OF_USER, {"user": user}))
 
 

@@ -68,7 +68,7 @@ def lance_versions_read(
 
 
 def lance_version_read(node_id: int, branch: str, *, version: int) -> Load[LanceVersion | None]:
-    """Read one version, or None."""
+    """Read a version of a branch by its number; None if it does not exist."""
     rows = yield ONE, {"id": node_id, "branch": branch, "version": version}
     return version_of(rows[0]) if rows else None
 

@@ -163,7 +163,7 @@ class RegisteredLocation(NamedTuple):
 
 
 def registered_location_of(row: Row) -> RegisteredLocation:
-    """Build a location from a row."""
+    """Build a registered location from a row of the register."""
     claim = LocationClaim(LocationKind(row[1]), row[2], row[3], row[4], LocationState(row[5]), bool(row[6]))
     return RegisteredLocation(row[0], claim, row[7], row[8])
 

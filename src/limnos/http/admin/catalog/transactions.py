@@ -51,7 +51,7 @@ class NamespaceCreate(_OperationBody, frozen=True, tag="create-namespace"):
     properties: dict[str, str] | None = None
 
     def to_operation(self) -> TransactionOperation:
-        """Convert the request's operation to the service's command."""
+        """Convert the operation to the service's command."""
         record = NamespaceRecord(comment=self.comment, properties=self.properties or {})
         return operated.NamespaceCreateOperation(check_some_levels(self.path), record)
 
@@ -62,7 +62,7 @@ class NamespaceDrop(_OperationBody, frozen=True, tag="drop-namespace"):
     path: list[str]
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation."""
+        """Convert the operation to the service's command."""
         return operated.NamespaceDropOperation(check_some_levels(self.path))
 
 
@@ -73,7 +73,7 @@ class NamespaceMove(_OperationBody, frozen=True, tag="move-namespace"):
     target: list[str]
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation."""
+        """Convert the operation to the service's command."""
         return operated.NamespaceMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
 
@@ -88,7 +88,7 @@ class TableCreate(_OperationBody, frozen=True, tag="create-table"):
     properties: dict[str, str] | None = None
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation. A large schema stays JSON, for a separate process."""
+        """Convert the operation to the service's command. A large schema stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         parts = {
             "schema": self.schema, "partition-spec": self.partition_spec, "write-order": self.write_order,
@@ -113,7 +113,7 @@ class TableCommit(_OperationBody, frozen=True, tag="commit-table"):
     updates: tuple[object, ...] = ()
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation. A large commit stays JSON, for a separate process."""
+        """Convert the operation to the service's command. A large commit stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         change = CommitChange(list(self.requirements), list(self.updates))
         raw = msgspec.json.encode({"requirements": self.requirements, "updates": self.updates})
@@ -129,7 +129,7 @@ class TableDrop(_OperationBody, frozen=True, tag="drop-table"):
     purge: bool = False
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation."""
+        """Convert the operation to the service's command."""
         return operated.TableDropOperation(check_some_levels(self.path), self.purge)
 
 
@@ -140,7 +140,7 @@ class TableMove(_OperationBody, frozen=True, tag="move-table"):
     target: list[str]
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation."""
+        """Convert the operation to the service's command."""
         return operated.TableMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
 
@@ -154,7 +154,7 @@ class ViewCreate(_OperationBody, frozen=True, tag="create-view"):
     properties: dict[str, str] | None = None
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation. A large text stays JSON, for a separate process."""
+        """Convert the operation to the service's command. A large text stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         parts = {"schema": self.schema, "view-version": self.view_version, "properties": self.properties or {}}
         raw = msgspec.json.encode(parts)
@@ -173,7 +173,7 @@ class ViewCommit(_OperationBody, frozen=True, tag="commit-view"):
     updates: tuple[object, ...] = ()
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation. A large commit stays JSON, for a separate process."""
+        """Convert the operation to the service's command. A large commit stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         raw = msgspec.json.encode({"requirements": self.requirements, "updates": self.updates})
         if len(raw) > REQUEST_BYTES_MAX:
@@ -188,7 +188,7 @@ class ViewDrop(_OperationBody, frozen=True, tag="drop-view"):
     path: list[str]
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation."""
+        """Convert the operation to the service's command."""
         return operated.ViewDropOperation(check_some_levels(self.path))
 
 
@@ -199,7 +199,7 @@ class ViewMove(_OperationBody, frozen=True, tag="move-view"):
     target: list[str]
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation."""
+        """Convert the operation to the service's command."""
         return operated.ViewMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
 
@@ -210,7 +210,7 @@ class RunPublish(_OperationBody, frozen=True, tag="publish-run"):
     attempt: Attempt
 
     def to_operation(self) -> TransactionOperation:
-        """Return the service's operation."""
+        """Convert the operation to the service's command."""
         return RunPublishOperation(self.run, self.attempt)
 
 

@@ -171,7 +171,7 @@ async def person_page(page_request: PageRequest) -> Response:
 
 
 async def _reach_links(page_request: PageRequest, metalake: str, *, user: str) -> tuple[Link, ...]:
-    """Return for each catalog that the caller may see the address of what a user may do in it."""
+    """Return a link for each visible catalog to the user's access levels in it."""
     catalogs = await page_request.ctx.read(RequestScope(metalake), catalogs_list)
     query = urlencode({"reach": user})
     return tuple(

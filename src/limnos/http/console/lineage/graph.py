@@ -55,7 +55,7 @@ class LineageLine(msgspec.Struct, frozen=True):
 
 
 class OpenLink(msgspec.Struct, frozen=True):
-    """A link that expands the picture around a node."""
+    """A link that expands the drawn graph around a node."""
 
     name: str
     href: str

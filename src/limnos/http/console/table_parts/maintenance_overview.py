@@ -1,4 +1,5 @@
-"""The page about the maintenance of a catalog's tables: which tables need what and why, and operations on them.
+"""The page about the maintenance of a catalog's tables: the needed maintenance of each table, the reasons, and
+operations.
 
 May import `model`, `names`, `services`, this package and the console's shared modules. Has no business rules. The
 services show the tables that the caller may maintain.

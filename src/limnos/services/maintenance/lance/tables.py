@@ -1,4 +1,4 @@
-"""The files of Lance tables, as maintenance reads and changes them: their state, and each operation's changes.
+"""Maintenance of the files of Lance tables: reads the state of a table, and executes operations on its files.
 
 May import the layers below. Must not know tasks or requests. An operation decides on the table's state at that moment,
 so a version that has a tag by then is not removed.

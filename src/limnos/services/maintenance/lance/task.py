@@ -1,4 +1,4 @@
-"""Task of Lance tables: assesses them, and executes the policies about them with the rights of the policies' owners.
+"""Maintenance task of Lance tables: assesses them, and executes their policies with the rights of the policies' owners.
 
 May import the layers below. Must not know any wire format. Lance tables without a policy are maintained on request
 alone: the settings that maintain tables without a policy are about Iceberg tables.

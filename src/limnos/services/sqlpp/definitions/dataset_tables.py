@@ -92,7 +92,7 @@ def has_variant(statement: tree.CreateDataset) -> bool:
 
 
 def _properties(statement: tree.CreateDataset, form: stored.StorageForm) -> dict[str, str]:
-    """Return the properties of the table."""
+    """Return the Iceberg properties of the dataset's table: its storage form, and whether other writers are allowed."""
     entries = {name: value for name, value, _ in dataset_settings_of(statement)}
     writers = entries.get(OUTSIDE_WRITERS)
     return stored.properties_of(form) | ({} if writers is None else {stored.OUTSIDE_WRITERS: writers})

@@ -232,7 +232,7 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
 
 
 async def index_drop(session: StatementSession, statement: tree.DropIndex) -> None:
-    """Drop an index. Raises SqlppError, PermissionDenied."""
+    """Execute DROP INDEX. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     check_object(statement.dataset)
     path = session.whole(statement.dataset)

@@ -80,7 +80,7 @@ async def dataverse_use(session: StatementSession, statement: tree.Use) -> None:
 
 
 async def dataverse_create(session: StatementSession, statement: tree.CreateDataverse) -> None:
-    """Create a dataverse. Raises SqlppError, PermissionDenied."""
+    """Execute CREATE DATAVERSE. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     check_dataverse(parts, at)
@@ -134,7 +134,7 @@ async def default_dataverse_make(ctx: Context, dataverse: Levels) -> None:
 
 
 async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a dataverse. Raises SqlppError, PermissionDenied, ProtectedObject."""
+    """Execute DROP DATAVERSE. Raises SqlppError, PermissionDenied, ProtectedObject."""
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     if parts in (DEFAULT, METADATA):

@@ -134,7 +134,7 @@ def _sample_size(statement: tree.Analyze) -> int:
 
 
 def _number(text: str) -> float | None:
-    """Return the finite number within a bigint that a text is; None for another text."""
+    """Parse a text as a finite number in the range of bigint; None for another text."""
     try:
         number = float(text)
     except ValueError:

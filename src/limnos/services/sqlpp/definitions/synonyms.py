@@ -17,7 +17,7 @@ from limnos.sqlpp import tree
 
 
 async def synonym_create(session: StatementSession, statement: tree.CreateSynonym) -> None:
-    """Create a synonym. Raises SqlppError, PermissionDenied."""
+    """Execute CREATE SYNONYM. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path, target = session.whole(statement.name), statement.target
     check_object(target)
@@ -32,7 +32,7 @@ async def synonym_create(session: StatementSession, statement: tree.CreateSynony
 
 
 async def synonym_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a synonym. Raises SqlppError, PermissionDenied."""
+    """Execute DROP SYNONYM. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(

@@ -45,7 +45,7 @@ class InlinedType(NamedTuple):
 
 
 async def type_create(session: StatementSession, statement: tree.CreateType) -> None:
-    """Create a type. Raises SqlppError, PermissionDenied."""
+    """Execute CREATE TYPE. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     dataverse = path[:-1]

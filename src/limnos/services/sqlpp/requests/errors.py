@@ -62,7 +62,7 @@ def no_dataset(path: Levels, at: TextPosition | None) -> SqlppError:
 
 
 def object_exists(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppError:
-    """Return the error for a taken name."""
+    """Return the error for a name that another object has in the dataverse."""
     word = _ARTICLES.get(kind, kind)
     text = f"A {word} with name {display_name(path[-1:])} already exists in dataverse {display_name(path[:-1])}"
     if kind == "type":
