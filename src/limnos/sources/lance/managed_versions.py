@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 
 class ManagedVersions(LanceNamespace):
-    """The server as the library's namespace: one table and its versions."""
+    """A Lance namespace of one table, by which Lance's library reads and commits the table's versions at the server."""
 
     def __init__(self, question: LanceQuestion) -> None:
         self._location = question.location
