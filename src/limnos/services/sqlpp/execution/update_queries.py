@@ -21,6 +21,7 @@ STEPS_MAX: Final = 100
 _KEPT: Final = "$old"
 _POSITION: Final = "$position"
 _ITEM: Final = "$item"
+_PARENT: Final = "$parent"
 
 
 def update_query(statement: tree.Update, dataset: Levels, *, keys: Iterable[tuple[str, ...]]) -> tree.QueryExpression:
@@ -101,14 +102,16 @@ def _changed(variable: str, step: tree.UpdateStep, *, base: str = "") -> tree.Ex
 
 
 def _put(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Expression:
-    """Return an object with a new value at a path: MISSING removes the field. A value that is no object becomes an
-    object.
+    """Return an object with a new value at a path: MISSING removes the field.
 
-    Each step repeats `base` once, so that the text grows by the same amount with each step and does not double.
+    A parent of the field that is MISSING or NULL stays so, and one that is no object becomes an object. Each step
+    repeats `base` once, so that the text grows by the same amount with each step and does not double.
     """
     first, *rest = path
     if rest:
-        inside = f"if_missing_or_null(to_object({base}.{identifier(first)}), {{}})"
+        parent = f"`{_PARENT}`"
+        kept = f"case when {parent} is unknown or is_object({parent}) then {parent} else {{}} end"
+        inside = f"(from [0] as `{_ITEM}` let {parent} = {base}.{identifier(first)} select value {kept})[0]"
         value = _put(inside, tuple(rest), value=value)
     call = parse_body(f"object_put({base}, {json.dumps(first)}, 0)")
     if not isinstance(call, tree.Call):
