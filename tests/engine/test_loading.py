@@ -134,6 +134,16 @@ def test_delimited_text_without_quotes(tmp_path: Path) -> None:
     ]
 
 
+def test_an_escape_that_is_no_quote(tmp_path: Path) -> None:
+    """It keeps the quote or the escape after it; then two quotes are no quote."""
+    text = '1,"It says \\"x, y\\""\n2,"a\\\\"\n'
+
+    assert loaded(written(tmp_path, text), "csv", escape="\\") == [
+        {"id": "1", "name": 'It says "x, y"'},
+        {"id": "2", "name": "a\\"},
+    ]
+
+
 def test_tabs_have_no_quotes(tmp_path: Path) -> None:
     """A quote in a file of tabs is part of its field; the option names another quote, or none."""
     text = '1\t"x\n2\ty"z"\n'

@@ -47,6 +47,19 @@ def test_a_subquery_about_the_outermost_query() -> None:
     assert found == [buyer for buyer in range(20) if levels[buyer] == every]
 
 
+def test_a_dataset_that_is_searched_again_and_again() -> None:
+    """Its objects are found by the equalities with outer variables: fewer than 20 times 200 times 200 are visited."""
+    every = {one["level"] for one in SALES if isinstance(one, dict)}
+    query = """select value b.id from buyers b where not exists (select * from sales s1 where not exists
+        (select * from sales s2 where s2.buyer = b.id and s1.level = s2.level)) order by b.id"""
+
+    assert asked(query, steps=60_000) == [
+        number
+        for number in range(20)
+        if {one["level"] for one in SALES if isinstance(one, dict) and one["buyer"] == number} == every
+    ]
+
+
 def test_values_that_change_are_seen() -> None:
     """Of sources, of LET, of groups and of quantifiers, also when they return to an earlier value."""
     assert asked("select value (select value x + y from [1] as x) from [1, 2, 1, 1] as y") == [(2,), (3,), (2,), (2,)]

@@ -32,6 +32,8 @@ class TextOptions(NamedTuple):
     delimiter: str
     quote: str
     """The character 0 for none."""
+    escape: str
+    """The character before a quote in a quoted field; two quotes are one if it is the quote itself."""
     null: str | None
     """The text that means NULL in an optional field."""
     has_header: bool
@@ -39,9 +41,11 @@ class TextOptions(NamedTuple):
 
 def text_options(options: Mapping[str, str], *, delimiter: str = ",") -> TextOptions:
     """Return the form that a statement's options name. Raises SqlppError for wrong options."""
+    quote = _character(options, "quote", otherwise='"')
     return TextOptions(
         _character(options, "delimiter", otherwise=delimiter),
-        _character(options, "quote", otherwise='"'),
+        quote,
+        _character(options, "escape", otherwise=quote),
         options.get("null"),
         _flag(options, "header"),
     )
@@ -58,11 +62,12 @@ def read_lines(
 ) -> Iterator[Value]:
     """Read the objects of lines. Raises MalformedLine, SqlppError for wrong options."""
     columns = _columns(form)
-    delimiter, quote, null, skips = text_options(options, delimiter=delimiter)
+    delimiter, quote, escape, null, skips = text_options(options, delimiter=delimiter)
     previous = csv.field_size_limit(FIELD_CHARACTERS_MAX)
     rows = csv.reader(
         lines, delimiter=delimiter, quotechar=quote if quote != "\0" else None,
         quoting=csv.QUOTE_NONE if quote == "\0" else csv.QUOTE_MINIMAL, strict=True,
+        doublequote=escape == quote, escapechar=escape if escape not in (quote, "\0") else None,
     )  # fmt: skip
     try:
         for cells in filter(None, rows):  # an empty line is neither an object nor the header

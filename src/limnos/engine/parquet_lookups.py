@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from limnos.sqlpp.lookups import KeyConditions
     from limnos.sqlpp.stored import Plain
 
-CACHE_BYTES_MAX: Final = 96 << 20
-COLUMN_BYTES_MAX: Final = 32 << 20
+CACHE_BYTES_MAX: Final = 32 << 20
+COLUMN_BYTES_MAX: Final = 16 << 20
 """The maximum size of a cached column of a row group."""
 FOOTERS_MAX: Final = 256
 COLUMNS_MAX: Final = 4096

@@ -33,17 +33,11 @@ class JoinKeys(NamedTuple):
     right: tuple[Callable[[Row], Value], ...]
 
 
-def surrounding_slots_of(node: plan.Block) -> list[SurroundingSlots | None]:
-    """Return for each source of a block the variable slots of the sources before it and after it.
-
-    None for the first source: it is joined to a single row and needs no join keys.
-    """
-    if len(node.sources) < 2:
-        return [None] * len(node.sources)
+def surrounding_slots_of(node: plan.Block) -> list[SurroundingSlots]:
+    """Return for each source of a block the variable slots of the sources before it and after it."""
     own = [own_slots(source) for source in node.sources]
     last = frozenset(let.slot for let in node.lets)
-    others = [SurroundingSlots(frozenset().union(*own[:at]), last.union(*own[at + 1 :])) for at in range(1, len(own))]
-    return [None, *others]
+    return [SurroundingSlots(frozenset().union(*own[:at]), last.union(*own[at + 1 :])) for at in range(len(own))]
 
 
 def own_slots(node: plan.ForEach) -> frozenset[int]:
@@ -60,8 +54,8 @@ def is_uncorrelated(node: plan.ForEach, around: SurroundingSlots) -> bool:
 def keys_of(
     node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots, working: EvaluationContext
 ) -> JoinKeys | None:
-    """Return the equalities between a source and earlier ones, from its own condition or from WHERE; None if there are
-    none.
+    """Return the equalities between a source and earlier ones or outer variables, from its own condition or from WHERE;
+    None if there are none.
     """
     own = own_slots(node)
     results = [sides for each in conjuncts(node.condition, where) if (sides := _sides(each, own, around=around))]

@@ -290,30 +290,35 @@ def without(value: Value, path: tuple[str, ...]) -> Value:
 
 
 def _source_of(
-    node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots | None, working: EvaluationContext
+    node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots, working: EvaluationContext
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
     """Yield the function that joins rows of earlier sources with the items of this one.
 
     Args:
         node: The source.
         where: The WHERE condition, whose equalities help to find matching items.
-        around: The slots of earlier and later sources; None for the first source.
+        around: The slots of earlier and later sources.
         working: The context.
     """
     source = work_of(node.source, working)
     condition = None if node.condition is None else work_of(node.condition, working)
     keeps = node.kind in ("left", "outer unnest")
-    is_apart = around is None or node.kind in ("inner", "left", "cross") or is_uncorrelated(node, around)
+    is_apart = node.kind in ("inner", "left", "cross") or is_uncorrelated(node, around)
     joined = None if keeps or node.kind == "right" else where
-    keys = None if around is None else keys_of(node, joined, around=around, working=working)
+    keys = keys_of(node, joined, around=around, working=working)
     if node.kind == "right":
         return _right(node, source, condition=condition, keys=keys, working=working)
 
+    is_dataset = isinstance(node.source, plan.Scan)  # it has the same items each time that a subquery is evaluated
+    kept: JoinPartners | None = None
+
     def run(rows: Iterator[Row]) -> Iterator[Row]:
-        partners: JoinPartners | None = None
+        nonlocal kept
+        partners = kept
         for row in rows:
             if partners is None or not is_apart:
                 partners = _partners(node, source(row), keys=keys if is_apart else None, working=working)
+                kept = partners if is_dataset and is_apart else None
             met = False
             for at, item in partners.of(row):
                 working.budget.step()
