@@ -51,7 +51,7 @@ _DECIDED_CASES: Final = (
 
 KINDS: Final = (
     _kind("kurtosis of groups", _VALUES, _SELF, cases=r"/serial_kurtosis_"),
-    _kind("offsets of times", _VALUES, _SELF, cases=r"^(constructor/(time_01|datetime_01|interval)$|comparison/datetime_(order|tzeq)$|dapd/q2-7$|temporal/(accessors|accessors_interval|interval_bin|parse_02|time_functions|date_functions|datetime_functions)$)"),
+    _kind("offsets of times", _VALUES, _SELF, cases=r"^(constructor/(time_01|datetime_01|interval)$|scan/temp_types_01$|comparison/datetime_(order|tzeq)$|dapd/q2-7$|temporal/(accessors|accessors_interval|interval_bin|parse_02|time_functions|date_functions|datetime_functions)$)"),
     _kind("joins by interval_ends", _VALUES, _SELF, cases=r"^temporal/interval_joins/interval_(ends|ended_by)$"),
     _kind("skewness of two values", _VALUES, _SELF, cases=r"^aggregate-sql/agg_null_rec(_1)?$"),
     _kind("edges of polygons", _VALUES, _SELF, cases=r"rtree-sidx-non-idxonly-02$"),

@@ -60,8 +60,13 @@ class StepRequest:
         return self.kind in RESULT_KINDS or self.kind.endswith((".http", ".uri"))
 
 
+def with_local_paths(text: str, root: Path) -> str:
+    """Return a text in which paths of AsterixDB's data are paths below `root`."""
+    return _NODE.sub(f"file://{root}/", text)
+
+
 def request_of(step: Step, *, root: Path) -> StepRequest:
-    """Read a step's request. Paths of AsterixDB's data become paths below `root`."""
+    """Read a step's request. Its files are those below `root`."""
     text = step.read()
     remarks = {found["name"]: found["value"].strip() for found in _REMARK.finditer(text)}
     status = int(remarks["statuscode"]) if remarks.get("statuscode", "").isdigit() else None
@@ -82,7 +87,7 @@ def request_of(step: Step, *, root: Path) -> StepRequest:
     if "maxresultreads" in remarks:
         parameters["max-result-reads"] = remarks["maxresultreads"]
     kind = step.kind.removesuffix(".sqlpp")
-    statement = _NODE.sub(f"file://{root}/", text)
+    statement = with_local_paths(text, root)
     part = "signature" if kind == "signature" else ""
     return StepRequest(kind, statement, parameters, as_json, handle=handle, status=status, part=part)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
-from conformance.asterixdb.requests import StepRequest, request_of
+from conformance.asterixdb.requests import StepRequest, request_of, with_local_paths
 from conformance.asterixdb.values import UnreadableResult, difference, read_values
 from conformance.asterixdb.world import Answer
 
@@ -152,7 +152,7 @@ class _CaseRun:
             raise _Failure(NOT_ELIGIBLE, "results absent")
         expected = self.case.expected[self.results]
         self.results += 1
-        text = expected.read()
+        text = with_local_paths(expected.read(), self.root)
         if expected.kind == "ignore":
             return
         if expected.kind.startswith("regex") or (expected.kind == "jsonl" and "R{" in text):

@@ -118,7 +118,9 @@ class QueryService:
             if attempt:
                 self._drop_functions()
             for name in left:
-                self.state(f"drop dataverse {'.'.join(map(_quoted, _parts(name)))} if exists")
+                answer = self.state(f"drop dataverse {'.'.join(map(_quoted, _parts(name)))} if exists")
+                if attempt and answer.error:
+                    print(f"dataverse {name} is left: {answer.error:.200}", flush=True)
         for kind, query in _LEFT_IN_DEFAULT:
             for name in self.values(query):
                 self.state(f"drop {kind} {_quoted(str(name))} if exists")

@@ -583,3 +583,12 @@ def test_refused(text: str, told: str) -> None:
         ask(text)
 
     assert told in refused.value.text
+
+
+def test_a_group_without_a_variable_has_a_name_in_star() -> None:
+    """As in AsterixDB's select-star/group_by; it takes no number from projections, as in tpcds/query-ASTERIXDB-1602."""
+    rows = "[{'a': 1}] t group by t.a"
+
+    assert ask(f"select * from {rows}") == [{"a": 1, "$1": ({"t": {"a": 1}},)}]
+    assert ask(f"with g as (select * from {rows}) select array_count(g)") == [{"$1": 1}]
+    assert ask(f"select *, 7 from {rows}") == [{"a": 1, "$1": 7, "$2": ({"t": {"a": 1}},)}]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import count
 
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder.group_bindings import key_outline
@@ -316,7 +317,8 @@ class QueryBinder(WindowBinder):
             return plan.Select(node.at, node.distinct, self.expression(node.value, scope), (), ())
         projections: list[plan.Projection] = []
         for projection, argument in zip(node.projections, names, strict=True):
-            for name, value in self.projected(projection, rows, name=argument, group=group, scope=scope):
+            own = argument or next(label for at in count(1) if (label := f"${at}") not in names)
+            for name, value in self.projected(projection, rows, name=own, group=group, scope=scope):
                 projections.append(plan.Projection(projection.at, name, value))
         called = [projection.name for projection in projections if projection.name is not None]
         double = next((name for at, name in enumerate(called) if name in called[:at]), None)
@@ -337,7 +339,7 @@ class QueryBinder(WindowBinder):
         """Bind one projection: its values, and their names except for `value.*`.
 
         `*` has a field for each variable of FROM and LET, or after GROUP BY for each key, the group's variable, and
-        each variable of its LET.
+        each variable of its LET. A group without a variable is named `name`.
         """
         if node.value is not None:
             yield None if node.every else name, self.expression(node.value, scope)
@@ -346,7 +348,7 @@ class QueryBinder(WindowBinder):
         if not named:
             raise compilation("SELECT * needs a FROM", node.at)
         for variable, slot in named:
-            yield variable or self.unnamed(), plan.Local(node.at, slot, variable or "group")
+            yield variable or name, plan.Local(node.at, slot, variable or "group")
 
     def aliases(
         self, node: tree.Select, scope: VariableScope, *, shared: list[plan.Let]

@@ -7,6 +7,7 @@ type where possible.
 
 from __future__ import annotations
 
+import decimal
 import math
 import random
 from collections.abc import Callable
@@ -15,8 +16,11 @@ from limnos.sqlpp.functions.costs import linear_cost
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.arithmetic import negate, power
 from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.text import real_text
 
 _DIGITS_MAX = 400
+_EXACT = decimal.Context(prec=2 * _DIGITS_MAX)
+"""Holds each digit of a rounded float: at most 309 before the point, and `_DIGITS_MAX` after it."""
 
 
 def number(value: Value) -> int | float | None:
@@ -74,7 +78,7 @@ def half_up(value: float) -> float:
 @scalar("round_half_up", least=2, cost=linear_cost)
 def rounded_half_up(value: Value, digits: Value) -> Value:
     """Round to a number of decimal digits, halves away from zero."""
-    return _to_digits(value, digits, how=half_up)
+    return _to_decimal(value, digits, rounding=decimal.ROUND_HALF_UP)
 
 
 @scalar("round", least=1, most=2, cost=linear_cost)
@@ -86,13 +90,24 @@ def rounded(value: Value, digits: Value = 0) -> Value:
 @scalar("trunc", "truncate", least=1, most=2, cost=linear_cost)
 def truncated(value: Value, digits: Value = 0) -> Value:
     """Truncate to a number of decimal digits."""
-    return _to_digits(value, digits, how=lambda result: float(math.trunc(result)))
+    return _to_decimal(value, digits, rounding=decimal.ROUND_DOWN)
 
 
 @scalar("round_half_to_even", least=1, most=2, cost=linear_cost)
 def half_to_even(value: Value, digits: Value = 0) -> Value:
     """Round to a number of decimal digits, halves to the even neighbour."""
-    return _to_digits(value, digits, how=lambda result: float(round(result)))
+    return _to_decimal(value, digits, rounding=decimal.ROUND_HALF_EVEN)
+
+
+def _to_decimal(value: Value, digits: Value, *, rounding: str) -> Value:
+    """Round the number that a float's text shows; integers stay as they are. `round` multiplies floats instead."""
+    result, places = number(value), whole(digits)
+    if result is None or places is None:
+        return None
+    if isinstance(result, int) or not result or not math.isfinite(result) or abs(places) > _DIGITS_MAX:
+        return result
+    shown = decimal.Decimal(real_text(result))
+    return type(result)(shown.quantize(decimal.Decimal(1).scaleb(-places), rounding, _EXACT))
 
 
 def _to_digits(value: Value, digits: Value, *, how: Callable[[float], float]) -> Value:

@@ -187,6 +187,8 @@ def _register_rounding(name: str) -> None:
             raise UntranslatableExpression(f"{name} to digits that are not constant, or are too many")
         if one.type in WHOLE:
             return one
+        if name == "trunc" and places:
+            raise UntranslatableExpression("trunc to digits, which truncates the text of a number")
         return _strict(call(name, one.term, LiteralTerm(10.0**places, "double")), "double", one)
 
 

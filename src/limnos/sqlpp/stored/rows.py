@@ -127,12 +127,13 @@ def _record_shape(type_: RecordType, *, lenient: bool, called: str) -> Callable[
         if not isinstance(value, dict):
             raise _mismatch("object", value, called=called)
         for name, label in needed:
-            if not lenient and value.get(name, MISSING) is MISSING:
-                raise SqlppError(MISMATCH, f"Type mismatch: missing a required field {name}: {label}")
             if value.get(name) is None and lenient:
                 raise SqlppError(NULL_FIELD, f"Closed field {name} has null value")
-            if value.get(name) is None:
+            if value.get(name, MISSING) is None:
                 raise SqlppError(NOT_PROMOTED, f"Field type null cannot be promoted to type {label}")
+        for name, label in needed:
+            if value.get(name, MISSING) is MISSING:
+                raise SqlppError(MISMATCH, f"Type mismatch: missing a required field {name}: {label}")
         fields: dict[str, Value] = {}
         for name, item in value.items():
             shape = shapes.get(name)
