@@ -612,7 +612,7 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
 def test_call_sends_its_request(
     fake: FakeServer, client: Client, row: tuple[str, Call, str, str, object, object]
 ) -> None:
-    """Each call sends exactly one request: this method, this raw target, this body."""
+    """Each call sends exactly one request: this method, this raw target, this body without fields that are None."""
     _, call, method, target, body, answer = row
     fake.on(method, target, answer, status=204 if answer is None else 200)
 

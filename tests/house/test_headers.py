@@ -55,7 +55,8 @@ def test_header_names_every_room_that_is_imported(module: Path) -> None:
     header = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
 
     assert "import" in header, "the opening paragraph says what the module may import"
-    assert rooms_imported(module) <= rooms_named(header)
+    unnamed = rooms_imported(module) - rooms_named(header)
+    assert not unnamed, f"{module.name}: the opening paragraph does not name {', '.join(sorted(unnamed))}: add it there"
 
 
 def test_every_cited_rule_stands_in_the_protocol() -> None:

@@ -314,6 +314,23 @@ PROTECTED = {
     "drop-fileset": "FILESET/filesets.a.x", "drop-topic": "TOPIC/topics.a.x", "delete-model": "MODEL/models.a.churn", "drop-function": "FUNCTION/main.a.f",
 }  # fmt: skip
 """Drops, and what is protected before their transaction."""
+NOT_PROTECTED = {
+    "drop-metalake": "protection is for catalogs and the objects in them",
+    **dict.fromkeys(("drop-role", "drop-tag", "drop-policy", "drop-job-template", "drop-pipeline", "drop-webhook"), "not in a catalog"),
+    **dict.fromkeys(("drop-statistics", "drop-partition-statistics"), "of a table, which stays"),
+    **dict.fromkeys(("delete-model-version", "delete-model-alias"), "of a model, which stays"),
+    **{each: "of a table, which stays" for each in WRITES if each.startswith("lance-delete-table-")},
+}  # fmt: skip
+"""Drops of what nothing protects, with the reason."""
+
+
+def test_every_drop_is_of_something_protected() -> None:
+    """Each drop is listed above."""
+    drops = {each for each in WRITES if each.removeprefix("lance-").startswith(("drop-", "delete-"))}
+
+    unlisted = sorted(drops - set(PROTECTED) - set(NOT_PROTECTED))
+    assert not unlisted, f"{', '.join(unlisted)}: add what it drops to PROTECTED, or a reason to NOT_PROTECTED"
+    assert not set(PROTECTED) & set(NOT_PROTECTED)
 
 
 @pytest.mark.parametrize("step", InterferencePoint, ids=lambda each: each.value)

@@ -36,7 +36,7 @@ class Objects(Resource[S]):
     def kind(self, path: str | Sequence[str]) -> Flow[str]:
         """Return the kind of a path's object: `catalog`, `namespace`, `table`, `view`, `topic`, `fileset` or `model`.
 
-        Raises NotFoundError, DeniedError, or ArgumentError if both a namespace and a table or view have the path.
+        Raises NotFoundError, DeniedError, or ArgumentError if objects of two kinds have the path.
         """
         parts = parts_of(path)
         if len(parts) == 1:
@@ -54,7 +54,7 @@ class Objects(Resource[S]):
                     raise
                 problems.append(error)
         if len(names) > 1:
-            raise ArgumentError(f"'{display.render(parts)}' is both a namespace and a {names[-1]}; name its kind")
+            raise ArgumentError(f"'{display.render(parts)}' is both a {names[0]} and a {names[-1]}; name its kind")
         if not names and (yield from self._is_lance(parts)):
             return "table"
         if not names and (current := (yield from find_schema_content(self.scope, parts[0]))):
