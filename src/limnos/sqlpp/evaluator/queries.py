@@ -310,15 +310,15 @@ def _source_of(
         return _right(node, source, condition=condition, keys=keys, working=working)
 
     is_dataset = isinstance(node.source, plan.Scan)  # it has the same items each time that a subquery is evaluated
-    kept: JoinPartners | None = None
+    last_partners: JoinPartners | None = None
 
     def run(rows: Iterator[Row]) -> Iterator[Row]:
-        nonlocal kept
-        partners = kept
+        nonlocal last_partners
+        partners = last_partners
         for row in rows:
             if partners is None or not is_apart:
                 partners = _partners(node, source(row), keys=keys if is_apart else None, working=working)
-                kept = partners if is_dataset and is_apart else None
+                last_partners = partners if is_dataset and is_apart else None
             met = False
             for at, item in partners.of(row):
                 working.budget.step()

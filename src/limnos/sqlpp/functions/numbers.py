@@ -106,8 +106,8 @@ def _to_decimal(value: Value, digits: Value, *, rounding: str) -> Value:
         return None
     if isinstance(result, int) or not result or not math.isfinite(result) or abs(places) > _DIGITS_MAX:
         return result
-    shown = decimal.Decimal(real_text(result))
-    return type(result)(shown.quantize(decimal.Decimal(1).scaleb(-places), rounding, _EXACT))
+    exact = decimal.Decimal(real_text(result))
+    return type(result)(exact.quantize(decimal.Decimal(1).scaleb(-places), rounding, _EXACT))
 
 
 def _to_digits(value: Value, digits: Value, *, how: Callable[[float], float]) -> Value:

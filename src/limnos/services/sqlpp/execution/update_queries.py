@@ -110,8 +110,8 @@ def _put(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Ex
     first, *rest = path
     if rest:
         parent = f"`{_PARENT}`"
-        kept = f"case when {parent} is unknown or is_object({parent}) then {parent} else {{}} end"
-        inside = f"(from [0] as `{_ITEM}` let {parent} = {base}.{identifier(first)} select value {kept})[0]"
+        value_text = f"case when {parent} is unknown or is_object({parent}) then {parent} else {{}} end"
+        inside = f"(from [0] as `{_ITEM}` let {parent} = {base}.{identifier(first)} select value {value_text})[0]"
         value = _put(inside, tuple(rest), value=value)
     call = parse_body(f"object_put({base}, {json.dumps(first)}, 0)")
     if not isinstance(call, tree.Call):
