@@ -137,7 +137,10 @@ def condition_of(record: RecordType, condition: Condition) -> Column | None:
     if condition.operator == "in":
         values = condition.value if isinstance(condition.value, tuple) else ()
         return column.isin([_literal(literal(scalar, each)) for each in values])
-    return _OPERATORS[condition.operator](column, _literal(literal(scalar, condition.value)))
+    compared = _OPERATORS[condition.operator](column, _literal(literal(scalar, condition.value)))
+    if scalar.name in ("float", "double") and condition.operator in (">", ">=") and condition.value == condition.value:
+        return compared | functions.isnan(column)  # Iceberg's bounds of files leave out NaN, which is greater
+    return compared
 
 
 def _literal(value: Value) -> Column:

@@ -327,7 +327,20 @@ def _part_of_text(part: str, text: str) -> str:
     )
 
 
-_PLAIN = ("if", "coalesce", "concat", "lower", "upper", "contains", "abs", "sqrt", "greatest", "least", "exists")
+_PLAIN = (
+    "if",
+    "coalesce",
+    "concat",
+    "lower",
+    "upper",
+    "contains",
+    "abs",
+    "sqrt",
+    "greatest",
+    "least",
+    "exists",
+    "isnan",
+)
 _INFIX = ("and", "or", "=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "mod", "like")
 _CALLS: Mapping[str, Callable[[CallTerm, tuple[str, ...]], str]] = {
     **dict.fromkeys(_INFIX, _infix),

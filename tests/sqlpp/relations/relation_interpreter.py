@@ -283,6 +283,7 @@ def _said_null(_: CallTerm, opened: Held, name: Held) -> Held:
 
 
 _LENIENT: Mapping[str, Callable[..., Held]] = {
+    "isnan": lambda _, value: isinstance(value, float) and math.isnan(value),
     "and": _and,
     "or": _or,
     "is_null": lambda _, value: value is None,

@@ -7,8 +7,9 @@ change.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError, compilation
@@ -23,20 +24,22 @@ from limnos.sqlpp.values.model import Value, is_unknown
 
 
 class WindowPartition:
-    """The rows of one partition in the window's order, and for each row the begin and end of its peers."""
+    """The rows of one partition in the window's order, for each row the begin and end of its peers, and all begins."""
 
-    __slots__ = ("begins", "ends", "rows")
+    __slots__ = ("begins", "ends", "groups", "rows")
 
     def __init__(self, rows: list[Row], places: list[Key] | None) -> None:
         self.rows = rows
         size = len(rows)
         self.begins, self.ends = [0] * size, [size] * size
+        self.groups = [0] if size else []
         if places is None:
             return
         for at in range(size):
             self.begins[at] = self.begins[at - 1] if at and places[at] == places[at - 1] else at
         for at in range(size - 2, -1, -1):
             self.ends[at] = self.ends[at + 1] if places[at] == places[at + 1] else at + 1
+        self.groups = list(dict.fromkeys(self.begins))
 
 
 def windows_of(
@@ -254,8 +257,8 @@ def _edges_of(
         row = part.rows[at]
         if frame.mode == "rows":
             return start(row, (at, 0)), end(row, (at, len(part.rows) - 1)) + 1
-        groups = sorted(set(part.begins))
-        mine = groups.index(part.begins[at])
+        groups = part.groups
+        mine = bisect_left(groups, part.begins[at])
         if frame.mode == "range":
             mine_start = (
                 0 if frame.start.side == "preceding" else mine if frame.start.side == "current row" else len(groups)
@@ -309,37 +312,68 @@ def _range_edges(
         moved = arithmetic.add(value, by) if later else arithmetic.subtract(value, by)
         return shift_time(value, by, sign=1 if later else -1) if moved is None else moved
 
+    last: tuple[WindowPartition, _OrderedValues] | None = None
+
     def edges(part: WindowPartition, at: int) -> tuple[int, int]:
-        row = part.rows[at]
+        nonlocal last
+        if last is None or last[0] is not part:
+            last = part, _OrderedValues([of_row(row) for row in part.rows], descending=descending, working=working)
+        values, row = last[1], part.rows[at]
         begin, end = 0, len(part.rows)
-        if is_unknown(of_row(row)):  # no value has a distance to it: the edges are those of CURRENT ROW
+        if is_unknown(values.values[at]):  # no value has a distance to it: the edges are those of CURRENT ROW
             return (
                 begin if _is_unbounded(frame.start) else part.begins[at],
                 end if _is_unbounded(frame.end) else part.ends[at],
             )
-        values = [of_row(other) for other in part.rows]
         if not _is_unbounded(frame.start):
             low = target(frame.start, distances[0], row=row)
             if is_unknown(low):
                 return 0, 0
-            reached = (at for at, value in enumerate(values) if _has_reached(value, low, descending=descending))
-            begin = next(reached, end - _unknown_count(reversed(values)))
+            begin = values.begin_at(low)
         if not _is_unbounded(frame.end):
             high = target(frame.end, distances[1], row=row)
             if is_unknown(high):
                 return 0, 0
-            within = (
-                at for at in reversed(range(len(values))) if _has_reached(high, values[at], descending=descending)
-            )
-            end = next(within, _unknown_count(values) - 1) + 1
+            end = values.end_at(high)
         return begin, max(begin, end)
 
     return edges
 
 
-def _unknown_count(values: Iterable[Value]) -> int:
-    """Return the number of values before the first known one. Rows with unknown values are first or last."""
-    return sum(1 for _ in takewhile(is_unknown, values))
+class _OrderedValues:
+    """The ORDER BY values of a partition's rows. Unknown ones are first or last."""
+
+    def __init__(self, values: list[Value], *, descending: bool, working: EvaluationContext) -> None:
+        self.values = values
+        self._descending = descending
+        self._working = working
+        self._first = sum(1 for _ in takewhile(is_unknown, values))
+        known = list(dropwhile(is_unknown, values))
+        while known and is_unknown(known[-1]):
+            known.pop()
+        self._last = self._first + len(known)
+        keys = [working.key(value) for value in known]
+        self._keys = keys[::-1] if descending else keys
+
+    def begin_at(self, low: Value) -> int:
+        """Return the place of the first value that does not precede one; the end of the known values if none does."""
+        key = self._working.key(low)
+        if self._descending:
+            at = self._last - bisect_right(self._keys, key)
+        else:
+            at = self._first + bisect_left(self._keys, key)
+        is_met = at < self._last and _has_reached(self.values[at], low, descending=self._descending)
+        return at if is_met else self._last
+
+    def end_at(self, high: Value) -> int:
+        """Return the place after the last value that one does not precede; the first known place if it precedes all."""
+        key = self._working.key(high)
+        if self._descending:
+            at = self._last - bisect_left(self._keys, key)
+        else:
+            at = self._first + bisect_right(self._keys, key)
+        is_met = at > self._first and _has_reached(high, self.values[at - 1], descending=self._descending)
+        return at if is_met else self._first
 
 
 def _is_unbounded(bound: FrameBound) -> bool:

@@ -29,6 +29,8 @@ REAL: Final = ("float", "double")
 ORDERED: Final = frozenset({*NUMERIC, "string", "boolean", "date", "datetime", "uuid", "binary"})
 """Types whose columns an engine orders as SQL++ orders their values."""
 _EXACT_MAX = 1 << 53
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The comparison with the same result if the operands change places."""
 COMPARISONS: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
@@ -79,7 +81,23 @@ def _family(one: CellShape) -> str:
 
 
 def _compare_cells(one: CellShape, other: CellShape, *, by: str) -> Term:
-    """Return the comparison of two cells of one type family."""
+    """Return the comparison of two cells of one type family.
+
+    The comparison of a real number with a constant says where NaN belongs, which is greater than any number. Spark has
+    the same order, but hands such a condition to Iceberg, whose bounds of files leave out NaN.
+    """
+    compared = _compare_numbers(one, other, by=by)
+    for here, there, sign in ((one, other, by), (other, one, _TURNED.get(by, by))):
+        constant = there.term
+        if here.type in REAL and isinstance(constant, LiteralTerm) and constant.value == constant.value:
+            if sign in (">", ">="):
+                return call("or", compared, call("isnan", here.term))
+            if sign in ("<", "<="):
+                return call("and", compared, call("not", call("isnan", here.term)))
+    return compared
+
+
+def _compare_numbers(one: CellShape, other: CellShape, *, by: str) -> Term:
     if "bigint" not in (one.type, other.type) or not {one.type, other.type} & set(REAL):
         return call(by, one.term, other.term)
     for here, shape in ((one, other), (other, one)):
@@ -89,8 +107,7 @@ def _compare_cells(one: CellShape, other: CellShape, *, by: str) -> Term:
                 return call(by, *((same, shape.term) if here is one else (shape.term, same)))
     if one.type == "bigint":
         return call("exact", one.term, call("cast", other.term, word="double"), word=by)
-    turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(by, by)
-    return call("exact", other.term, call("cast", one.term, word="double"), word=turned)
+    return call("exact", other.term, call("cast", one.term, word="double"), word=_TURNED.get(by, by))
 
 
 def _as_type(literal: LiteralTerm, other: CellShape) -> Term | None:
