@@ -60,12 +60,24 @@ def difference_of(results: list[object], expected: list[object], *, is_ordered: 
     left, right = ([json.dumps(normal_form(each), sort_keys=True) for each in rows] for rows in (results, expected))
     if not is_ordered:
         left, right = sorted(left), sorted(right)
-    if left == right:
-        return ""
+    pairs = zip(left, right, strict=False)
     place = next(
-        (at for at, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]), min(len(left), len(right))
+        (at for at, pair in enumerate(pairs) if not _is_same(*map(json.loads, pair))), min(len(left), len(right))
     )
+    if place == len(left) == len(right):
+        return ""
     return f"{len(left)} results, {len(right)} expected; number {place}: {left[place : place + 2]}, expected {right[place : place + 2]}"
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Return whether two normal forms are equal, numbers to nine digits: of a half each side may keep another digit."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=2e-8)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)
+    return type(one) is type(other) and one == other
 
 
 class DuckDBComparison:
