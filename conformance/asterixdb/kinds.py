@@ -69,6 +69,7 @@ KINDS: Final = (
     _kind("storage formats of datasets", r"", "datasets are Iceberg tables of Parquet files; AsterixDB's column format has no options here", cases=r"^column/(metadata|supported-types|validation|filter/ASTERIXDB-3499)$"),
     _kind("two errors of one value", r"^another error", _SELF, cases=r"^aggregate(-sql)?/serial_\w+_mixed$"),
     _kind("names of dataverses in requests", r"", "a string is one part of a name; see [decision 0121](../decisions/0121-the-dataverse-parameter-and-the-name-metadata.md)", cases=r"^api/request-dataverse$"),
+    _kind("rows with equal keys of ORDER BY", _VALUES, "of rows with equal keys LIMIT keeps those that AsterixDB's storage has first; no order is promised", cases=r"^vector/distance-functions$"),
     _kind("vector indexes", r"", "vectors and their indexes are in Lance tables here", cases=r"^vector/(create-index|ann-distance)"),
     _kind("words of a JSON parser", r"^another error", "the words are those of AsterixDB's JSON library", cases=r"^json-parser/"),
     _kind("malformed durations", _VALUES, "a duration with other letters at its end is malformed: NULL, as the manual has it", cases=r"^constructor/duration_01$"),
