@@ -29,7 +29,9 @@ SMALL_FILES: Final = 40
 """Fewer than `sqlpp.compact_files`: they are there as long as no statement adds more."""
 WARMS: Final = {"LIMNOS__ENGINE__WARM": "true"}
 GROWTH_MB: Final = 64
-"""The growth of memory after the first thousand statements that counts as noise."""
+"""The growth of memory after the first `FULL_HEAP` statements that counts as noise."""
+FULL_HEAP: Final = 2500
+"""The number of statements after which the engine's JVM has filled its heap of 1 GB once; until then it grows."""
 
 
 class Server(NamedTuple):
@@ -224,7 +226,7 @@ def memory_lines(server: Server, *, statements: int, objects: int, every: int = 
     yield growth_line(sizes)
 
 
-def growth_line(sizes: list[tuple[int, Memory]], *, after: int = 1000) -> str:
+def growth_line(sizes: list[tuple[int, Memory]], *, after: int = FULL_HEAP) -> str:
     """Return the row that judges the growth after the first thousand statements: half of the rest against the other."""
     later = [memory.java + memory.python for number, memory in sizes if number >= after]
     if len(later) < 4:
