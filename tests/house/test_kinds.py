@@ -265,7 +265,8 @@ def _cli(kind: Kind, row: KindRow) -> Iterator[str]:
         if (part in (row.cli or ())) != (kind.word in words):
             yield f"the part '{part}' of the command line disagrees; see {place}"
     is_asked_for = kind in NAMESPACE_OBJECTS and "path" in (row.cli or ()) and ICEBERG_PROVIDER in (row.catalogs or ())
-    if is_asked_for and kind.word not in dict(Objects(None, ClientScope("lake"))._candidates(("main", "a", "n"))):
+    found_by = Objects(None, ClientScope("lake"))  # type: ignore[type-var]  # no request is sent
+    if is_asked_for and kind.word not in dict(found_by._candidates(("main", "a", "n"))):
         yield "a path without --kind is not found; add a request to _candidates in client/catalog/objects.py"
 
 
