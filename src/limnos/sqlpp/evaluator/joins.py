@@ -100,13 +100,14 @@ class JoinPartners:
     def __init__(
         self,
         elements: Sequence[Value],
-        keys: JoinKeys | None,
+        find_keys: Callable[[], JoinKeys | None],
         *,
         put: Callable[[Row, Value, int], Row],
         working: EvaluationContext,
     ) -> None:
         self.held = elements
-        self._keys = keys
+        self._find_keys = find_keys
+        self._keys: JoinKeys | None = None
         self._put = put
         self._working = working
         self._asked = False
@@ -117,12 +118,15 @@ class JoinPartners:
         """Return the items that may match a row, in order; all items if there are no keys. The index is built at the
         second row.
         """
-        keys = self._keys
-        if keys is None or not self._asked:
+        if not self._asked:
             self._asked = True
             return enumerate(self.held)
         if self._index is None:
-            self._index = self._built(row, keys.right)
+            self._keys = self._find_keys()
+            self._index = {} if self._keys is None else self._built(row, self._keys.right)
+        keys = self._keys
+        if keys is None:
+            return enumerate(self.held)
         try:
             key = _key(keys.left, row, working=self._working)
         except SqlppError:

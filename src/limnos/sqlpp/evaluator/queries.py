@@ -7,6 +7,7 @@ is passed in. A row is a list with a value for each variable. Each source copies
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import cast
 
 from limnos.sqlpp import plan
@@ -305,9 +306,9 @@ def _source_of(
     keeps = node.kind in ("left", "outer unnest")
     is_apart = node.kind in ("inner", "left", "cross") or is_uncorrelated(node, around)
     joined = None if keeps or node.kind == "right" else where
-    keys = keys_of(node, joined, around=around, working=working)
+    find_keys = cache(lambda: keys_of(node, joined, around=around, working=working))  # only a second row needs them
     if node.kind == "right":
-        return _right(node, source, condition=condition, keys=keys, working=working)
+        return _right(node, source, condition=condition, find_keys=find_keys, working=working)
 
     is_dataset = isinstance(node.source, plan.Scan)  # it has the same items each time that a subquery is evaluated
     last_partners: JoinPartners | None = None
@@ -317,7 +318,7 @@ def _source_of(
         partners = last_partners
         for row in rows:
             if partners is None or not is_apart:
-                partners = _partners(node, source(row), keys=keys if is_apart else None, working=working)
+                partners = _partners(node, source(row), find_keys=find_keys if is_apart else _no_keys, working=working)
                 last_partners = partners if is_dataset and is_apart else None
             met = False
             for at, item in partners.of(row):
@@ -332,10 +333,16 @@ def _source_of(
     return run
 
 
-def _partners(node: plan.ForEach, value: Value, *, keys: JoinKeys | None, working: EvaluationContext) -> JoinPartners:
+def _no_keys() -> None:
+    """Return no keys: the items differ for each row."""
+
+
+def _partners(
+    node: plan.ForEach, value: Value, *, find_keys: Callable[[], JoinKeys | None], working: EvaluationContext
+) -> JoinPartners:
     return JoinPartners(
         source_items(value, node, working=working),
-        keys,
+        find_keys,
         put=lambda row, item, at: _with(row, node, item=item, at=at),
         working=working,
     )
@@ -354,7 +361,7 @@ def _right(
     source: Callable[[Row], Value],
     *,
     condition: Callable[[Row], Value] | None,
-    keys: JoinKeys | None,
+    find_keys: Callable[[], JoinKeys | None],
     working: EvaluationContext,
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
     """Yield a right join. Items without a matching row come last, with MISSING on the left side."""
@@ -364,7 +371,7 @@ def _right(
         working.budget.keep(len(left))
         if not left:
             return
-        partners = _partners(node, source(left[0]), keys=keys, working=working)
+        partners = _partners(node, source(left[0]), find_keys=find_keys, working=working)
         elements = partners.held
         met = [False] * len(elements)
         for row in left:
