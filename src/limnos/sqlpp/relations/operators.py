@@ -87,8 +87,8 @@ def _compare_cells(one: CellShape, other: CellShape, *, by: str) -> Term:
     the same order, but hands such a condition to Iceberg, whose bounds of files leave out NaN.
     """
     compared = _compare_numbers(one, other, by=by)
-    for here, there, sign in ((one, other, by), (other, one, _TURNED.get(by, by))):
-        constant = there.term
+    for here, opposite, sign in ((one, other, by), (other, one, _TURNED.get(by, by))):
+        constant = opposite.term
         if here.type in REAL and isinstance(constant, LiteralTerm) and constant.value == constant.value:
             if sign in (">", ">="):
                 return call("or", compared, call("isnan", here.term))
