@@ -388,6 +388,11 @@ def test_uuid_keys_are_compared_with_stored_ones(asking: EngineDataverse, do: Do
         "r.price > 9007199254740992.0",
         "r.price >= double('NaN')",
         "not (r.price < double('NaN'))",
+        "r.price > 50.0 * 2",
+        "r.price > sqrt(10000.0)",
+        "r.price - 0 > 100.0",
+        "r.price not between 0 and 100",
+        "not (r.price between 1.0 and 100.0)",
     ],
 )
 def test_files_with_nan_are_read(asking: EngineDataverse, do: Do, condition: str) -> None:

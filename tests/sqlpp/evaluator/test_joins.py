@@ -27,6 +27,7 @@ KEYS = [
     "l.a = r.a AND r.b = l.b",
     "l.a = 1 AND r.a = l.b",
     "upper(l.a) = r.a",
+    "r.n + l.n = 3",
 ]
 OTHERS = ["", " AND l.b < r.b", " AND (l.b = r.b OR r.a IS NULL)", " AND l.n < 3", " AND 10 div r.n > 2"]
 SHAPES = [

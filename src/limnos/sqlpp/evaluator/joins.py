@@ -81,6 +81,8 @@ def _sides(
 ) -> tuple[plan.Expression, plan.Expression] | None:
     """Return the operands of an equality between earlier sources and this one, in this order; None for other
     expressions.
+
+    The second reads nothing else: the index of a dataset is kept while outer variables change.
     """
     if not isinstance(node, plan.Operate) or node.operators != ("=",):
         return None
@@ -89,7 +91,7 @@ def _sides(
         of_left, of_right = slots_in(left), slots_in(right)
         if of_left is None or of_right is None:
             return None
-        if of_right & own and not of_right & (around.earlier | around.later) and not of_left & (own | around.later):
+        if of_right and of_right <= own and not of_left & (own | around.later):
             return left, right
     return None
 
