@@ -27,6 +27,8 @@ WARM: Final = 30
 LOOKUP_CPU_S, CHANGE_S, INSERT_S, DIVISION_S, WARM_S = 0.05, 0.4, 4.0, 5.0, 15.0
 SMALL_FILES: Final = 40
 """Fewer than `sqlpp.compact_files`: they are there as long as no statement adds more."""
+COMPACTED_WITHIN: Final = 60
+"""A number of changes of a dataset within which it reaches `sqlpp.compact_files`, whatever it had before."""
 WARMS: Final = {"LIMNOS__ENGINE__WARM": "true"}
 GROWTH_MB: Final = 64
 """The growth of memory after the first `FULL_HEAP` statements that counts as noise."""
@@ -97,19 +99,32 @@ def lookup_lines(server: Server, *, counts: Sequence[int], times: int) -> Iterat
 
 
 def change_lines(server: Server, *, objects: int, times: int) -> Iterator[str]:
-    """Replace and delete single objects."""
+    """Replace and delete single objects, then go on replacing them until the dataset has been compacted.
+
+    Each row has a dataset of its own, with fewer files than `sqlpp.compact_files`: the compaction after so many
+    statements is a row by itself.
+    """
     client = server.client
     client.say(POINTS)
-    fill(client, objects)
+    client.say("CREATE DATASET bench.less(bench.Point) PRIMARY KEY id;")
+    for dataset in ("bench.points", "bench.less"):
+        fill(client, objects, dataset=dataset)
 
     def upsert(turn: int) -> str:
         return f"UPSERT INTO bench.points({{'id': {turn * 7919 % objects + 1}, 'name': 'changed', 'n': {turn}}})"
 
     def delete(turn: int) -> str:
-        return f"DELETE FROM bench.points p WHERE p.id = {turn * 6007 % objects + 1}"
+        return f"DELETE FROM bench.less p WHERE p.id = {turn * 6007 % objects + 1}"
 
     yield cost_of(server, upsert, times=times, warm=8).line(f"UPSERT of one of {objects:,} objects", CHANGE_S)
     yield cost_of(server, delete, times=times, warm=8).line(f"DELETE of one of {objects:,} objects", CHANGE_S)
+    before = processes_s([server.pid])
+    times_ms = [took_ms(partial(client.say, upsert(turn))) for turn in range(times, times + COMPACTED_WITHIN)]
+    cpu_s = processes_s([server.pid]) - before
+    yield (
+        f"{COMPACTED_WITHIN} UPSERTs more, with the first compaction of the server: CPU {cpu_s:.1f} s, longest "
+        f"statement {max(times_ms) / 1000:.1f} s, median {statistics.median(times_ms) / 1000:.3f} s"
+    )
 
 
 def insert_lines(server: Server, *, rounds: int) -> Iterator[str]:

@@ -13,7 +13,7 @@ from limnos.engine import delimited_columns
 from limnos.engine.arrow import table_of
 from limnos.engine.delimited_columns import IrregularText, read_columns
 from limnos.engine.delimited_text import MalformedLine, read_lines, text_options
-from limnos.engine.object_checks import object_checker
+from limnos.engine.object_checks import ObjectChecker
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.jobs import type_of
 from limnos.sqlpp.stored import StorageForm, storage_form_of_record
@@ -36,7 +36,7 @@ def by_columns(text: str, form: StorageForm, **options: str) -> pa.Table:
 
 def by_fields(text: str, form: StorageForm, **options: str) -> pa.Table:
     """The rows of a text, one field at a time."""
-    check = object_checker(form, from_file=True)
+    check = ObjectChecker(form, from_file=True).check
     lines = io.StringIO(text, newline="")
     return table_of(form, [check(value) for value in read_lines(lines, form, options=options)])
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from limnos.engine.loading import read_files, read_objects
-from limnos.engine.object_checks import check_objects
+from limnos.engine.object_checks import ObjectChecker, check_objects
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.jobs import ExternalSource, type_of
 from limnos.sqlpp.stored import storage_form_of_record
@@ -87,7 +87,8 @@ def test_delimited_text_is_read_as_the_declared_types(tmp_path: Path) -> None:
         packed.write("id,name\n3,x\n")
     written(tmp_path, "nothing", ".hidden")
 
-    found = check_objects(FORM, loaded(tmp_path, "csv", header="true"), replaces=False, lenient=True)
+    checker = ObjectChecker(FORM, from_file=True)
+    found = check_objects(checker, loaded(tmp_path, "csv", header="true"), replaces=False)
 
     assert found == [{"id": 1, "name": "a,b", "born": Date(1)}, {"id": 2, "name": ""}, {"id": 3, "name": "x"}]
     assert loaded(written(tmp_path, "1|x", "c"), "delimited-text", delimiter="|") == [{"id": "1", "name": "x"}]

@@ -261,7 +261,7 @@ def test_files_are_queried_where_they_lie(asking: EngineDataverse, do: Do) -> No
     malformed in them is told.
     """
     folder = next(Path(one) for one in asking.engine._start.writable) / "files"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "a.csv").write_text("id,day,name\n1,2020-02-29,Ann\n2,,Bob\n")
     options = (("path", folder.as_uri()), ("format", "csv"), ("header", "true"))
     type_ = "{ id: bigint, day: date?, name: string? }"

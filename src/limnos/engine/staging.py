@@ -22,7 +22,7 @@ from limnos.engine.arrow import schema_of, table_of
 from limnos.engine.delimited_columns import IrregularText, read_columns
 from limnos.engine.delimited_text import text_options
 from limnos.engine.loading import SourceFiles, files_of, read_file
-from limnos.engine.object_checks import object_checker
+from limnos.engine.object_checks import ObjectChecker
 from limnos.sqlpp.jobs import ExternalSource, type_of
 from limnos.sqlpp.stored import StorageForm, object_shaper, storage_form_of_record
 from limnos.sqlpp.values.model import Value
@@ -44,6 +44,8 @@ class StagedRows(NamedTuple):
     row_count: int
     is_ascending: bool
     """Whether each row's key is greater than the one before it. Then no key occurs twice."""
+    has_new_keys: bool
+    """Whether all keys were generated for these rows. Then none occurs twice, and no stored object has one of them."""
 
 
 def is_large(source: ExternalSource | None) -> bool:
@@ -55,12 +57,13 @@ def is_large(source: ExternalSource | None) -> bool:
 def staged_rows(source: ExternalSource | None, form: StorageForm, *, stop: Callable[[], None]) -> Iterator[StagedRows]:
     """Stage the objects of a source for the body of a `with`. Raises SqlppError if an object or a file is malformed."""
     with TemporaryDirectory(prefix="staged-") as directory:
-        yield stage(read_tables(source, form), form, directory=Path(directory), stop=stop)
+        checker = ObjectChecker(form, from_file=True)
+        yield stage(read_tables(source, checker), checker, directory=Path(directory), stop=stop)
 
 
-def read_tables(source: ExternalSource | None, form: StorageForm) -> Iterator[pa.Table]:
+def read_tables(source: ExternalSource | None, checker: ObjectChecker) -> Iterator[pa.Table]:
     """Yield the objects of a source as tables with the columns of a dataset."""
-    files = files_of(source)
+    files, form = files_of(source), checker.form
     own_form = None if source is None or not source.type else storage_form_of_record(type_of(source.type))
     for path in files.paths:
         count = 0
@@ -75,7 +78,7 @@ def read_tables(source: ExternalSource | None, form: StorageForm) -> Iterator[pa
             except IrregularText:
                 pass
         yield from _tables_of_objects(
-            islice(_objects(path, files, form=own_form or form, own=own_form is not None), count, None), form
+            islice(_objects(path, files, form=own_form or form, own=own_form is not None), count, None), checker
         )
 
 
@@ -89,17 +92,18 @@ def _objects(path: Path, files: SourceFiles, *, form: StorageForm, own: bool) ->
     return map(object_shaper(form, lenient=True), values) if own else values
 
 
-def _tables_of_objects(objects: Iterable[Value], form: StorageForm) -> Iterator[pa.Table]:
-    check = object_checker(form, from_file=True)
+def _tables_of_objects(objects: Iterable[Value], checker: ObjectChecker) -> Iterator[pa.Table]:
     rest = iter(objects)
-    while part := [check(value) for value in islice(rest, OBJECTS_AT_ONCE)]:
-        yield table_of(form, part)
+    while part := [checker.check(value) for value in islice(rest, OBJECTS_AT_ONCE)]:
+        yield table_of(checker.form, part)
 
 
-def stage(tables: Iterable[pa.Table], form: StorageForm, *, directory: Path, stop: Callable[[], None]) -> StagedRows:
-    """Write tables to Parquet files in a directory."""
-    schema, count, in_file, number = schema_of(form.type), 0, 0, 0
-    order = _KeyOrder(form)
+def stage(
+    tables: Iterable[pa.Table], checker: ObjectChecker, *, directory: Path, stop: Callable[[], None]
+) -> StagedRows:
+    """Write tables, whose objects `checker` has checked, to Parquet files in a directory."""
+    schema, count, in_file, number = schema_of(checker.form.type), 0, 0, 0
+    order = _KeyOrder(checker.form)
     writer: pq.ParquetWriter | None = None
     try:
         for table in tables:
@@ -115,7 +119,7 @@ def stage(tables: Iterable[pa.Table], form: StorageForm, *, directory: Path, sto
     finally:
         if writer is not None:
             writer.close()
-    return StagedRows(directory, count, order.is_ascending)
+    return StagedRows(directory, count, order.is_ascending, checker.has_new_keys)
 
 
 class _KeyOrder:

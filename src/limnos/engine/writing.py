@@ -88,7 +88,7 @@ class DatasetWriter:
         if replaces:
             self._keyed("COPY")
         self._register(self._staged_frame(staged, replaces=replaces))
-        if not self._table.form.keys:
+        if staged.has_new_keys or not self._table.form.keys:
             self._write(self._append)
             return
         matched = self._changes() if replaces else self._refusal()
@@ -240,7 +240,7 @@ class DatasetWriter:
         frame = self._spark.read.parquet(str(staged.directory))
         form = self._table.form
         keys = [quote_name(*path) for path in form.keys]
-        if not keys or staged.is_ascending:
+        if not keys or staged.is_ascending or staged.has_new_keys:
             return frame
         twice = frame.groupBy(*keys).count().where("count > 1").selectExpr(f"to_json(struct({', '.join(keys)})) AS k")
         duplicates = twice.limit(1).collect()
