@@ -1,10 +1,10 @@
 """Authentication: from the bytes of an Authorization header to a user's name.
 
-May import `view` and `model`. Must not know the network. With `simple` authentication the Basic user is believed. A
-token is `lim_<id>_<secret>`: the id finds the stored token, whose hash must match and whose trust level this server
-must accept. The token is a fact of zone 0, so every node refuses a revoked token at the next request. Parsed headers
-are cached by their bytes; their validity is not. JWTs of an external issuer are checked in `issuer_tokens`, and the
-outcome is cached here.
+May import `view` and `model`. Must not know the network. With `simple` authentication the user name of a Basic header
+is accepted without a password. A token is `lim_<id>_<secret>`: the id finds the stored token, whose hash must match and
+whose trust level this server must accept. The token is a fact of zone 0, so every node refuses a revoked token at the
+next request. Parsed headers are cached by their bytes; their validity is not. JWTs of an external issuer are checked in
+`issuer_tokens`, and the outcome is cached here.
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ def decide(
         subject: The user with groups and roles.
         action: The action to decide about.
         chain: From the target up to the metalake. For a create, the target is the nearest existing container; for an
-            absent
-        target see `ChainLink.absent`.
-        owner_of: Returns the owner of a link. Called only if no grant settles the matter; its errors pass through.
+            absent target see `ChainLink.absent`.
+        owner_of: Returns the owner of a link. Called only if grants do not decide the case; its errors pass through.
         revision: The revisions of the facts, recorded in the decision.
     """
     case = DecisionCase(subject, chain, owner_of)

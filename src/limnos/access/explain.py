@@ -1,4 +1,4 @@
-"""Decisions as text for people: the reasons, and advice.
+"""Decisions as human-readable text: the reasons, and advice.
 
 May import `model` only. Pure rendering: it decides nothing and reads nothing.
 """

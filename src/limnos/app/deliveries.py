@@ -2,7 +2,7 @@
 
 May import `services`, `store`, `http` (the form of an event) and the layers below. The events are the change rows that
 the mutations wrote. A webhook's feed position advances in the store after the receiver has accepted. Refused events are
-retried with growing pauses in smaller batches, and never skipped. A webhook stops with an error only if its next
+retried with exponential backoff in smaller batches, and never skipped. A webhook stops with an error only if its next
 changes have been pruned.
 """
 
@@ -58,7 +58,10 @@ class _FailureCounts:
         self.failed = failed
 
     def part_of(self, count: int) -> int:
-        """Return a number halved for each failure, at least one. So events before a refused one are delivered."""
+        """Return a batch size: `count`, halved once for each consecutive failure, at least 1.
+
+        Smaller batches deliver the events before one that the receiver refuses.
+        """
         return max(1, count >> min(self.failed, 10))
 
 
@@ -157,6 +160,8 @@ class WebhookDeliveries(WorkPoller):
 
 
 def pause_ms(attempts: int) -> int:
-    """Return the pause in milliseconds after consecutive failures: doubled for each, minus up to half at random."""
+    """Return the backoff in milliseconds after consecutive failures: doubled for each, minus up to half at random
+    (jitter).
+    """
     longest = min(PAUSE_MS << min(attempts, 20), PAUSE_MS_MAX)
     return round(longest * random.uniform(0.5, 1.0))  # noqa: S311 - so that receivers are not met by all at once

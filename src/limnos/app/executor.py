@@ -210,7 +210,7 @@ def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | Non
 
 
 def end_of(job_exit: JobExit, *, timeout_s: float) -> JobEnd:
-    """Convert the keeper's report to the job's state and message."""
+    """Convert the exit that a job's keeper process reported to the job's final state, message and output."""
     output = JobOutput(_text(job_exit.stdout), _text(job_exit.stderr), job_exit.stdout_bytes, job_exit.stderr_bytes)
     if job_exit.why == KEPT_CANCELLED:
         return JobEnd(CANCELLED, None, job_exit.exit_code, output)

@@ -1,7 +1,7 @@
-"""One HTTP POST to an external address. Returns the status; redirects are not followed.
+"""One HTTP POST to an external URL. Returns the status; redirects are not followed.
 
-May import the standard library. Must not know the content. One deadline covers everything from name resolution to
-the status. Only the head of the response is read, at most 64 KiB.
+May import the standard library. Must not know the content. One deadline covers everything from name resolution to the
+status. Only the head of the response is read, at most 64 KiB.
 """
 
 from __future__ import annotations

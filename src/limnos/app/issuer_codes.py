@@ -33,13 +33,13 @@ EXCHANGES_MAX: Final = 16
 server.
 """
 PEER_EXCHANGES_MAX: Final = 4
-"""The maximum number of concurrent exchanges of browsers at one address, so that one of them leaves places to others.
-Behind a proxy all browsers have its address, and may use all places.
+"""The maximum number of concurrent exchanges of browsers at one address, so that one of them leaves slots to others.
+Behind a proxy all browsers have its address, and may use all slots.
 """
 PEER_WAITING_MAX: Final = 64
-"""The maximum number of exchanges of one address that wait for a place; a network with address translation has one."""
+"""The maximum number of exchanges of one address that wait for a slot; a network with address translation has one."""
 WAITING_MAX: Final = 1_024
-"""The maximum number of exchanges that wait for a place, of all addresses."""
+"""The maximum number of exchanges that wait for a slot, of all addresses."""
 _NETWORK_BITS: Final = 64
 """The prefix length of an IPv6 network that counts as one address, because one machine can use all of its addresses."""
 RETRY_S: Final = 5
@@ -73,7 +73,9 @@ class CodeSignIn:
         )
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
-        """Return the address where a person signs in. Raises AuthenticationFailed, ServiceUnavailable."""
+        """Return the authorization URL, to which the browser is redirected. Raises AuthenticationFailed,
+        ServiceUnavailable.
+        """
         authorize, _ = await self._found()
         digest = hashlib.sha256(request.verifier.encode()).digest()
         query = urlencode({
@@ -170,7 +172,7 @@ class CodeSignIn:
 
 
 def network_of(peer: str) -> str:
-    """Return the key of an address for the limit: the network of an IPv6 address, else the address unchanged."""
+    """Return the rate-limit key of a peer: the network of an IPv6 address, any other address unchanged."""
     try:
         address = ipaddress.ip_address(peer)
     except ValueError:

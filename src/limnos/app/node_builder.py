@@ -115,7 +115,7 @@ class ServerNode(NamedTuple):
 
 
 def database_of(settings: Settings) -> str:
-    """Return the store's address: a `postgresql://` URL with its password, or the path of an SQLite file."""
+    """Return the store's database: a `postgresql://` URL with its password, or the path of an SQLite file."""
     if settings.database.url is None:
         return str(Path(settings.server.data).absolute() / DATABASE_FILE)
     url = settings.database.url.reveal()
@@ -311,7 +311,7 @@ def job_rules_of(settings: Settings) -> JobRules:
 
 
 def console_site_of(settings: Settings) -> ConsoleSite:
-    """Return the public address of the console."""
+    """Return the console's URL and cookie settings in the form that its routes use."""
     scheme, _, rest = (settings.server.public_url or "").partition("://")
     authority, _, path = rest.partition("/")
     return ConsoleSite(
@@ -324,7 +324,7 @@ def console_site_of(settings: Settings) -> ConsoleSite:
 
 
 def _public_hosts(settings: Settings) -> tuple[str, ...]:
-    """Return the host of the server's public address, which a proxy may send as the requests' Host."""
+    """Return the host of the server's public URL, which a proxy may send as the requests' Host."""
     host = urlsplit(settings.server.public_url or "").hostname
     return (host,) if host else ()
 

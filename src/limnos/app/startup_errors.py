@@ -152,6 +152,6 @@ def _words(error: Exception) -> str:
 
 
 def masked_address(database: str) -> str:
-    """Return a store's address without user and password."""
+    """Return a store's database URL or path without user and password."""
     scheme, mark, rest = database.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if mark else database

@@ -66,7 +66,7 @@ PRUNE_RESULTS_EVERY_S: Final = 300.0
 RUNS_AT_ONCE: Final = 100
 """The number of runs that one transaction deletes, with their steps and findings."""
 TRIES_PASSING: Final = 100
-"""The number of attempts while storage or database do not answer: with growing pauses, for about four days."""
+"""The number of attempts while storage or database do not answer: with exponential backoff, for about four days."""
 
 
 class TaskOutcome(NamedTuple):

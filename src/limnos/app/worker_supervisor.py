@@ -223,7 +223,7 @@ class Supervisor:
                 each.missed = 0
 
     def _ended(self, worker: ServingProcess, code: int) -> None:
-        """Schedule a worker's restart, with growing pauses if it dies repeatedly. If it never started, stop all
+        """Schedule a worker's restart, with exponential backoff if it dies repeatedly. If it never started, stop all
         workers.
         """
         now = time.monotonic()

@@ -1,7 +1,7 @@
-"""Flags of all commands that use a server: address, credential and output format.
+"""Flags of all commands that use a server: its URL, the credential and the output format.
 
 May import cyclopts and `client` (when a client is made). Must not know any command. A credential on the command line
-precedes the environment's, a token precedes a user, and all of them precede a profile.
+takes precedence over one in the environment, a token over a user, and each of them over a profile.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class CommonFlags:
 
     @property
     def address(self) -> str:
-        """The address of the server to use."""
+        """The URL of the server to use."""
         if self.uri is not None:
             return self.uri.rstrip("/")
         profile = self._profile(os.environ)
@@ -123,7 +123,7 @@ class CommonFlags:
         return None if profile is None else profile[1].ca_file
 
     def _profile(self, environ: Mapping[str, str]) -> tuple[str, Profile] | None:
-        """Return the current profile, or with `--uri` the profile of that address: a token is for its server only."""
+        """Return the current profile, or with `--uri` the profile of that URL: a token is for its server only."""
         known = profiles.read(environ)
         if self.uri is None:
             return (known.used, known.profiles[known.used]) if known.used in known.profiles else None

@@ -78,7 +78,7 @@ def endpoints_of(issuer: str, *, reach: IssuerAccess) -> IssuerEndpoints:
 
 
 def check_address(url: str) -> None:
-    """Refuse an address without TLS, except on loopback. Raises StoppedError."""
+    """Refuse a URL without TLS, except on loopback. Raises StoppedError."""
     if not _is_safe(url):
         raise StoppedError(
             f"{url} is not https://…: an issuer on another machine needs TLS",
@@ -97,7 +97,7 @@ def _is_safe(url: str) -> bool:
 def sign_in(
     endpoints: IssuerEndpoints, client_id: str, *, scope: str, show: Callable[[str], None], reach: IssuerAccess
 ) -> TokenGrant:
-    """Run the device flow: show address and code, and wait until the user has signed in. Raises StoppedError."""
+    """Run the device flow: show the URL and the code, and wait until the user has signed in. Raises StoppedError."""
     requested = {"client_id": client_id, "scope": scope}
     status, fields = _answer(endpoints.device, requested, reach=reach)
     code, where, user_code = (fields.get(name) for name in ("device_code", "verification_uri", "user_code"))

@@ -1,6 +1,6 @@
-"""Output of results: a table for people, JSON for programs.
+"""Output of results: a table for terminals, JSON for programs.
 
-May import rich (when a table is wanted) and msgspec. Must not know any command. JSON is one document with stable keys;
+May import rich (when a table is printed) and msgspec. Must not know any command. JSON is one document with stable keys;
 tables may change.
 """
 
@@ -100,7 +100,7 @@ def _escape_char(char: str) -> str:
 
 
 def cell(value: object) -> str:
-    """Format one value for people: lists with commas, maps with one pair per line."""
+    """Format one value as human-readable text: lists with commas, maps with one pair per line."""
     if value is None:
         return ""
     if isinstance(value, bool):

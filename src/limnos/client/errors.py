@@ -115,7 +115,7 @@ class NotFoundError(ClientError):
 
 
 class ConflictError(ClientError):
-    """The name is taken, the container is not empty, or a concurrent change won: 409."""
+    """The name is taken, the container is not empty, or the request conflicts with a concurrent change: 409."""
 
     kind = "conflict"
 

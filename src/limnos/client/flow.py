@@ -28,7 +28,7 @@ _REPEATABLE = frozenset({"GET", "HEAD", "PUT"})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request. `path` is percent-encoded and relative to the server's base; `body` is JSON or None.
+    """One HTTP request. `path` is percent-encoded and relative to the server's base URL; `body` is JSON or None.
 
     `key` is sent as `Idempotency-Key`: the server executes such a request only once, even if it is repeated. A
     `repeatable` request may be repeated without a key, regardless of its method.

@@ -122,7 +122,7 @@ class _Resources(Generic[S]):
 
 
 class _ServerTarget:
-    """The server's address and the caller's credential."""
+    """The server's URL and the caller's credential."""
 
     def __init__(
         self, uri: str, *, token: str | None, user: str | None, metalake: str, ca_file: str | Path | None
@@ -312,9 +312,9 @@ class _AsyncSender:
 class Client(_Resources[BlockingSender]):
     """A blocking client of one server and one metalake.
 
-    `uri` is the server's base, `http://127.0.0.1:8090`. Give a `token`, or a `user` if the server accepts user names
-    without proof; if neither is given, the caller is `anonymous`. `ca_file` is a PEM file of authorities to trust in
-    addition to the machine's.
+    `uri` is the server's base URL, `http://127.0.0.1:8090`. Give a `token`, or a `user` if the server accepts user
+    names without authentication; if neither is given, the caller is `anonymous`. `ca_file` is a PEM file of authorities
+    to trust in addition to the machine's.
 
     Calls raise `ClientError` and its subclasses. Idempotent calls are retried up to twice if the server is unreachable
     or requests a retry. Close the client, or use it in a `with` statement.

@@ -70,7 +70,7 @@ class DirectTable:
         return None if matches is None else [one.row for one in matches]
 
     def find(self, keys: Sequence[KeyConditions], *, most: int | None = None) -> list[FoundRow] | None:
-        """Read rows as `rows`, with their places; the location of a row's file is empty if it is not known."""
+        """Read rows as `rows` does, with their positions; the location of a row's file is empty if it is not known."""
         if self._snapshot is None:
             return []
         scan = self._table.newScan().useSnapshot(self._snapshot).filter(self._expression(keys))
@@ -122,7 +122,7 @@ class DirectTable:
 
         Returns:
             False if the table is not supported here: it is partitioned, sorted or not Parquet, or has deletion vectors,
-            or the place of a deleted row is not known. Nothing is written then.
+            or the position of a deleted row is not known. Nothing is written then.
 
         Raises:
             NoSingleValue: A type of a column or a value is not supported here.

@@ -1,7 +1,7 @@
 """Writes the results of a query as the contents of files: JSON, ADM, delimited text, Parquet.
 
 May import `sqlpp`, pyarrow and the standard library. Must not know the locations of files: the server places and names
-them. The engine's answer has a line for the begin of each file (`BEGIN`, with the parts of its directory), lines with
+them. The engine's answer has a line for the start of each file (`BEGIN`, with the parts of its directory), lines with
 its bytes (`BYTES`, in base64), and one for its end (`END`, with the number of its objects).
 """
 

@@ -69,7 +69,7 @@ def check_objects(checker: ObjectChecker, values: Iterable[Value], *, replaces: 
     Args:
         checker: Of the dataset.
         values: The objects.
-        replaces: Whether the later of two objects with one key wins; otherwise that is an error.
+        replaces: Whether the later of two objects with one key replaces the earlier one; otherwise that is an error.
 
     Raises:
         SqlppError: An object does not fit the type, or a key occurs twice.

@@ -145,7 +145,7 @@ def read_rows(
     most: int | None = None,
     cache: FileCache = CACHE,
 ) -> list[FoundRow] | None:
-    """Read the rows that meet all conditions of at least one key, with their places.
+    """Read the rows that meet all conditions of at least one key, with their positions.
 
     Args:
         files: The files that may have such rows.
@@ -175,7 +175,7 @@ def read_rows(
 
 
 class FoundRow(NamedTuple):
-    """A row and its place: the location of its file and its position there."""
+    """A row, the location of its file, and its position in that file."""
 
     row: dict[str, Plain]
     location: str

@@ -60,7 +60,7 @@ def run_job(
         job: The plan.
         parts: The number of tasks that read a dataset concurrently.
         stop: Raises if the job has been cancelled or timed out.
-        budget: Limits the evaluator's work and collects its warnings; a default budget without.
+        budget: Limits the evaluator's work and collects its warnings; None for a default budget.
 
     Raises:
         SqlppError: The statement failed.

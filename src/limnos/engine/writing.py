@@ -1,4 +1,4 @@
-"""Inserts, upserts and deletes of objects: all objects are checked first, then one commit writes all or none.
+"""Inserts, upserts and deletes of objects: all objects are checked first, then one commit writes them atomically.
 
 May import the sibling modules, `sqlpp.stored` and PySpark. Must not know plans. The committing statement is
 serializable and checks whether a key exists, so one of two concurrent statements with the same key fails. After a

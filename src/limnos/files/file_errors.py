@@ -41,8 +41,8 @@ def storage_error(verb: str, location: str, error: Exception, *, remote: bool = 
     """Map an error of the operating system or an object store.
 
     Returns BadRequest for a name that is too long, NoSpace for a full disk, ServiceUnavailable if a retry may help,
-    else StorageFailed. The message of a remote store is only logged: its address may have been chosen by a user
-    who must not read others' answers.
+    else StorageFailed. The message of a remote store is only logged: its endpoint may have been chosen by a user who
+    must not read others' answers.
     """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return errors.BadRequest(

@@ -341,7 +341,7 @@ def _abfs_arguments(values: dict[str, str]) -> dict[str, object]:
 def _gs_arguments(values: dict[str, str]) -> dict[str, object]:
     """Translate the options to gcsfs.
 
-    The token address inside a service account's key is ignored: a catalog's creator chose it.
+    The token endpoint (`token_uri`) inside a service account's key is ignored: a catalog's creator chose it.
     """
     fields: dict[str, object] = {}
     if "endpoint" in values:

@@ -113,7 +113,9 @@ def folder_of(name: str, layout: DirectoryLayout) -> str:
 
 
 def nested_folder_of(levels: Levels, *, digits: str) -> str:
-    """Return a folder for a table in a namespace: unique hexadecimal digits, then its name for people to read."""
+    """Return a folder for a table in a namespace: unique hexadecimal digits, then its name, so that the folder is
+    human-readable.
+    """
     return f"{digits}_{_UNPLAIN.sub('_', object_id_of(levels))[:NAMES_MAX]}"
 
 

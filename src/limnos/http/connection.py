@@ -118,8 +118,8 @@ class FastPathProtocol(AdmissionProtocol):
     _usual_depends: tuple[bytes | None, ...] = ()
     """The values of the usual head that cached responses depend on."""
     _usual_rest = b""
-    """The bytes of the usual request after its address; set only if it was a complete request and nothing else was
-    received with it.
+    """The bytes of the usual request after its request target; set only if it was a complete request and nothing else
+    was received with it.
     """
     _begun = 0
     _peer = ""
@@ -146,7 +146,7 @@ class FastPathProtocol(AdmissionProtocol):
             self._learn(data, end)
 
     def _asked_before(self, line: bytes) -> bool:
-        """Answer a request from the response cache if its bytes after the address equal the usual ones of this
+        """Answer a request from the response cache if its bytes after the request target equal the usual ones of this
         connection.
 
         The parser has accepted these bytes before, so it is not called again. Returns False if they differ.
@@ -175,7 +175,7 @@ class FastPathProtocol(AdmissionProtocol):
         return True
 
     def _learn(self, data: bytes, end: int) -> None:
-        """Store the bytes of a request after its address, if it was ordinary, had no body, and nothing else was
+        """Store the bytes of a request after its request target, if it was ordinary, had no body, and nothing else was
         received with it.
         """
         exchange: object = self.cycle

@@ -106,7 +106,7 @@ def key_of(sent: bytes) -> str:
 
 
 async def fingerprint_of(request: Request, data: bytes) -> bytes:
-    """Return a hash of method, address and body as they were sent. A large body is hashed in a thread."""
+    """Return a hash of method, URL and body as they were sent. A large body is hashed in a thread."""
     digest = blake2b(b"%s %s?%s\n" % (request.method.encode(), request.path, request.query_string), digest_size=16)
     if len(data) <= INLINE_BYTES_MAX:
         digest.update(data)

@@ -22,7 +22,7 @@ from limnos.view.freshness_gate import GATE_QUIET, GateWaiter
 
 METHODS: Final = frozenset({"GET", "HEAD"})
 HEADERS: Final = (b"authorization", b"if-none-match", b"accept", b"x-iceberg-access-delegation", ACTIVE_ROLES)
-"""Request headers that a cached response may depend on, besides method and address."""
+"""Request headers that a cached response may depend on, besides method and URL."""
 ENTRY_BYTES: Final = 2_000
 """The estimated size of an entry in bytes, besides its body and its facts."""
 SENT_AGAIN = Counter(
@@ -218,7 +218,7 @@ class ResponseCache:
 def key_of(method: str, url: bytes, depends: tuple[bytes | None, ...]) -> ResponseCacheKey | None:
     """Return the cache key of a request, or None if its response may depend on other things.
 
-    The meaning of a plus in an address depends on the client's name (docs/decisions/0022).
+    The meaning of a plus in a URL depends on the client's name (docs/decisions/0022).
     """
     return (method, url, depends) if method in METHODS and b"+" not in url else None
 

@@ -90,8 +90,8 @@ class CredentialThrottle:
 
 
 def address_of(peer: str) -> str:
-    """Return the key of an address. For IPv6 it is the first half, since one client may use all addresses of the second
-    half.
+    """Return the rate-limit key of a peer: the IPv4 address, or the /64 network of an IPv6 address, because one client
+    may use all addresses of that network.
     """
     if ":" not in peer:
         return peer or "unknown"

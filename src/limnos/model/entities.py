@@ -163,7 +163,7 @@ class TrashRow(msgspec.Struct, frozen=True):
 
 
 class Webhook(msgspec.Struct, frozen=True):
-    """An address to which changes of a metalake are sent, limited to those its creator may see.
+    """A URL to which changes of a metalake are sent, limited to those its creator may see.
 
     Times are ms since 1970. `position` is the feed position of the last delivery. `user_id` is 0 if access control is
     off. A `stopped` webhook waits until it is started again.

@@ -27,7 +27,7 @@ def frame_message(message: bytes) -> bytes:
 
 
 def frame_at(data: bytes | bytearray, start: int) -> tuple[int, int] | None:
-    """Return the begin and end of the message in the frame at `start`, or None if it is incomplete.
+    """Return the start and end of the message in the frame at `start`, or None if it is incomplete.
 
     Raises BrokenFrame for a length of more than ten bytes.
     """

@@ -56,7 +56,7 @@ class KindRow(NamedTuple):
     """Everything that more than one package must know about one kind."""
 
     gravitino: str | Exclusion = UNSAID
-    """Type of Gravitino's MetadataObject in addresses and bodies."""
+    """Type of Gravitino's MetadataObject in URLs and bodies."""
     gravitino_error: str | Exclusion = UNSAID
     """Noun in the names of Gravitino's exceptions: `Schema` in `NoSuchSchemaException`."""
     sqlpp: str | Exclusion = UNSAID

@@ -100,7 +100,7 @@ def _decoded(text: str) -> str:
 
 
 def hide_secrets(text: str, known: Iterable[str] = ()) -> str:
-    """Return a text for people or logs with `***` in place of secrets.
+    """Return a text for messages or logs with `***` in place of secrets.
 
     Passwords in URLs and database addresses, credentials of requests and the server's own tokens are recognized by
     form.

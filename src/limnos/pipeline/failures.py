@@ -11,7 +11,7 @@ from limnos.pipeline.outcomes import ExpectationFinding, StepOutcome
 
 
 class StepError(Exception):
-    """A step failed without an outcome. `message` is for people and has no Spark stack trace."""
+    """A step failed without an outcome. `message` is human-readable and has no Spark stack trace."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -193,7 +193,7 @@ def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
 def _source_of(account: GcsAccount) -> GoogleCredentials:
     """Return the account's own credentials; sends no request yet.
 
-    The token address inside a service account's key is ignored, because a catalog's creator chose it.
+    The token endpoint (`token_uri`) inside a service account's key is ignored, because a catalog's creator chose it.
     """
     if account.key is None:
         import google.auth  # noqa: PLC0415 - of the extra `gcs`

@@ -48,7 +48,7 @@ def connect_session(
         s3: Whether tables lie on S3.
 
     Raises:
-        BadRequest: The address is not one of Spark Connect.
+        BadRequest: The URL is not one of a Spark Connect server.
         ServiceUnavailable: No Spark Connect server answers there.
     """
     if not address.startswith(SCHEME):

@@ -200,9 +200,9 @@ def config_for(
 ) -> dict[str, str]:
     """Return all Spark settings of such a session; pure.
 
-    `authorization` is the whole header value. If `master` is the address of a Spark Connect server, a token is set
-    under a key that every such server masks. No `io-impl` is set: a catalog's configuration may name one, and Iceberg's
-    default chooses the file reader by the location's scheme, including local files.
+    `authorization` is the whole header value. If `master` is the URL of a Spark Connect server, a token is set under a
+    key that every such server masks. No `io-impl` is set: a catalog's configuration may name one, and Iceberg's default
+    chooses the file reader by the location's scheme, including local files.
     """
     settings = {"spark.sql.extensions": EXTENSIONS, "spark.redaction.regex": _REDACTION}
     archives = ",".join(map(str, jars))

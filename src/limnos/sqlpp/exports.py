@@ -51,7 +51,7 @@ class ExportFormat(Struct, frozen=True):
         level: The level of gzip.
         objects_max: The most objects of one file.
         bytes_max: The size at which a file ends, 0 for no limit.
-        type: The text of the record type that TYPE or AS names; empty without.
+        type: The text of the record type that TYPE or AS names; empty if there is none.
         options: The other options, by their names.
         sizes: The bytes of `row-group-size` and `page-size`, if they are named.
         dates: The patterns of `datetime`, `date` and `time`.
@@ -171,7 +171,7 @@ def _integer(values: Mapping[str, str], name: str, *, otherwise: int) -> int:
 
 
 def _size(values: Mapping[str, str], name: str) -> int:
-    """Return the bytes that an option names; 0 without. Raises SqlppError."""
+    """Return the number of bytes that an option names; 0 if it is absent. Raises SqlppError."""
     text = values.get(name)
     if text is None:
         return 0

@@ -1,9 +1,9 @@
 """Locks of statements: compatible modes, and the order of grants. Pure rules over values.
 
 May import `names` and this package's errors. Must not know storage, waiters or timeouts. The components of a key are
-separate, so no two names have the same key. A request is for all its keys at once and is granted all or none. So a
-waiting request holds no lock and cannot deadlock; only an upgrade holds and waits, and an upgrade that would close a
-cycle is refused. Among incompatible requests the older one has priority.
+separate, so no two names have the same key. A request names all of its keys and is granted atomically. So a waiting
+request holds no lock and cannot deadlock; only an upgrade holds and waits, and an upgrade that would close a cycle is
+refused. Among incompatible requests the older one has priority.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class LockRow(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Whether the wanted mode is not granted yet."""
+        """Whether the requested mode is not granted yet."""
         return self.mode is not self.wanted
 
 

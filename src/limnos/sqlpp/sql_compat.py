@@ -1,9 +1,9 @@
 """Queries with the semantics of standard SQL, for requests with `sql-compat`: rewrites a tree so that its plain meaning
 is SQL's.
 
-May import the tree and the parser. Must not know names of objects. As in AsterixDB, a subquery in the place of a value
-is its one value, one after IN is a list of values, `SELECT *` gives the fields of its one variable, UNION ALL matches
-fields by position, and an outer join gives NULL where a row has no match.
+May import the tree and the parser. Must not know names of objects. As in AsterixDB, a subquery used as a value is its
+single value (a scalar subquery), one after IN is a list of values, `SELECT *` gives the fields of its one variable,
+UNION ALL matches fields by position, and an outer join gives NULL where a row has no match.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLAIN: Final = frozenset(
         (tree.Array, "items"), (tree.Bag, "items"), (tree.ObjectPair, "value"), (tree.Let, "value"), (tree.SetArm, "input"), (tree.PathExpression, "base"),
     }
 )  # fmt: skip
-"""The places in which a subquery stays a collection."""
+"""The positions in which a subquery stays a collection."""
 _ROW: Final = "$row"
 _ROWS: Final = "$rows"
 N = TypeVar("N", bound=SyntaxNode)
@@ -71,7 +71,7 @@ def _field(node: SyntaxNode, name: str) -> object:
 
 
 def _value(node: SyntaxNode) -> SyntaxNode:
-    """Return a node in the place of a value."""
+    """Return a rewritten node for a position that takes one value: a subquery with SELECT becomes its single value."""
     if isinstance(node, tree.QueryExpression) and _is_select(node):
         return _single(_values(node, count=None))
     return _rewritten(node)

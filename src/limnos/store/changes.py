@@ -42,8 +42,8 @@ def gate_text(zones: int) -> str:
     """Return the statement of the freshness gate on SQLite for `zones` zones: each changed clock, and the changes after
     the known revision.
 
-    Parameters: the epoch, then for each zone its id, its known revision, and the revision after which changes are
-    wanted. One probe per zone costs a third less than a join. A row of another epoch has no zone.
+    Parameters: the epoch, then for each zone its id, its known revision, and the revision after which changes are read.
+    One probe per zone costs a third less than a join. A row of another epoch has no zone.
     """
     probes = [
         f"SELECT (SELECT epoch FROM store), {_GATE_COLUMNS} FROM clock c LEFT JOIN change h"

@@ -1,4 +1,5 @@
-"""Locations in normal form, as parameters of statements that search above and below them.
+"""Locations in normal form, as parameters of statements that search their parent locations and the locations inside
+them.
 
 May import the store's `sql`. Must not know tables.
 """
@@ -17,7 +18,7 @@ _SLASH = re.compile("(?<=[^/:])/")
 
 
 def parent_locations(location: str) -> tuple[str, ...]:
-    """Return the locations above a location in normal form, outermost first."""
+    """Return the parent locations of a location in normal form, outermost first."""
     return _down_to(location[: location.rfind("/")])[0]
 
 
@@ -39,8 +40,8 @@ def location_locks(locations: Iterable[str]) -> dict[str, bool]:
 
 
 def overlap_params(location: str) -> dict[str, Value]:
-    """Return the parameters of the searches above and below a location.
+    """Return the query parameters that find the parent locations of a location and the locations inside it.
 
-    Locations inside it sort between `/` and the next character.
+    The locations inside it sort from `<location>/` (inclusive) to `<location>0` (exclusive): `0` follows `/` in ASCII.
     """
     return {"above": _down_to(location[: location.rfind("/")])[1], "low": f"{location}/", "high": f"{location}0"}

@@ -69,15 +69,16 @@ class FreshnessGate(Protocol):
         """
 
     async def ask(self, zones: Zones, reason: str) -> None:
-        """Bring the view up to a moment after this call."""
+        """Bring the view up to a state of the store that is not older than this call."""
 
     def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
-        """Bring the view up to a moment after this call, then notify the waiter; only where `inline` is false."""
+        """Bring the view up to a state of the store that is not older than this call, then notify the waiter; only
+        where `inline` is false.
+        """
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
-        """Bring the view up to one moment after this call in several chains of zones.
-
-        Returns the revisions of that moment.
+        """Bring several chains of zones in the view up to one state of the store that is not older than this call.
+        Returns the revisions of that state.
         """
 
     async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
@@ -201,7 +202,7 @@ class SharedFreshnessGate:
         self._cold: dict[tuple[Key, ...], asyncio.Future[None]] = {}
 
     def ask_now(self, zones: Zones, reason: str) -> bool:
-        """Raise RuntimeError, because this store cannot answer without waiting."""
+        """Always raise RuntimeError: a store that must be awaited has no synchronous read."""
         raise RuntimeError("this store must be awaited")
 
     async def ask(self, zones: Zones, reason: str) -> None:

@@ -72,7 +72,7 @@ def _show(page: ChangesPage, *, shape: Format) -> None:
 
 
 def _line(change: ChangeInfo) -> str:
-    """Format a change for people: time, user, operation and object."""
+    """Format a change as a line of text: time, user, operation and object."""
     where = render(change.path) if change.path else "(not visible)" if change.kind != "role" else ""
     if change.operation == "move":
         where = f"{render(change.old) if change.old else '?'} -> {render(change.new) if change.new else '?'}"

@@ -67,7 +67,7 @@ def explain(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 
 def _lines(report: MaintenanceReport) -> Iterator[str]:
-    """Yield the explanation's lines for people."""
+    """Yield the lines of the explanation as human-readable text."""
     yield f"{report.data_files or 0} data files, {report.delete_files or 0} delete files, {report.total_bytes or 0} bytes"
     yield f"writer: {report.writer}"
     yield from (f"blocked: {each}" for each in report.blocked)
@@ -176,7 +176,7 @@ def work(
 
 
 def _check_address(address: str, *, allow_http: bool) -> None:
-    """Refuse an address without TLS, over which the tokens of operations could be intercepted. Raises UsageError."""
+    """Refuse a URL without TLS, over which the tokens of operations could be intercepted. Raises UsageError."""
     from limnos.config.values import is_loopback
 
     parts = urlsplit(address)

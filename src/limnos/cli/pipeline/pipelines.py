@@ -80,7 +80,7 @@ def _without_parts(run: Run) -> dict[str, object]:
 
 
 def _for_people(run: Run) -> dict[str, object]:
-    """Return a run's fields for people, with its options as flags. The runner's own options are in the JSON only."""
+    """Return a run's fields for a table, with its options as flags. The runner's own options are in the JSON only."""
     options = {key: value for key, value in run.options.items() if key not in _OWN_NOTES and value}
     if isinstance(options.get("tables"), list):
         options["tables"] = _tables(run)

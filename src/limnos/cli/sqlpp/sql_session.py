@@ -242,6 +242,6 @@ def show(results: Sequence[msgspec.Raw], *, shape: Format) -> None:
 
 
 def _cells(row: object) -> Mapping[str, str]:
-    """Format a row for people: an object by its fields, other values as one cell. MISSING is empty, NULL is `null`."""
+    """Format a row for a table: an object by its fields, other values as one cell. MISSING is empty, NULL is `null`."""
     fields = row if isinstance(row, dict) and row else {"value": row}
     return {str(name): value if isinstance(value, str) else to_json(value, indent=-1) for name, value in fields.items()}

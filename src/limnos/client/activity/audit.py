@@ -18,11 +18,11 @@ class Audit(Resource[S]):
         until: str | None = None, action: str | None = None, outcome: str | None = None, request_id: str | None = None,
         before: int | None = None, after: int | None = None, limit: int | None = None, server: bool = False,
     ) -> Flow[AuditPage]:  # fmt: skip
-        """Read a page of lines that match all given filters.
+        """Read a page of audit records that match all given filters.
 
-        Lines come newest first; with `after`, the id of a line, oldest first. `path` is an object's path below the
-        metalake and includes objects below it. `since` and `until` are ISO 8601 times. `action` is an action of an
-        explanation, a kind of change, or an operation. `server`: lines of all metalakes, for service admins.
+        Records are returned newest first; with `after`, the id of a record, oldest first. `path` is an object's path
+        below the metalake and includes objects below it. `since` and `until` are ISO 8601 times. `action` is an action
+        of an explanation, a kind of change, or an operation. `server`: records of all metalakes, for service admins.
         """
         query = {
             "user": user, "path": path, "object": object_id, "since": since, "until": until, "action": action,

@@ -115,12 +115,12 @@ class Jobs(Resource[S]):
 
     @verb
     def get(self, job: str) -> Flow[JobInfo]:
-        """Start a job of a template, with values for its placeholders."""
+        """Load a job by its id."""
         return call("GET", self.gravitino_url("jobs", "runs", job), answer=JobInfo, field="job")
 
     @verb
     def run(self, template: str, *, conf: Mapping[str, str] | None = None) -> Flow[JobInfo]:
-        """Request a job of a template, with values for its placeholders."""
+        """Start a job of a template, with values for its placeholders."""
         body = {"jobTemplateName": template, "jobConf": dict(conf or {})}
         return call("POST", self.gravitino_url("jobs", "runs"), answer=JobInfo, field="job", body=body)
 

@@ -68,7 +68,7 @@ class Children(Resource[S]):
     def page(
         self, parent: str | Sequence[str], *, kind: str | None = None, after: str | None = None, limit: int = 100
     ) -> Flow[ChildrenAnswer]:
-        """Return one page of the children, at most `limit`, starting at the mark `after` of the previous page."""
+        """Return one page of the children, at most `limit`, starting at the cursor `after` of the previous page."""
         return (yield from self._page(parent, kind=kind, after=after, limit=str(limit)))
 
     def _page(

@@ -1,4 +1,4 @@
-"""Transactions (own API): several changes of one catalog, all or none.
+"""Transactions (own API): several changes of one catalog, executed atomically.
 
 May import `client`. Operations are the server's JSON, described in docs/guides/transactions.md.
 """
@@ -18,7 +18,8 @@ class Transactions(Resource[S]):
     def run(
         self, catalog: str, operations: Sequence[Mapping[str, object]], *, key: str | None = None
     ) -> Flow[TransactionReceipt]:
-        """Execute all operations in order, or none: `{"do": "move-table", "source": ["a", "t"], "target": ["b", "t"]}`.
+        """Execute the operations in order, atomically: `{"do": "move-table", "source": ["a", "t"], "target": ["b",
+        "t"]}`.
 
         Paths begin below the catalog. With `key`, a UUID of version 7, the request can safely be repeated after a lost
         response, and the client does so.

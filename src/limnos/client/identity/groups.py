@@ -42,7 +42,7 @@ class Groups(Resource[S]):
 
     @verb
     def add(self, group: str, users: Iterable[str]) -> Flow[tuple[str, ...]]:
-        """Add users to a group, all or none. Returns its members."""
+        """Add users to a group atomically. Returns its members."""
         url = self.own_url("groups", group, "members")
         return call("POST", url, answer=tuple[str, ...], field="members", body={"users": [*users]})
 

@@ -77,7 +77,9 @@ class SnapshotHistory(msgspec.Struct, frozen=True):
 
 
 class OrphanFile(msgspec.Struct, frozen=True):
-    """A file that no metadata of a table names: `waiting`, `deleting` or `deleted`; by name below the table."""
+    """A file that no metadata of a table names: its state (`waiting`, `deleting` or `deleted`), and its name below the
+    table's location.
+    """
 
     name: str
     size: int

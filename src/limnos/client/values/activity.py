@@ -22,7 +22,7 @@ class ReportInfo(msgspec.Struct, frozen=True):
 
 
 class AuditObject(msgspec.Struct, frozen=True):
-    """The object of an audit line. `path` is its path at the time of the action, below the metalake."""
+    """The object of an audit record. `path` is its path at the time of the action, below the metalake."""
 
     id: int
     kind: str
@@ -30,7 +30,7 @@ class AuditObject(msgspec.Struct, frozen=True):
 
 
 class AuditLine(msgspec.Struct, frozen=True):
-    """A line of the audit.
+    """An audit record.
 
     `change` is None for actions that changed nothing. `rights` have the form of an access explanation.
     """
@@ -58,7 +58,9 @@ class AuditLine(msgspec.Struct, frozen=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """A page of audit lines. `next` is the line to continue before or after; `more` is whether more lines exist now."""
+    """A page of audit records. `next` is the record to continue before or after; `more` is whether more records exist
+    now.
+    """
 
     lines: tuple[AuditLine, ...]
     next: int | None

@@ -94,9 +94,7 @@ class LoginResult(msgspec.Struct, frozen=True):
 
 
 class ConsoleCode(msgspec.Struct, frozen=True):
-    """A code that opens one session of the console. `public_url` is the server's address for browsers, if it has
-    one.
-    """
+    """A code that opens one session of the console. `public_url` is the server's URL for browsers, if it has one."""
 
     code: str
     expires_in_s: int

@@ -29,8 +29,8 @@ _DELETED: Final = 2
 
 
 class ManifestEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A manifest in a manifest list; `sequence` is the number that its entries inherit, `least` the least of their
-    own.
+    """A manifest in a manifest list. `sequence` is the sequence number that its entries inherit, `least` the minimum
+    sequence number of its entries.
     """
 
     path: str

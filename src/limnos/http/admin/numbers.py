@@ -1,4 +1,4 @@
-"""Numbers in addresses and queries: ids, limits, seconds.
+"""Numbers in paths and query strings: ids, limits, seconds.
 
 May import msgspec and the standard library only. An invalid number is None, and the route builds the error.
 """

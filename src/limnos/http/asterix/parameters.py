@@ -1,4 +1,4 @@
-"""The parameters of a request to the query service: in its address, as a form or as JSON.
+"""The parameters of a request to the query service: in its query string, as a form or as JSON.
 
 May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Must not know statements. The
 first value of a repeated parameter counts, except for `dataverse`, whose values are the parts of one name. In JSON that
@@ -171,7 +171,7 @@ class RequestParameters:
         return decode_levels(list(parts))
 
     def parameters(self, read: Callable[[object], Value]) -> dict[str | int, Value]:
-        """Return the statement's parameters, from `$x` and `args`: `read` makes a value of decoded JSON.
+        """Return the statement's parameters, from `$x` and `args`: `read` converts decoded JSON to a value.
 
         Raises SqlppError.
         """

@@ -45,7 +45,9 @@ class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
 
 
 def handle_address(request: Request, what: str, *, handle: str) -> str:
-    """Return the address of a handle, with the host name by which the client reached this server."""
+    """Return the URL of a handle, with the scheme and host by which the client reached this server. Without a `Host`
+    header it is only the path.
+    """
     path = f"/query/service/{what}/{handle}"
     host = request.headers.get(b"host", b"").decode("latin-1")
     scheme = "https" if request.headers.get(b"x-forwarded-proto", b"").lower() == b"https" else "http"

@@ -1,7 +1,7 @@
-"""Addresses of objects in the console: one path segment for each part of a name, so any name fits.
+"""URL paths of objects in the console: one path segment for each part of a name, so any name fits.
 
-May import `model`, `names` and `services`. Pure. The kind is part of an address, because a namespace and a table
-may have one name.
+May import `model`, `names` and `services`. Pure. The kind is part of a path, because a namespace and a table may have
+one name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from limnos.services.request.request_scope import RequestScope
 
 _TREE: Final = (Kind.CATALOG, Kind.NAMESPACE, *NAMESPACE_OBJECTS)
 KINDS: Final = {kind.word: kind for kind in _TREE}
-"""The kinds of objects that have an address, by name."""
+"""The kinds of objects that have a page, by name."""
 _DOTS: Final = (".", "..")
 _PLAIN: Final = re.compile("[A-Za-z0-9_-]+")
 """A pattern for parts that need no quoting; nearly all match, so it is checked first."""
@@ -90,9 +90,9 @@ def part_of(segment: bytes) -> str:
 
 
 def parse_address(params: Sequence[bytes]) -> ObjectAddress:
-    """Parse path segments into an address: the kind, the metalake, the catalog, the levels.
+    """Parse path segments into an `ObjectAddress`: the kind, the metalake, the catalog, the levels.
 
-    Raises NotFound for an unknown kind or an incomplete address, and InvalidName.
+    Raises NotFound for an unknown kind or an incomplete path, and InvalidName.
     """
     kind = KINDS.get(unquote_strict(params[0]))
     parts = tuple(part_of(segment) for segment in params[1:])

@@ -1,7 +1,7 @@
 """The audit page: actions with their users and rights, with filters; an object's activity is the same page, filtered.
 
 May import `model`, `services`, `store` for the type of a filter, the shared modules of `limnos.http` and of this
-package. Users who may not read all lines see their own.
+package. Users who may not read all records see their own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class AuditLine(msgspec.Struct, frozen=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """The audit page. `following` is the address of the page with older lines; empty at the end."""
+    """The audit page. `following` is the URL of the page with older records; empty at the end."""
 
     frame: Frame
     filters: dict[str, str]
@@ -58,7 +58,7 @@ class AuditPage(msgspec.Struct, frozen=True):
 
 
 async def audit_page(page_request: PageRequest) -> Response:
-    """Show the audit lines of a metalake that the caller may read, the newest first."""
+    """Show the audit records of a metalake that the caller may read, the newest first."""
     frame = await frame_of(page_request, "Audit", section="audit")
     filters = {name: (page_request.request.query(name) or "").strip() for name in _FIELDS}
     page = await audit_read(page_request.ctx, frame.metalake, filters=_filter_of(page_request, filters), limit=LINES)

@@ -1,4 +1,4 @@
-"""Code snippets that open an object: one for each client, with this server's address and the object's name.
+"""Code snippets that open an object: one for each client, with this server's URL and the object's name.
 
 May import `names` and this package's shared modules. A snippet contains no secret: it reads its token from the
 environment. The texts are files in `snippets/`. Commands quote names for the shell: a name may contain anything.

@@ -59,7 +59,7 @@ class ErrorPage(msgspec.Struct, frozen=True):
     action: str
     factors: tuple[DecisionFactorView, ...]
     trash: str
-    """The address of the trash, if the page is about an object that may have been dropped; else empty."""
+    """The URL of the trash, if the page is about an object that may have been dropped; else empty."""
 
 
 async def error_page(page_request: PageRequest, failure: LimnosError | InvalidName) -> Response:
@@ -84,7 +84,7 @@ async def error_page(page_request: PageRequest, failure: LimnosError | InvalidNa
 
 
 def _trash_address(page_request: PageRequest, error: LimnosError | InvalidName, *, frame: Frame) -> str:
-    """Return the address of the trash for every missing object, so that the page does not reveal which were dropped."""
+    """Return the URL of the trash for every missing object, so that the page does not reveal which were dropped."""
     if not isinstance(error, NotFound) or error.kind not in _TRASHED or not frame.metalake:
         return ""
     return f"{page_request.base}/trash?{urlencode({'metalake': frame.metalake})}"

@@ -41,7 +41,7 @@ PAGE_SIZE: Final = 200
 
 
 class FileLine(msgspec.Struct, frozen=True):
-    """An entry of a directory, with the address of its own page; none for a name that is not UTF-8."""
+    """An entry of a directory, with the URL of its own page; none for a name that is not UTF-8."""
 
     name: str
     href: str

@@ -32,7 +32,7 @@ ICONS: Final = {
 
 
 class TreeItem(msgspec.Struct, frozen=True, gc=False):
-    """An object in the tree. `branch` is the address of the HTML fragment with its children; empty for a leaf."""
+    """An object in the tree. `branch` is the URL of the HTML fragment with its children; empty for a leaf."""
 
     name: str
     kind: str
@@ -43,7 +43,7 @@ class TreeItem(msgspec.Struct, frozen=True, gc=False):
     is_current: bool = False
     children: tuple[TreeItem, ...] = ()
     following: str = ""
-    """The address of the next page of this object's children, if there are more."""
+    """The URL of the next page of this object's children, if there are more."""
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -190,7 +190,7 @@ def icon_of(word: str) -> str:
 
 
 def following_of(page_request: PageRequest, address: ObjectAddress, *, page: ChildrenPage) -> str:
-    """Return the address of the HTML fragment with the next page of children; empty on the last page."""
+    """Return the URL of the HTML fragment with the next page of children; empty on the last page."""
     if page.following is None:
         return ""
     kind, name = page.following

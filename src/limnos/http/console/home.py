@@ -86,7 +86,7 @@ async def _changes(page_request: PageRequest, metalake: str) -> tuple[ChangeLine
 
 
 def change_line(page_request: PageRequest, metalake: str, *, change: PublishedChange) -> ChangeLine:
-    """Format a change for the page, with the address of its object if that still exists."""
+    """Format a change for the page, with the URL of its object's page if the object still exists."""
     path = change.new or change.path or change.old or ()
     kind = change.kind.word
     href = ""

@@ -34,7 +34,7 @@ def static_file(name: str) -> bytes:
 
 @cache
 def static_version() -> str:
-    """Return the digest of the static files, which is part of their addresses, so that browsers can cache them."""
+    """Return the digest of the static files, which is part of their URLs, so that browsers can cache them."""
     digest = hashlib.sha256(b"".join(static_file(name) for name in STATIC))
     return digest.hexdigest()[:12]
 

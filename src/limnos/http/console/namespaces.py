@@ -53,7 +53,7 @@ class ChildRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class ContentsPart(msgspec.Struct, frozen=True):
-    """A page of the list of children. `following` is the address of the next page; empty at the end."""
+    """A page of the list of children. `following` is the URL of the next page; empty at the end."""
 
     base: str
     version: str

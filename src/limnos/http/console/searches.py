@@ -46,7 +46,7 @@ class HitLine(msgspec.Struct, frozen=True):
 
 
 class QueryLink(msgspec.Struct, frozen=True):
-    """A link to another query: its text, and the number of hits that it leaves, if known."""
+    """A link to another query: its text, and the number of hits of that query, if known."""
 
     text: str
     href: str

@@ -194,7 +194,7 @@ async def session_end(page_request: PageRequest) -> Response:
 
 
 def client_of(page_request: PageRequest) -> str:
-    """Return a short description of the browser and its address."""
+    """Return a short description of the browser and its IP address."""
     agent = page_request.request.headers.get(b"user-agent", b"").decode("latin-1")
     browser = next((name for mark, name in _BROWSERS if mark in agent), "A browser")
     system = next((name for mark, name in _SYSTEMS if mark in agent), "")

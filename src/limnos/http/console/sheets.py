@@ -139,7 +139,7 @@ def hidden_fields(**fields: str) -> tuple[HiddenField, ...]:
 
 
 def number_field(text: str | None, *, what: str) -> int:
-    """Parse a number from a form or address. Raises BadRequest."""
+    """Parse a number from a form or a query string. Raises BadRequest."""
     if not text or not (text.isascii() and text.isdigit() and len(text) <= NUMBER_LETTERS_MAX):
         raise BadRequest(f"{what} must be a number")
     return int(text)

@@ -1,4 +1,4 @@
-"""The console's address: the prefix of its links, its origin, its cookie, and the check of a post's origin.
+"""The console's URL: the prefix of its links, its origin, its cookie, and the check of a post's origin.
 
 May import `model` and the standard library. Pure: must not know routes or sessions. Browsers send the cookie with
 requests of any site's pages. So a post is accepted only if the browser states that a page of the console sent it.
@@ -21,10 +21,10 @@ _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 class ConsoleSite(NamedTuple):
-    """The address of the console in browsers.
+    """The URL of the console in browsers.
 
     - `prefix`: the path under which a proxy serves the server, without a slash at its end.
-    - `origin`: scheme, host and port of the public address; None if the requests' own Host is the address.
+    - `origin`: scheme, host and port of the public URL; None if the requests' own Host is used.
     - `is_tls`: whether browsers access it by https.
     - `believes_names`: whether a name without a secret signs in, which only a server on loopback does.
     """

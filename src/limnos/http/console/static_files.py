@@ -1,4 +1,4 @@
-"""The static files: style sheet, script, icons. Their addresses contain the digest of their content.
+"""The static files: style sheet, script, icons. Their URLs contain the digest of their content.
 
 May import `model` and this package's shared modules. Must not know pages.
 """
@@ -25,7 +25,7 @@ def _compressed(name: str) -> bytes:
 
 
 async def static(page_request: PageRequest) -> Response:
-    """Return a static file, cacheable for a year if the address contains the digest of its content."""
+    """Return a static file, cacheable for a year if the URL contains the digest of its content."""
     name = page_request.request.params[0].decode("latin-1")
     kind = STATIC.get(name)
     if kind is None:

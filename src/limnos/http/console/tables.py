@@ -95,7 +95,7 @@ class TablePage(msgspec.Struct, frozen=True):
     snapshots: tuple[SnapshotLine, ...]
     snapshots_count: int
     runs: str
-    """The address of runs' pages, without the id of the run."""
+    """The URL of runs' pages, without the id of the run."""
     properties: tuple[Property, ...]
     partitions: tuple[LayoutLine, ...]
     sorting: tuple[LayoutLine, ...]
@@ -113,7 +113,7 @@ class _TableState(NamedTuple):
 
 
 async def table_page(page_request: PageRequest, address: ObjectAddress) -> Response:
-    """Show a table; a Lance table is shown by another page, and lineage has its own address."""
+    """Show a table. A Lance table is shown by another page; the tab of lineage redirects to the page of lineage."""
     if page_request.request.query("tab") == "lineage":
         return redirect(f"{page_request.base}/lineage{address.path.removeprefix('/o')}")
 

@@ -106,7 +106,7 @@ def _address(page_request: PageRequest, metalake: str, *, catalog: str) -> str:
 
 
 async def restore(page_request: PageRequest) -> Response:
-    """Restore a dropped object to its former path, and go to its page."""
+    """Restore a dropped object to its former path, and redirect to its page."""
     fields = await page_request.form()
     text, metalake, catalog = (fields.get(name, "") for name in ("id", "metalake", "catalog"))
     if not (text.isascii() and text.isdigit() and len(text) <= 18) or not metalake or not catalog:

@@ -105,8 +105,8 @@ def commit_of(
 
 
 def mark_of(scope: RequestScope, mode: str, *, vends: bool = False) -> str:
-    """Return a mark for the entity tags of one catalog, with or without credentials: a source's tag is valid only under
-    this mark.
+    """Return the prefix of the entity tags of one catalog, with or without credentials. A client's tag with another
+    prefix is not sent to the source.
     """
     about = f"{scope.metalake} {scope.catalog} {mode} {vends}"
     return blake2b(about.encode(), digest_size=6).hexdigest()
@@ -159,7 +159,7 @@ def _raw_json(value: object) -> msgspec.Raw:
 def _client_configuration(
     plain: Mapping[str, str], secret: Mapping[str, str], *, scope: RequestScope, path: Levels
 ) -> dict[str, str]:
-    """Return the configuration for a client: the connection to the object store, and with credentials the address that
+    """Return the configuration for a client: the connection to the object store, and with credentials the endpoint that
     renews them.
     """
     entries = {key: value for key, value in plain.items() if key in PASSED_ON}

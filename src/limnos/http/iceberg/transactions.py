@@ -1,4 +1,4 @@
-"""The transaction route: commits to several tables at once, all of them or none.
+"""The transaction route: one atomic commit to several tables.
 
 May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. A change is the body of a
 commit with the table's name.

@@ -69,7 +69,7 @@ def _entry(vended: VendedCredentials, config: object) -> dict[str, object]:
 def config_of(
     vended: VendedCredentials, scope: RequestScope, *, levels: Levels, renewed: bool = True
 ) -> dict[str, str]:
-    """Encode credentials as client configuration, with the connection to the object store and the address that renews
+    """Encode credentials as client configuration, with the connection to the object store and the endpoint that renews
     them.
     """
     keys = vended.credentials
@@ -127,7 +127,7 @@ def store_properties_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def route_of(scope: RequestScope, levels: Levels) -> str:
-    """Return a table's route, relative to the catalog's address."""
+    """Return a table's route, relative to the catalog's base URL."""
     prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
     namespace, name = iceberg.encode_path(levels[:-1]), iceberg.encode_name(levels[-1])
     return f"v1/{prefix}/namespaces/{namespace}/tables/{name}"

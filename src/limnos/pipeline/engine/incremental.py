@@ -63,7 +63,7 @@ def marks_of(step: StepDeclaration, pins: Mapping[Parts, ReadPin]) -> dict[str, 
 def choose(
     spark: SparkSession, step: StepDeclaration, *, pins: Mapping[Parts, ReadPin], full: bool = False
 ) -> ReadChoice:
-    """Choose increments or a full read of an incremental step's pinned tables. `full`: the caller wants a full read."""
+    """Choose increments or a full read of an incremental step's pinned tables. `full` forces a full read."""
     whole = reads(spark, pins)
     reason = "a full run was requested" if full else _mode_reason(step)
     last = None if reason is not None else _last(spark, step)

@@ -65,7 +65,7 @@ def spark_for(
 ) -> Iterator[SparkSession]:
     """Open a session with all Iceberg catalogs of the metalake that the caller may see, for the body of a `with`.
 
-    `connect` is the address of a Spark Connect server, `sc://host:15002`; if None, Spark is started for `master`. An
+    `connect` is the URL of a Spark Connect server, `sc://host:15002`; if None, Spark is started for `master`. An
     unreachable server is retried for `away_s` seconds.
     """
     with connection.client() as client:

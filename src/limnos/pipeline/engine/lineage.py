@@ -130,7 +130,7 @@ def _common(roots: Sequence[str]) -> str:
 
 
 def _place(url: str) -> LineageSource:
-    """Return the OpenLineage name of files: `file` and the path, or the bucket's address and the key."""
+    """Return the OpenLineage name of files: `file` and the path, or the bucket's URI and the key."""
     parts = urlsplit(url)
     if parts.scheme in {"", "file"}:
         return LineageSource("file", f"/{parts.path.lstrip('/')}")

@@ -33,7 +33,7 @@ from limnos.pipeline.run.stop import StopSignal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkOptions:
-    """Options for Spark: a master to start, or the address of a Spark Connect server."""
+    """Options for Spark: a master to start, or the URL of a Spark Connect server."""
 
     master: str = "local[*]"
     connect: str | None = None

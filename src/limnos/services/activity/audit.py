@@ -1,4 +1,4 @@
-"""Audit: reads audit lines. A metalake's owner and a service admin read all of them, other users their own.
+"""Audit: reads audit records. A metalake's owner and a service admin read all of them, other users their own.
 
 May import the layers below. Must not know any wire format. A reader sees every change that was committed before the
 request.
@@ -22,21 +22,22 @@ from limnos.store.activity.audit import AuditFilter, lines_read
 
 PAGE_MAX: Final = 1_000
 BITES_MAX: Final = 500
-"""The maximum number of batches of changes that one read converts into audit lines: a hundred thousand changes in all.
+"""The maximum number of batches of changes that one read converts into audit records: a hundred thousand changes in
+all.
 """
 
 
 class AuditLinesPage(NamedTuple):
-    """A page of lines, and whether more follow."""
+    """A page of audit records, and whether more follow."""
 
     lines: list[AuditRecord]
     more: bool
 
 
 async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter, limit: int) -> AuditLinesPage:
-    """Return audit lines of a metalake, or of the whole server if `metalake` is None.
+    """Return audit records of a metalake, or of the whole server if `metalake` is None.
 
-    The owner of the metalake, or a service admin, sees all lines; another user of the metalake sees their own. Raises
+    The owner of the metalake, or a service admin, sees all records; another user of the metalake sees their own. Raises
     PermissionDenied, NotFound, BadRequest, ServiceUnavailable.
     """
     if filters.before is not None and filters.after is not None:
@@ -54,7 +55,7 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
 
 
 async def _narrow_to_allowed(ctx: Context, metalake: str | None, *, filters: AuditFilter) -> AuditFilter:
-    """Restrict the filter to the lines that the caller may see at this moment. Raises PermissionDenied, NotFound."""
+    """Restrict the filter to the records that the caller may see now. Raises PermissionDenied, NotFound."""
     if metalake is None:
         await ctx.read(RequestScope(), _require_server)
         return filters
@@ -66,7 +67,7 @@ def _require_server(request_view: RequestView) -> None:
 
 
 def _narrow_to_caller(request_view: RequestView, audit_filter: AuditFilter) -> AuditFilter:
-    """Restrict the filter to the caller's own lines, unless the caller owns the metalake.
+    """Restrict the filter to the caller's own records, unless the caller owns the metalake.
 
     Earlier users of the name do not count.
     """
@@ -80,7 +81,7 @@ def _narrow_to_caller(request_view: RequestView, audit_filter: AuditFilter) -> A
 
 
 async def audit_catch_up(ctx: Context) -> None:
-    """Convert all changes that were committed before this call into audit lines.
+    """Convert all changes that were committed before this call into audit records.
 
     Raises ServiceUnavailable if too many wait.
     """

@@ -1,7 +1,8 @@
-"""Audit exports: write audit lines to files day by day, on request or daily by a setting.
+"""Audit exports: write audit records to files day by day, on request or daily by a setting.
 
-May import the layers below. A task does the work, so it continues after a crash. File names follow from the lines, so
-writing a day again finds the file in place. Only days that are over are written, since only then all lines exist.
+May import the layers below. A task does the work, so it continues after a crash. File names are a function of the
+records, so exporting a day again produces the same file. Only days that are over are exported, because later records
+could still be added to the current day.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ LINES_PER_FILE: Final = 100_000
 
 
 class AuditExport(msgspec.Struct, frozen=True):
-    """Write the lines of some days below a location: from `since` (inclusive) to `until` (exclusive)."""
+    """Write the audit records of some days below a location: from `since` (inclusive) to `until` (exclusive)."""
 
     location: str
     since: date
@@ -63,12 +64,12 @@ def export_days(ctx: Context, *, location: str | None, since: date | None, until
 
 
 def over_at(now_ms: int) -> date:
-    """Return the first day whose audit may still grow."""
+    """Return the first day to which audit records may still be added."""
     return day_of(now_ms - SETTLED_MS)
 
 
 async def audit_export(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> int:
-    """Create a task that exports the lines of some days; for service admins.
+    """Create a task that exports the audit records of some days; for service admins.
 
     Returns its id. Raises PermissionDenied, BadRequest.
     """
@@ -116,7 +117,7 @@ async def days_run(work: TaskContext, payload: AuditDays) -> tuple[AuditDays, st
 
 
 async def day_write(work: TaskContext, location: str, *, day: date) -> tuple[int, int]:
-    """Export one day's lines. Returns the number of files and of lines."""
+    """Export one day's audit records. Returns the numbers of files and of records."""
     files = total = after = 0
     while lines := await _lines(work, day, after=after):
         target = f"{location.rstrip('/')}/{name_of(day, lines)}"
@@ -126,7 +127,7 @@ async def day_write(work: TaskContext, location: str, *, day: date) -> tuple[int
 
 
 async def _lines(work: TaskContext, day: date, *, after: int) -> list[AuditRecord]:
-    """Read the next lines of a day, as many as fit in one file."""
+    """Read the next audit records of a day, as many as fit in one file."""
     records: list[AuditRecord] = []
     while len(records) < LINES_PER_FILE:
         last = records[-1].id if records else after

@@ -117,7 +117,8 @@ async def lineage_take(
         metalake: The name of the metalake.
         home: The metalake's id, and its catalogs that the caller may use.
         events: The events' lineage.
-        authority: The host and port by which the caller reached this server: catalogs at that address are ours.
+        authority: The host and port by which the caller reached this server: a catalog with that authority in its URL
+            is this server's.
 
     Returns:
         The number of stored edges, and the rejected datasets.

@@ -1,6 +1,6 @@
 """Lineage datasets: finds OpenLineage datasets among our objects, first by location and then by name.
 
-May import the layers below. A name counts if the producer's address of the catalog is this server's, or is
+May import the layers below. A name counts if the catalog's URL in the producer's event is this server's, or is
 `limnos://<metalake>`. A location belongs to at most one table, so it outranks a catalog name that a producer's session
 chose.
 """
@@ -183,7 +183,7 @@ def _paths(dataset: EventDataset, metalake: str, *, authority: str) -> tuple[boo
 
 
 def _split(namespace: str) -> SplitResult | None:
-    """Split an address into its parts. Returns None for a text that is not a valid address."""
+    """Split a dataset's namespace, which is a URL, into its parts. Returns None for a malformed URL."""
     try:
         return urlsplit(namespace)
     except ValueError:
@@ -212,7 +212,7 @@ async def _resolve_candidates(
     clues: Sequence[_DatasetCandidate],
     linked: Collection[DatasetKey],
 ) -> dict[DatasetKey, ResolvedDataset]:
-    """Resolve all candidates at one moment. Raises ChangesOutdated, NotFound, PermissionDenied."""
+    """Resolve candidates on one consistent state of the store. Raises ChangesOutdated, NotFound, PermissionDenied."""
     ids = {name: catalog_id for catalog_id, name in home.catalogs.items()}
     requested_names = {path[0] for clue in clues for path in clue.paths if path[0] in ids}
     requested_names |= {

@@ -1,8 +1,8 @@
 """Lineage graph: the sources or the results of an object or one of its columns, up to a number of steps.
 
 May import the layers below. Must not know any wire format. The walk continues only from objects that the caller sees. A
-hidden object is a vertex without a name, and the graph ends there. At the end access to all objects is decided again,
-at one moment.
+hidden object is a vertex without a name, and the graph ends there. At the end, access to all objects is decided again,
+on one consistent state of the store.
 """
 
 from __future__ import annotations
@@ -167,7 +167,8 @@ class _GraphWalk:
         self.is_whole = True
 
     async def run(self, root: GraphPlace) -> LineageGraphPart:
-        """Traverse the graph to the requested depth, then return the part that is visible at one moment.
+        """Traverse the graph to the requested depth, then return the part that is visible in one consistent state of
+        the store.
 
         Raises NotFound if the root no longer exists.
         """

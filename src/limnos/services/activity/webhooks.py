@@ -3,8 +3,8 @@
 Create, list, drop, retry, and read the next changes to send.
 
 May import the layers below. Must not know any wire format, and sends nothing. Only a caller with the metalake owner's
-rights manages webhooks. A webhook gets the changes that its creator may see at the moment of sending, like any reader
-of the feed.
+rights manages webhooks. A webhook gets the changes that its creator may see when they are sent, like any reader of the
+feed.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def _is_below(url: str, root: str) -> bool:
 
 
 def _is_climbing(path: str) -> bool:
-    """Return whether a path may lead above itself: by `..`, encoded once or more often, or with parameters at a step.
+    """Return whether a path may lead to a parent directory (path traversal): by `..`, encoded once or more often, or
+    with parameters at a segment.
 
     Also true for a path that is still encoded after DECODINGS_MAX decodings, since a receiver may decode it further.
     """

@@ -47,6 +47,6 @@ def check_backend(provider: str, properties: Mapping[str, str]) -> None:
 
 
 def check_edited_backend(provider: str, properties: Mapping[str, str], *, edited: Mapping[str, str]) -> None:
-    """Check like `check_backend`, but only if an edit sets one of the two properties: existing catalogs keep theirs."""
+    """Apply `check_backend` if an edit sets `catalog-backend` or `uri`: stored values are not checked again."""
     if BACKEND in edited or URI in edited:
         check_backend(provider, properties)

@@ -43,7 +43,7 @@ _TYPES = {"FILESET": "FILE", "MODEL": "ML", "MESSAGING": "STREAM"}
 _BUILT_IN = {"FILE": kinds.FILESET_PROVIDER, "ML": kinds.MODEL_PROVIDER, "STREAM": kinds.MESSAGING_PROVIDER}
 """The default provider of a catalog type."""
 _ADDRESSES = ("bootstrap.servers", "jdbc-url", "oauth2-server-uri", "uri")
-"""Properties with the address of an external system, to which the server sends a catalog's secrets."""
+"""Properties with the URL or hosts of an external system, to which the server sends a catalog's secrets."""
 
 
 def catalog_check(
@@ -170,9 +170,10 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
 
 
 def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], *, edits: PropertyEdits) -> None:
-    """Refuse to send a stored secret to a new address.
+    """Refuse to send a stored secret to another system.
 
-    A caller who changes an address must repeat the secrets, which proves that the caller knows them. Raises BadRequest.
+    A caller who changes the URL of an external system must send the secrets again, which proves that the caller knows
+    them. Raises BadRequest.
     """
     moved = sorted(key for key in _ADDRESSES if properties.get(key) != record.properties.get(key))
     names = sorted(key for key in properties if is_secret(key) and key not in edits.sets)

@@ -43,7 +43,7 @@ class DirectoryPage(NamedTuple):
 
     Bytes of local names that are not UTF-8 are surrogates (`surrogateescape`): `printable` makes text of them. `after`
     is the last entry's name; that of a directory ends with a slash. A name that is not UTF-8 is percent-encoded there,
-    behind two slashes, with which no name begins.
+    after two slashes, with which no name begins.
     """
 
     directories: list[str]

@@ -47,7 +47,7 @@ class NestingCheck(NamedTuple):
 
 
 class PlannedRename(NamedTuple):
-    """The plan for one namespace: its new name, then its path if it has one. `mark` is where the next page begins."""
+    """The plan for one namespace: its new name, then its path if it has one. `mark` is the cursor of the next page."""
 
     name: str
     new_name: str

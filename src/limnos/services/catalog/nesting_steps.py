@@ -246,7 +246,7 @@ def _path(name: str, separator: str) -> Levels | None:
 
 
 def _free_name(tx: Tx, command: NestingStep, *, node_id: int, parent_id: int, base_name: str) -> str:
-    """Return a free name: the wanted one, else with a number.
+    """Return a free name: `base_name`, else with a number at its end.
 
     Names that other renames of the plan will use are not free.
     """
@@ -290,8 +290,8 @@ def _nest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
 
 
 def _place(tx: Tx, path: Levels, *, command: NestingStep) -> int | None:
-    """Return the parent id for a path's last name, and create missing parents; None if another object has one of the
-    names.
+    """Return the id of the parent for a path's last part, and create missing parents; None if another object has one of
+    the names.
     """
     at = command.catalog.id
     for depth, name in enumerate(path, 1):

@@ -1,8 +1,8 @@
-"""Metalake export: all live objects of a metalake at one moment, as records in which every reference points to an
+"""Metalake export: a snapshot of all live objects of a metalake, as records in which every reference points to an
 earlier record.
 
 May import the layers below. Must not know any wire format but the export's. Memory holds only one page, and nothing is
-cached: the moment is a read transaction of its own. Decision record 0080.
+cached: the snapshot is a separate read transaction. Decision record 0080.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def no_import(import_id: int | str) -> NotFound:
 async def import_feed(
     ctx: Context, import_id: int, *, after: int | None, body: Callable[[], Awaitable[bytes]]
 ) -> MetalakeImport:
-    """Import the next records of the file, all or none.
+    """Import the next records of the file atomically.
 
     Args:
         ctx: The request.

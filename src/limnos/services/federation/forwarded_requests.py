@@ -215,7 +215,9 @@ async def forward_rename(ctx: Context, scope: RequestScope, *, kind: Kind, targe
 async def forward_commit(
     ctx: Context, scope: RequestScope, *, changes: Sequence[SourceTableCommit], call: RestCall
 ) -> RestReply:
-    """Forward commits to one or several tables, all decided at one moment; the caller owns tables that they create."""
+    """Forward commits to one or several tables, all decided on one request view; the caller owns tables that they
+    create.
+    """
 
     def decide(request_view: RequestView) -> tuple[CatalogSource, list[Permit[PlaceholderCreate]]]:
         request_view.require_in_use()

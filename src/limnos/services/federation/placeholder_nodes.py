@@ -308,8 +308,8 @@ async def placeholder_submit(ctx: Context, permit: Permit[PlaceholderCreate]) ->
 
 
 async def submit_source_change(ctx: Context, permit: Permit[C], *, mutation: Callable[[Tx, Permit[C]], T]) -> T | None:
-    """Record a change that a source has already made. The decision taken before it still counts, even if the right was
-    revoked since.
+    """Record a change that a source has already made. The decision made before the change still applies, even if the
+    right was revoked since.
 
     `mutation` must work on any state that it finds. Returns None, and logs it, if other requests keep changing the same
     names.

@@ -33,7 +33,9 @@ C = TypeVar("C")
 
 
 class VisibleSourceNames(NamedTuple):
-    """The visible names of a list: those in `visible_names`, and all or none of the names without placeholder node."""
+    """The visible names of a list: those in `visible_names`, and, if `others` is true, all names without a placeholder
+    node.
+    """
 
     origin: CatalogSource
     path: Levels

@@ -153,7 +153,7 @@ async def attachments_associate(
     ctx: Context, on: AttachmentTarget, *, kind: Kind, adds: tuple[str, ...], removes: tuple[str, ...],
     check: Callable[[Node], None] = lambda _: None, action_on_target: Callable[[Node], Action | None] = lambda _: None,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Attach tags or policies to an object and detach others, all or nothing.
+    """Attach tags or policies to an object and detach others, atomically.
 
     Args:
         ctx: The request.

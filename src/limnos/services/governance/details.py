@@ -1,7 +1,7 @@
 """Details of one object for display: its node, owner, tags, and the caller's rights on it, in one request view.
 
-May import the layers below. Must not know any wire format. Everything is read at one moment, so that a page never mixes
-two states. The rights are decisions of the same policy that the operations use.
+May import the layers below. Must not know any wire format. Everything is read from one consistent state, so that a page
+never mixes two states. The rights are decisions of the same policy that the operations use.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def allowed_values(record: TagRecord) -> tuple[str, ...] | None:
 async def pairs_associate(
     ctx: Context, on: AttachmentTarget, *, adds: tuple[TagValuePair, ...], removes: tuple[TagValuePair, ...]
 ) -> tuple[str, ...]:
-    """Add pairs to an object or column and remove others, all or nothing; existing or missing pairs are no error.
+    """Add pairs to an object or column and remove others, atomically; existing or missing pairs are no error.
 
     Returns the names of the object's own tags afterwards that the caller may load.
 

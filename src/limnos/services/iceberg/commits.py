@@ -1,5 +1,5 @@
-"""Commits to Iceberg tables: check requirements, apply updates, write a metadata file, compare and swap, and retry lost
-races.
+"""Commits to Iceberg tables: check requirements, apply updates, write a metadata file, compare and swap, and retry
+after conflicts.
 
 May import the layers below. Must not know any wire format. The new file is deleted if certainly nothing points to it,
 and kept if the outcome is unknown.
@@ -130,14 +130,14 @@ async def table_commit(
         updates: The updates, as JSON values.
         raw: The body of a large request; then `updates` is ignored, and `requirements` matters only for a create.
         proof: The lock that a SQL++ statement presents.
-        version: The version of the document that the updates were made for; None for any. Another commit in between
-            is then a conflict, and the updates are not applied to its result.
+        version: The version of the document that the updates were made for; None for any. Another commit in between is
+            then a conflict, and the updates are not applied to its result.
 
     Returns:
         The table's document after the commit, and its catalog's record.
 
     Raises:
-        CommitConflict: A requirement failed, or too many races were lost.
+        CommitConflict: A requirement failed, or too many attempts conflicted with other commits.
         BadRequest: The updates are invalid.
         OutsideRoots: The catalog does not cover a new location.
         NotFound: The table is missing, and the caller may know that.
@@ -342,9 +342,9 @@ async def _swap(
 
 
 def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
-    """Swap the document.
+    """Replace a table's metadata document if its version is still the expected one (compare-and-swap).
 
-    Returns the zone's revision of the swap. Raises StalePermit if the table moved or the race is lost.
+    Returns the zone's revision of the change. Raises StalePermit if the table moved, or if another commit came first.
     """
     command = permit.command
     dataset_fence.lock_require(tx, command.lock)

@@ -183,7 +183,7 @@ class _FencedTable:
     async def _one(self, files: TableFiles, file: ListedFile) -> None:
         """Refuse a file that is being deleted, or that was deleted and is missing.
 
-        Last names are compared, since links may lead to the directory of the file.
+        File names without directories are compared, since symbolic links may lead to the directory of the file.
         """
         name = file.path.rpartition("/")[2]
         if name in self._removing or (name in self._deleted and await files.size(file.path) is None):

@@ -51,7 +51,7 @@ def binding_of(scanned: ScanTarget, bound: BoundRestrictions) -> str:
 async def directory_hold(
     ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, plan: str
 ) -> RestrictedDirectory:
-    """Join the directory of a set of restrictions, or make a new one.
+    """Join the directory of a set of restrictions, or create a new one.
 
     Raises ServiceUnavailable if a quota is used up.
     """

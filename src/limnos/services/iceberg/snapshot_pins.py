@@ -67,7 +67,7 @@ def removed_snapshots(before: bytes, after: bytes) -> frozenset[int]:
 def pins_check(tx: Tx, table_id: int, *, removed: frozenset[int]) -> None:
     """Refuse to remove snapshots that a run or a plan needs. Raises CommitConflict.
 
-    Call it after the document was swapped, so that no new pin can come in between.
+    Call it after the document was swapped, so that no pin can be added in between.
     """
     if not removed:
         return

@@ -1,7 +1,7 @@
 """Table checks: whether the files that a table's metadata names exist and have the stated sizes.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. A check runs in slices, which are
-limited in files and time. Each returns where the next one begins; nothing is stored in between. Decision record 0136.
+limited in files and time. Each returns the start of the next one; nothing is stored in between. Decision record 0136.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class FileFinding(NamedTuple):
 
 
 class CheckSlice(NamedTuple):
-    """The result of a slice: the number of checked files, the problems, and where the next slice begins; None at the
+    """The result of a slice: the number of checked files, the problems, and the start of the next slice; None at the
     end.
     """
 

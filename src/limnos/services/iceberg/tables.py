@@ -203,7 +203,7 @@ async def table_make(
         name: The table's name.
         whole: The metadata of the table.
         draft: The decision on the table.
-        delegates: Whether the client wants credentials. If the server cannot vend them, no table is created.
+        delegates: Whether the client requests credentials. If the server cannot vend them, no table is created.
 
     Returns:
         The table's document, and its catalog's record.

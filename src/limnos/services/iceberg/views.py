@@ -188,7 +188,8 @@ async def view_replace(ctx: Context, scope: RequestScope, request: ViewReplaceRe
 
     Raises CommitConflict (a requirement failed, or too many replaces), BadRequest, NotFound, PermissionDenied.
 
-    A replace that loses a race is built again on the winner's result, since requirements only ask for the same view.
+    After a conflict with another replace, this one is built again on the result of the other, since requirements only
+    ask for the same view.
     """
 
     def look(request_view: RequestView) -> ViewReplaceBase:
@@ -263,7 +264,7 @@ async def view_rebuild(
 async def _swap(
     ctx: Context, scope: RequestScope, request: ViewReplaceRequest, base: ViewReplaceBase, command: ViewReplace
 ) -> ViewState:
-    """Swap the document. If only access changed, the new metadata is still valid."""
+    """Replace the view's document by compare-and-swap. If only access changed, the new metadata is still valid."""
 
     def decide(request_view: RequestView) -> Permit[ViewReplace]:
         node, _, decision = view_find(request_view, request.namespace, request.name, Action.VIEW_ALTER)
@@ -287,7 +288,9 @@ async def _swap(
 
 
 def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> Node:
-    """Swap the document and return the view. Raises StalePermit if the view moved or the race is lost."""
+    """Replace the document by compare-and-swap, and return the view. Raises StalePermit if the view moved, or if
+    another replace came first.
+    """
     command = permit.command
     if command.document is not None and command.relocates:
         locations_lock(tx, documents=(command.document,))

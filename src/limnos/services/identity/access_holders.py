@@ -1,7 +1,8 @@
 """Holders of access: the users with access to an object, with reasons, and the rules and owners that grant it.
 
 May import the layers below and `identity.access_objects`. Must not know any wire format. A page reads a bounded number
-of users, and its cost grows only with their number. Each page shows the state at one moment after the request.
+of users, and its cost grows only with their number. Each page shows one consistent state, which is not older than the
+request.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ async def _page(
 
 
 def _step_read(target: AccessTarget, *, levels: LevelActions, after: str) -> Load[tuple[ObjectAccess, list[UserRow]]]:
-    """Read the facts of an object and the next users who may have access, at one moment."""
+    """Read the facts of an object and the next users who may have access, in one snapshot."""
     access = yield from object_access_read(target)
     privileges = deciding_privileges(
         (action for actions in levels.values() for action in actions), target.chain[0].kind
@@ -245,7 +246,7 @@ def _without_roles(holder: AccessHolder, visible: frozenset[str]) -> AccessHolde
 async def access_rules(ctx: Context, question: AccessQuestion, *, after: int = 0, limit: int = 100) -> AccessRules:
     """Return the owners and rules that decide on an object, the object's own first, then those of its ancestors.
 
-    Rules come in pages: `after` is the number of rules before the page. Raises as `access_holders`.
+    Rules are returned in pages: `after` is the number of rules before the page. Raises as `access_holders`.
     """
     for _ in range(ATTEMPTS_MAX):
         scope = await scope_of_question(ctx, question)

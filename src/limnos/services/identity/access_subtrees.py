@@ -1,7 +1,7 @@
 """Objects below an object with the facts that access decisions need: owners, rules and read restrictions.
 
 May import the layers below. Must not know any wire format. Objects are read in parts, and other requests run between
-two parts, so a large subtree is not seen at one moment. `OBJECTS_MAX` bounds the walk.
+two parts, so a large subtree is not read from one snapshot. `OBJECTS_MAX` bounds the walk.
 """
 
 from __future__ import annotations

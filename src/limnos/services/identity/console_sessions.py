@@ -47,8 +47,9 @@ _NO_CODE: Final = "The code was used already or has expired: create a new one wi
 
 
 class ConsoleSessionOpen(msgspec.Struct, frozen=True):
-    """Open a session or make a code. Each given credential of `password`, `opened_by` and `code` must still be
-    valid.
+    """Open a session or create a code.
+
+    Each credential that is given (`password`, `opened_by`, `code`) must still be valid.
     """
 
     user: str
@@ -211,7 +212,7 @@ async def _code_of(ctx: Context, code: str) -> Token:
 def _with_credential(
     ctx: Context, request_view: RequestView, *, secret_hash: bytes, client: str, purpose: TokenPurpose
 ) -> ConsoleSessionOpen:
-    """Return the command to open a session, or to make a code, with the caller's own credential."""
+    """Return the command to open a session, or to create a code, with the caller's own credential."""
     user, defaults = request_view.user, ctx.services.defaults
     if user == ANONYMOUS:
         raise PermissionDenied(_NOBODY)

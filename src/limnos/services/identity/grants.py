@@ -131,7 +131,8 @@ def _bind_privileges(target: SecurableTarget, wish: PrivilegeRequest) -> Resolve
 async def privilege_requests_resolve(
     ctx: Context, metalake: str, wishes: tuple[PrivilegeRequest, ...], action: Action
 ) -> list[ResolvedGrants]:
-    """Find the objects of privilege requests, all at one moment, for a caller who may do the action in the metalake.
+    """Find the objects of privilege requests, all in one consistent state, for a caller who may do the action in the
+    metalake.
 
     The action is decided before any object is looked up, so a refusal does not reveal whether they exist. Creating a
     role needs no right on the objects, so objects that the caller may not know count as missing then. Raises

@@ -48,7 +48,7 @@ def members_list(request_view: RequestView, group: str) -> tuple[str, ...]:
 
 
 async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[str, ...]) -> tuple[str, ...]:
-    """Add users to a group, all or none; existing members are no error.
+    """Add users to a group atomically; existing members are no error.
 
     Raises NotFound for a group or user, BadRequest.
     """

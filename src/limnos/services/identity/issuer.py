@@ -51,7 +51,9 @@ class Issuer(Protocol):
         """Verify a token. Raises AuthenticationFailed; ServiceUnavailable if the issuer's keys cannot be fetched."""
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
-        """Return the address at the issuer where a person signs in. Raises ServiceUnavailable, AuthenticationFailed."""
+        """Return the issuer's authorization URL, to which the browser is redirected. Raises ServiceUnavailable,
+        AuthenticationFailed.
+        """
 
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
         """Exchange the code with which a browser returned, and verify the ID token for it.

@@ -116,7 +116,7 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
 
 
 def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
-    """Insert the secret as the first token of a new line."""
+    """Insert the secret as the first token of a new token family."""
     command = permit.command
     if tx.passwords.find(command.user) is not None:
         raise AlreadyExists(

@@ -255,7 +255,7 @@ async def table_declare(
         levels: The levels of the table's name.
         location: The location of the table; None for a unique one.
         properties: The properties of the table.
-        delegates: Whether the client wants credentials. If the server cannot vend them, no table is created.
+        delegates: Whether the client requests credentials. If the server cannot vend them, no table is created.
         dry: Whether to make all checks, also for missing namespaces, and store nothing.
 
     Raises:

@@ -83,7 +83,7 @@ async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> Lan
 async def _put_back(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, moved: dict[int, str], top: int
 ) -> None:
-    """Restore manifests that were moved aside at the moment of their commit."""
+    """Restore manifests that were moved aside while they were being committed."""
     for version in [each for each in moved if each <= top]:
         row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=version))
         aside = moved.pop(version)

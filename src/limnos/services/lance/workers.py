@@ -115,7 +115,9 @@ class WorkerTask:
         return await self._calls.answer(name, about)
 
     async def begin(self) -> None:
-        """Decide again, immediately before a change. Raises the refusal."""
+        """Run the task's last access check, if it has one, and record that the change begins. Raises the errors of the
+        check.
+        """
         if self._settled is not None:
             await self._settled()
             self._mark(True)
@@ -199,7 +201,7 @@ def storage_options_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def connection_options_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return Lance's storage options without keys: the address of the object store, and the connection options."""
+    """Return Lance's storage options without keys: the endpoint of the object store, and the connection options."""
     return {key: value for key, value in _stated_options(properties).items() if key not in _KEYS}
 
 

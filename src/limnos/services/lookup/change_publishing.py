@@ -183,9 +183,7 @@ class _ChangePublisher:
         return chain
 
     def _end(self, change: ChangeRow, parent_id: int | None, name: str | None) -> SecurableChain | None:
-        """Return the old or the new place of a changed object, with its ancestors; None if the change has no such
-        place.
-        """
+        """Return the object at its old or new path, with its ancestors; None if the change has no such path."""
         if parent_id is None or name is None:
             return None
         above = self.chain(parent_id)

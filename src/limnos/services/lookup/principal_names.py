@@ -32,7 +32,7 @@ def principal_create(
 
 
 class OddName(NamedTuple):
-    """A stored name that is not allowed for a new user, group or role: its place in the store, and the reason."""
+    """A stored name that is not allowed for a new user, group or role: its metalake and kind, and the reason."""
 
     metalake: str
     kind: Kind

@@ -104,7 +104,7 @@ def catalogs_of(ids: Iterable[int], node_positions: Mapping[int, NodePosition], 
 async def visible_objects_of(
     ctx: Context, metalake: str, *, ids: Collection[int], with_documents: Callable[[int], bool] = lambda _: False
 ) -> VisibleObjects:
-    """Return the objects that the caller sees, all at one moment after this call.
+    """Return the objects that the caller sees, from one consistent state that is not older than this call.
 
     `with_documents` chooses the tables whose documents are read. Raises NotInUse, PermissionDenied, and
     ServiceUnavailable if objects move faster than they can be read.

@@ -100,7 +100,7 @@ async def acting_as(
         table_id: The table.
         name: The name of the token and of the request, for the audit.
         trust: The trust of the token.
-        root_id: The root of the token's line, if the user authenticated with a token.
+        root_id: The first token of the user's token family, if the user authenticated with a token.
 
     Raises:
         PermissionDenied: The user is a service account, and the secret that requested the work has ended.
@@ -115,7 +115,8 @@ async def acting_as(
 class ActingTokens:
     """The tokens of one round of a task, which acts for few users about many tables: one token for each user.
 
-    A context. Each new or revoked token makes the server's other writes decide again, so there are few.
+    An asynchronous context manager. Each new or revoked token invalidates the permits of other writes, so the tokens
+    are few.
     """
 
     def __init__(self, work: TaskContext, services: NodeServices, *, name: str) -> None:

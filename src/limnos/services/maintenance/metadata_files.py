@@ -121,7 +121,7 @@ async def _deleted_before(
 
 
 async def _record(services: NodeServices, document: MetadataDocument, *, names: Sequence[str]) -> None:
-    """Record that metadata files are deleted, each with an audit line."""
+    """Record that metadata files are deleted, each with an audit record."""
     if not names:
         return
     node_id = document.node_id

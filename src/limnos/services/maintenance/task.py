@@ -87,7 +87,7 @@ class MaintenanceRound:
     async def expire(self, after: int) -> int:
         """Expire the snapshots of tables with the finding "snapshots to expire", by table id, after an id.
 
-        Returns where the next round begins.
+        Returns the id after which the next run continues; 0 after the last table.
         """
         look_up = self.services.gate.look_up
         policies = await look_up(policies_load)
@@ -142,7 +142,9 @@ class MaintenanceRound:
     # ------------------------------------------------------------------------------------------- metadata files
 
     async def delete_metadata_files(self, at: MaintenancePosition) -> tuple[int, int]:
-        """Delete old metadata files, of all tables once a day. Returns where the next round continues."""
+        """Delete old metadata files, of all tables once a day. Returns the table id after which the next run continues,
+        and the time when the pass over all tables began.
+        """
         keep_ms = self.services.defaults.maintenance.metadata_keep_ms
         after, began_ms = at.listed_after, at.listed_at_ms
         if not keep_ms or (not after and 0 <= self.now_ms - began_ms < INTERVAL_MS):

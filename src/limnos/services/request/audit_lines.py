@@ -1,9 +1,9 @@
-"""Audit lines: collects the lines of requests and writes them in batches, and creates the lines of changes from the
-change feed.
+"""Audit records: collects the records of requests and writes them in batches, and creates the records of changes from
+the change feed.
 
-May import the layers below. Must not know any wire format. A change needs no line from its request: its transaction
-records everything. Requests do not wait for lines about reads and refusals. When too many lines wait, further ones are
-counted and discarded. A node that is killed loses the lines of about the last second.
+May import the layers below. Must not know any wire format. A change needs no record from its request: its transaction
+stores all data. Requests do not wait until records about reads and refusals are written. When too many records wait,
+further ones are counted and discarded. A node that is killed loses the records of about the last second.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Sampler:
 
 
 class AuditLines:
-    """The audit lines that a node writes besides those of changes."""
+    """Writes the audit records of a node's reads and refusals, and those of changes in the change feed."""
 
     def __init__(self, store: Store, gate: FreshnessGate, *, rules: AuditRules) -> None:
         self.rules = rules
@@ -72,16 +72,16 @@ class AuditLines:
         self._refused = self._left_out = 0
 
     def wants_read(self) -> bool:
-        """Return whether to write a line for this read.
+        """Return whether to write a record for this read.
 
         Call once for each answered read: the call advances the sampler.
         """
         return self._reads.takes()
 
     def wants_refusal(self) -> bool:
-        """Return whether to write a line for this refusal. Call once for each refusal: the call advances the sampler.
+        """Return whether to write a record for this refusal. Call once for each refusal: the call advances the sampler.
 
-        Refusals above `refusals_per_s_max` in one second get no lines of their own; one line states their number.
+        Refusals above `refusals_per_s_max` in one second get no records of their own; one record states their number.
         """
         if not self._refusals.takes():
             return False
@@ -98,7 +98,9 @@ class AuditLines:
         return False
 
     def take(self, lines: Sequence[AuditRecord]) -> None:
-        """Queue the lines of a request. Discards them, and counts them as lost, if too many are waiting already."""
+        """Queue the audit records of a request. Discards them, and counts them as lost, if too many are waiting
+        already.
+        """
         if len(self._waiting) + len(lines) > WAITING_MAX:
             LINES["lost",] += len(lines)
             return
@@ -118,7 +120,7 @@ class AuditLines:
                 await asyncio.sleep(PAUSE_S)
 
     def _tell_left_out(self) -> None:
-        """Queue one line that states the number of refusals without a line of their own."""
+        """Queue one record that states the number of refusals without a record of their own."""
         count, self._left_out = self._left_out, 0
         if count:
             text = f"{count} more requests were refused or failed, without lines of their own"
@@ -128,7 +130,7 @@ class AuditLines:
             self._waiting.append(line)
 
     async def flush(self) -> bool:
-        """Write the waiting lines. Returns False if the store refused a batch.
+        """Write the waiting records. Returns False if the store refused a batch.
 
         A batch that was certainly not written stays in the queue for the next call.
         """
@@ -154,7 +156,7 @@ class AuditLines:
         return True
 
     async def collect(self) -> bool:
-        """Create audit lines for some changes that have none yet.
+        """Create audit records for some changes that have none yet.
 
         Returns whether changes from before this call may remain.
         """

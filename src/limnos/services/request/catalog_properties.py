@@ -80,7 +80,7 @@ def properties_for_owner(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _no_properties(_properties: Mapping[str, str]) -> dict[str, str]:
-    """Return no properties: with an external system's address, engines could bypass this server's access checks."""
+    """Return no properties: with an external system's URL, engines could bypass this server's access checks."""
     return {}
 
 

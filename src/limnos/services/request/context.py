@@ -60,7 +60,7 @@ class Context:
         """The names of the active roles, the only ones that count; None for every role that the caller holds."""
 
     async def read(self, scope: RequestScope, reader: Callable[[RequestView], T], *, refuse_disabled: bool = True) -> T:
-        """Run a reader on a request view that is consistent at some moment after this call.
+        """Run a reader on a consistent request view that is not older than this call.
 
         The reader decides only in zones that its own freshness gate covered, and only if all facts known of them come
         from one snapshot. Otherwise the freshness gate is read again (rule 2).
@@ -163,9 +163,7 @@ class Context:
         return bound if self.once is None else partial(self.once.run, bound)
 
     def audit_rows(self, target_id: int, path: Levels, *, kind: str, action: Action, user: str, detail: str) -> None:
-        """Write an audit line about rows that leave the lake with this request's answer, even if reads are not
-        audited.
-        """
+        """Write an audit record about rows that this request's response returns, even if reads are not audited."""
         origin = RequestOrigin() if self.asker is None else self.asker.origin()
         decided = [] if self.asker is None else self.asker.decided or []
         own = [AuditedDecision.of(each) for each in decided if each.target_id == target_id][-1:]
@@ -178,7 +176,7 @@ class Context:
             )
         ])  # fmt: skip
         if self.asker is not None:
-            self.asker.has_changed = True  # the request needs no audit line of its own
+            self.asker.has_changed = True  # the request needs no audit record of its own
 
     def keep_answer(self, answer: Callable[[int], bytes]) -> None:
         """Set a function that builds the response body inside the transaction, for a request with an idempotency key

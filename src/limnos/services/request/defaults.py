@@ -134,7 +134,7 @@ class RequestDefaults(NamedTuple):
     has_console: bool = False
     """Whether this server serves the console."""
     public_url: str | None = None
-    """The address of this server for browsers, if it differs from the requests' Host."""
+    """The URL of this server for browsers, if it differs from the requests' Host."""
 
 
 class AccessSettings(NamedTuple):

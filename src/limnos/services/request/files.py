@@ -47,7 +47,9 @@ def is_inline(location: str, data: bytes) -> bool:
 
 
 class WrittenFile:
-    """A context that writes a file on entry, and deletes it if the commit inside certainly failed."""
+    """An asynchronous context manager that writes a file on entry, and deletes it if the commit inside certainly
+    failed.
+    """
 
     __slots__ = ("_data", "_files", "_first", "_location", "_properties")
 
@@ -83,7 +85,7 @@ class StagedFile(NamedTuple):
 
 
 class FileBatch:
-    """A context for several files; it deletes them if the commit inside certainly failed."""
+    """An asynchronous context manager for several files; it deletes them if the commit inside certainly failed."""
 
     def __init__(self, files: FileOperations, is_begun: Callable[[], bool]) -> None:
         self._files = files
@@ -227,7 +229,7 @@ class FileOperations:
         return LOCAL_FILES.mark(location)
 
     async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
-        """Return whether a file exists. It is checked in the thread share of its catalog."""
+        """Return whether a file exists. The check runs in the threads that its catalog may use."""
         return await self._run(location, properties, lambda store: store.exists(location))
 
     async def size(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> int | None:
@@ -323,13 +325,13 @@ class FileOperations:
         await self._run(location, properties, lambda _: call())
 
     def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> WrittenFile:
-        """Return a context that writes a file before the commit inside, and deletes it if that commit certainly
-        failed.
+        """Return an asynchronous context manager that writes a file on entry, and deletes it if the commit in its body
+        certainly failed.
         """
         return WrittenFile(self, location, data, properties, first=first)
 
     def file_batch(self, is_begun: Callable[[], bool]) -> FileBatch:
-        """Return a context for several files that one commit points to.
+        """Return an asynchronous context manager for several files that one commit points to.
 
         `is_begun` returns whether the commit has begun, so that its failure is no longer certain.
         """
@@ -353,7 +355,8 @@ class FileOperations:
         self, location: str, properties: Mapping[str, str], call: Callable[[FileStore], T], *,
         late: Callable[[FileStore], object] | None = None,
     ) -> T:  # fmt: skip
-        """Run a call in the thread share of the catalog with these properties. A slow store delays only its own share.
+        """Run a call in one of the threads that catalogs with these properties may use, so that a slow store delays
+        only its own catalogs.
 
         Raises BadRequest for an endpoint that the server does not (or no longer) allow, ServiceUnavailable after the
         timeout for files, StorageFailed.

@@ -1,4 +1,5 @@
-"""Multi-catalog reads: one request view for each of several catalogs, all of the same moment; reads over all metalakes.
+"""Multi-catalog reads: one request view for each of several catalogs, all of the same snapshot; reads over all
+metalakes.
 
 May import the layers below. Writes do not use it: each belongs to one zone (decision record on requests over several
 catalogs). Rule 2 holds for each catalog. In addition all zones are at the revisions of one freshness gate's snapshot.
@@ -30,7 +31,7 @@ READS_MAX = 100
 async def read_many_scopes(
     ctx: Context, scopes: tuple[RequestScope, ...], reader: Callable[[tuple[RequestView, ...]], T]
 ) -> T:
-    """Run a reader on one request view for each scope, all of the same moment after this call.
+    """Run a reader on one request view for each scope, all of the same snapshot, which is not older than this call.
 
     The reader may raise CacheMiss like any other. Raises the errors of building a request view (NotFound,
     PermissionDenied), and ServiceUnavailable if the facts change faster than they can be read.

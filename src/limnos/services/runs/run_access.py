@@ -168,6 +168,6 @@ _ADVICE = {
 
 
 def state_conflict_error(run: PipelineRun, state: str, *, now_ms: int) -> RunConflict:
-    """Return the error for a change of state that is not possible, with advice."""
+    """Return the error for an invalid state transition of a run. Its message states what to do instead."""
     text = run.display_state(now_ms)
     return RunConflict(f"Run {run.uuid} is {text}, so it is not {state}: {_ADVICE[text].format(run.uuid)}")

@@ -20,7 +20,7 @@ class JoinedTexts:
         self._ends = list(accumulate(map(len, lines)))
 
     def having(self, word: str) -> list[int]:
-        """Return the places of the texts that have a word which begins with `word`, ascending."""
+        """Return the ascending indexes of the texts that have a word which begins with `word`."""
         places: list[int] = []
         begin, at = f" {word}", 0
         while (at := self._joined.find(begin, at)) >= 0:

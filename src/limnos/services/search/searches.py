@@ -359,7 +359,7 @@ class _Search:
         self, tier: int, part: Sequence[name_search.SearchCandidate], *,
         judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None], with_documents: bool = False,
     ) -> None:  # fmt: skip
-        """Add those of some candidates that are visible and match."""
+        """Decide on candidates, and add those that are visible and match to the hits."""
         seen = await visible_nodes(
             self.ctx, self.metalake, home=self.home.usable, candidates=part, with_documents=with_documents
         )

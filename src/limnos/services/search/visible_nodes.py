@@ -1,7 +1,7 @@
 """Visible nodes: selects the candidates of a search that the caller may load, with their current names and paths.
 
 May import the layers below. Only ids come from an index: names, paths and rights are read here, from request views of
-one moment after the index was read.
+one snapshot, which is newer than the read of the index.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ async def visible_nodes(
     candidates: Iterable[SearchCandidate],
     with_documents: bool = False,
 ) -> dict[int, VisibleNode]:
-    """Return the candidates that exist and that the caller may load, by id, all at one moment after this call.
+    """Return the candidates that exist and that the caller may load, by id, from one consistent state that is not older
+    than this call.
 
     Raises CatalogsOutdated, NotFound, PermissionDenied if the catalogs of `home` changed, ServiceUnavailable.
     """

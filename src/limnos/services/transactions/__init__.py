@@ -1,1 +1,1 @@
-"""Transactions: several operations, all of them or none. May import `runs` and the packages that `runs` may import."""
+"""Transactions: several operations, executed atomically. May import `runs` and the packages that `runs` may import."""

@@ -1,4 +1,4 @@
-"""Lance batches: commits to several Lance tables, all of them or none, in one transaction of the store.
+"""Lance batches: atomic commits to several Lance tables, in one transaction of the store.
 
 May import the layers below. Must not know any wire format. Each operation is decided as if the earlier ones were done,
 with its own privilege. Staged manifests are checked before the commit and get their final names after it, so that no
@@ -105,7 +105,7 @@ class LanceBatchStep(NamedTuple):
 async def tables_commit(
     ctx: Context, scope: RequestScope, *, operations: Sequence[LanceBatchOperation]
 ) -> list[LanceBatchResult]:
-    """Execute all operations or none. Returns the results of single requests.
+    """Execute the operations atomically. Returns the results of single requests.
 
     Raises their errors, with the table's name.
     """

@@ -75,7 +75,7 @@ class TransactionOperation(Protocol):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The names that it needs, which are read in advance."""
+        """The objects that the operation names, which are read in advance."""
 
     def look(self, request_view: TransactionView) -> OperationStep:
         """Decide on the operation, and record its effects for later operations.

@@ -37,7 +37,7 @@ class TablePlan(NamedTuple):
 
 
 class TransactionPlan(NamedTuple):
-    """A transaction with the decisions of one moment."""
+    """A transaction and the decisions on all of its operations, made on one request view."""
 
     steps: tuple[OperationStep, ...]
     works: tuple[TablePlan, ...]

@@ -33,7 +33,7 @@ def is_new(node_id: int) -> bool:
 
 
 class TransactionView(RequestView):
-    """A request view of the same moment and caller, with the effects recorded since."""
+    """A request view of the same state and caller, with the effects recorded since."""
 
     __slots__ = ("_changed", "_made", "_names", "_nodes")
 

@@ -1,4 +1,4 @@
-"""Transactions: several operations in one catalog, all of them or none, in one transaction of the store.
+"""Transactions: several operations in one catalog, executed atomically in one transaction of the store.
 
 May import the layers below. Must not know any wire format. Every operation needs its own privilege, in the state that
 the earlier ones would leave (`transaction_plan`). Metadata files are written first (`metadata_assembly`), and deleted
@@ -56,7 +56,7 @@ async def transaction_execute(
     *,
     encode: AnswerBuilder | None = None,
 ) -> tuple[int, list[MetadataDocument | None]]:
-    """Execute all operations of a transaction, or none.
+    """Execute the operations of a transaction atomically.
 
     Args:
         ctx: The request.

@@ -8,8 +8,8 @@ file. Only certain orphans on local disks are deleted:
 - In the directory of a live table: another file that the document names has the same version, so this one lost a race
   or was never committed. Files that only dropped out of the log stay, since they were committed once.
 - Without a table: the directory lies directly in a catalog's warehouse, its name is a UUID of ours in the window, and
-  it contains nothing but a table's first metadata file. No purge task is pending for it. The warehouse must carry
-  this store's mark, since two servers could share one.
+  it contains nothing but a table's first metadata file. No purge task is pending for it. The warehouse must contain
+      this store's marker file, since two servers could share one.
 
 The same round deletes files that killed writers left in Lance tables (`services.lance.debris`), by its own rules.
 """
@@ -54,7 +54,7 @@ _DIRECTORY = re.compile("([0-9a-f]{12})7[0-9a-f]{19}")
 
 class JanitorPayload(msgspec.Struct):
     """The payload of the task: the start of the orphan window (milliseconds since 1970), the store's epoch at that
-    time, and the mark that the store writes into its warehouses.
+    time, and the content of the marker file that the store writes into its warehouses.
     """
 
     since_ms: int = 0
@@ -190,7 +190,7 @@ class _JanitorSweep:
         return list(dict.fromkeys(path_of(each.home) for each in places if each.home and is_local(each.home)))
 
     def _is_ours(self, home: str, _beat: Heartbeat) -> bool:
-        """Return whether a warehouse has this store's mark; marks an unmarked one."""
+        """Return whether a warehouse has this store's marker file. Creates the file in a warehouse without one."""
         with suppress(FileExistsError, FileNotFoundError):
             if not self.dry:
                 with Path(home, MARK).open("x") as file:

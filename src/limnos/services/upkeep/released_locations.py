@@ -92,7 +92,7 @@ def _is_due(each: RegisteredLocation, tx: Tx) -> bool:
 
 
 async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[ReleasedLocations, str]:
-    """Free released locations without files. Returns where the next round continues, and a summary."""
+    """Free released locations without files. Returns the position after which the next run continues, and a summary."""
     after = payload.location, payload.owner, payload.kind
     at, pending = _ReleaseRound(), await work.submit(_pending)
     while at.looks < LOOKS_MAX:

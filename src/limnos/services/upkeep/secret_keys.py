@@ -81,8 +81,8 @@ async def keys_list(ctx: Context) -> KeyInventory:
 
 
 async def keys_inventory(ctx: Context) -> KeyInventory:
-    """Return the result of `keys_list` without an access decision: at its start the server logs which secrets it cannot
-    unseal.
+    """Return the result of `keys_list` without an access decision: for the server itself, which logs at startup which
+    secrets it cannot unseal.
     """
     catalogs = [record.properties for _, _, record in await ctx.look_up(catalog_records_read)]
     webhooks = [secret for _, _, secret in await ctx.look_up(webhook_secrets_read)]

@@ -47,7 +47,7 @@ class RestCall(NamedTuple):
 
     @property
     def method(self) -> str:
-        """The HTTP method."""
+        """The HTTP method of `endpoint`, such as `GET`."""
         return self.endpoint.partition(" ")[0]
 
     @property
@@ -153,7 +153,7 @@ class TableCatalog(BaseCatalog, Protocol):
         """
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
-        """Apply all changes or none. Raises NotFound, BadRequest, UnsupportedOperation."""
+        """Apply the changes atomically. Raises NotFound, BadRequest, UnsupportedOperation."""
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
         """Rename a table, also into another schema. Raises NotFound, AlreadyExists, UnsupportedOperation."""
@@ -183,7 +183,7 @@ class ViewCatalog(BaseCatalog, Protocol):
         """Create a view. Raises AlreadyExists, NotFound, BadRequest."""
 
     def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
-        """Apply all updates (of Iceberg's view specification) or none. Raises NotFound, BadRequest."""
+        """Apply the updates of Iceberg's view specification atomically. Raises NotFound, BadRequest."""
 
     def view_rename(self, schema: Levels, view: str, *, target: Levels) -> None:
         """Rename a view, also into another schema. Raises NotFound, AlreadyExists."""
@@ -226,7 +226,7 @@ class TopicCatalog(BaseCatalog, Protocol):
         """Create a topic. Raises AlreadyExists, NotFound, BadRequest."""
 
     def topic_alter(self, schema: str, topic: str, *, sets: Mapping[str, str], removes: Sequence[str]) -> None:
-        """Change a topic's properties, all or none. Raises NotFound, BadRequest."""
+        """Change a topic's properties atomically. Raises NotFound, BadRequest."""
 
     def topic_drop(self, schema: str, topic: str) -> None:
         """Drop a topic with its messages.

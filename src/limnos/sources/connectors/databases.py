@@ -81,7 +81,7 @@ class DatabaseSource(ABC):
 
     @abstractmethod
     def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
-        """Apply all changes or none. Raises BadRequest, UnsupportedOperation."""
+        """Apply the changes atomically. Raises BadRequest, UnsupportedOperation."""
 
     @abstractmethod
     def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:

@@ -85,7 +85,7 @@ class RestSource:
         self._session = session
 
     def check(self) -> None:
-        """List the top-level namespaces: a response shows that address, warehouse and token are valid."""
+        """List the top-level namespaces: a response shows that URL, warehouse and token are valid."""
         self.exchange(RestCall(f"GET {NAMESPACES}"))
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """HTTP connection to another Iceberg REST catalog: pooling, tokens, its `/v1/config`, and a deadline for each call.
 
 May import httpx2, `model`, `names` and this package. Must not know operations. Only the configuration and the token are
-cached, both for a limited time. Requests are sent only to the catalog's own address, never to a redirect. Settings of
-this machine (proxies, `.netrc`) have no effect.
+cached, both for a limited time. Requests are sent only to the catalog's own URL; redirects are not followed. Settings
+of this machine (proxies, `.netrc`) have no effect.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TOKEN: Final = RestCall("GET /oauth/tokens")
 
 
 class RestEndpoint(NamedTuple):
-    """The address of a source and this server's credentials there."""
+    """The base URL of a source and this server's credentials there."""
 
     uri: str
     """The URI without `/v1` and without a slash at the end."""

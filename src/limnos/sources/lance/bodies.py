@@ -94,7 +94,7 @@ class ArrowBody:
         self.rows = 0
 
     def reader(self) -> pa.RecordBatchReader:
-        """Open the stream. Raises BadRequest if it is no Arrow stream, BodyCutShort."""
+        """Open the stream. Raises BadRequest if it is no Arrow stream, BodyCutShort if the sender disconnected."""
         try:
             reader = pa.ipc.open_stream(self, options=_ALIGNED)
             str(reader.schema).encode()

@@ -30,7 +30,7 @@ class DirectoryTable(NamedTuple):
 
 
 class _DirectoryState(NamedTuple):
-    """The content of a directory at one moment."""
+    """The content of a directory from one listing."""
 
     layout: DirectoryLayout
     folders: list[str]

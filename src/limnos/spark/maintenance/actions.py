@@ -125,7 +125,7 @@ def _await_executor(spark: SparkSession, master: str, *, wait_s: float) -> None:
 
 
 def _rewrite(spark: SparkSession, operation: LeasedOperation) -> str:
-    """Execute an operation in its session. Returns the result for people."""
+    """Execute an operation in its session. Returns the result as human-readable text."""
     machine: Any = spark._jvm  # noqa: SLF001 - PySpark has no other way to Iceberg's actions
     java: Any = spark._jsparkSession  # noqa: SLF001
     name = table_identifier(operation.path)

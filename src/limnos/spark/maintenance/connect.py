@@ -112,7 +112,7 @@ class ConnectRunner:
 
 
 def _call(spark: SparkSession, operation: LeasedOperation) -> str:
-    """Call the procedures of an operation. Returns the result for people."""
+    """Call the procedures of an operation. Returns the result as human-readable text."""
     return _OPERATIONS[operation.kind](spark, operation)
 
 

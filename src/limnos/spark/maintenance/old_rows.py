@@ -23,7 +23,7 @@ _LITERALS: Final = {
 
 
 def delete_old_rows(spark: SparkSession, operation: LeasedOperation) -> str:
-    """Delete the rows of an operation's table that are too old. Returns the result for people.
+    """Delete the rows of an operation's table that are too old. Returns the result as human-readable text.
 
     A table without such rows gets no new snapshot.
     """

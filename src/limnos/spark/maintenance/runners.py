@@ -1,4 +1,4 @@
-"""Choice of a runner of operations by the address of Spark.
+"""Choice of a runner of operations by the URL of Spark.
 
 May import `spark` and `model`. Must not know the work of a runner.
 """

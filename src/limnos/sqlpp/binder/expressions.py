@@ -298,7 +298,7 @@ class ExpressionBinder(ABC):
     def written(self, name: tree.DottedName, count: int) -> UserFunction | tree.DeclareFunction | None:
         """Return the user-defined function in a call; None if there is none.
 
-        A function that the request declares belongs to the dataverse in use, whose name the call may have.
+        A function that the request declares belongs to the active dataverse, whose name the call may have.
         """
         if name.dataverse in ((), self.dataverse):
             declared = self.declared.get((name.last, count)) or self.declared.get((name.last, None))

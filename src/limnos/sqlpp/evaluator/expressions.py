@@ -304,7 +304,9 @@ def _quantified(node: plan.Quantified, working: EvaluationContext) -> Callable[[
     wants = node.kind == "some"
 
     def search(row: Row, depth: int) -> bool | None:
-        """Return whether some combination has the wanted result of the condition; None if there is no combination."""
+        """Return whether the condition has the deciding result (TRUE for SOME, another one for EVERY) for some
+        combination; None if there is no combination.
+        """
         if depth == len(bindings):
             return (condition(row) is True) is wants
         slot, source = bindings[depth]

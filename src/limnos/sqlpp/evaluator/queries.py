@@ -153,7 +153,7 @@ def _ordered_output(
 def block_of(
     node: plan.Block, order: Callable[[Row], Key] | None, *, working: EvaluationContext
 ) -> Callable[[Row], Iterator[Value]]:
-    """Yield the function that yields a block's results. It includes the query's ORDER BY if that uses the block's
+    """Return the function that yields a block's results. It includes the query's ORDER BY if that uses the block's
     rows.
     """
     sources = [
@@ -293,7 +293,7 @@ def without(value: Value, path: tuple[str, ...]) -> Value:
 def _source_of(
     node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots, working: EvaluationContext
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """Yield the function that joins rows of earlier sources with the items of this one.
+    """Return the function that joins rows of earlier sources with the items of this one.
 
     Args:
         node: The source.
@@ -364,7 +364,9 @@ def _right(
     find_keys: Callable[[], JoinKeys | None],
     working: EvaluationContext,
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """Yield a right join. Items without a matching row come last, with MISSING on the left side."""
+    """Return the function that evaluates a right join. Items without a matching row come last, with MISSING on the left
+    side.
+    """
 
     def run(rows: Iterator[Row]) -> Iterator[Row]:
         left = list(rows)
@@ -396,7 +398,7 @@ def _right(
 
 
 def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterator[Row], Row], Iterator[Row]]:
-    """Yield the function that evaluates GROUP BY: the groups in the order of their keys, one grouping set after the
+    """Return the function that evaluates GROUP BY: the groups in the order of their keys, one grouping set after the
     other.
     """
     keys = [(slot, work_of(value, working)) for slot, value in node.keys]

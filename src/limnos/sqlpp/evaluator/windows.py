@@ -24,7 +24,9 @@ from limnos.sqlpp.values.model import Value, is_unknown
 
 
 class WindowPartition:
-    """The rows of one partition in the window's order, for each row the begin and end of its peers, and all begins."""
+    """The rows of one partition in the window's order; for each row the start and end of its peers; and the starts of
+    all peer groups.
+    """
 
     __slots__ = ("begins", "ends", "groups", "rows")
 
@@ -162,7 +164,7 @@ def _neighbour_values(
 def _at_distance(
     part: WindowPartition, work: Callable[[Row], Value], *, at: int, side: int, by: int, ignore: bool
 ) -> tuple[Value, ...]:
-    """Return the value `by` rows away, in a tuple; an empty tuple beyond the edge.
+    """Return the value `by` rows away, in a tuple; an empty tuple if there is no such row.
 
     With `ignore`, NULL and MISSING are skipped.
     """
@@ -277,7 +279,9 @@ def _edges_of(
 
 
 def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tuple[int, int]], int]:
-    """Return the function that computes an edge from a row, its index, and the last index on this side."""
+    """Return the function that computes the index of a frame's bound from a row, its index, and the last index on this
+    side.
+    """
     work = None if bound.value is None else work_of(bound.value, working)
 
     def edge(row: Row, here: tuple[int, int]) -> int:
@@ -297,7 +301,9 @@ def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tupl
 def _range_edges(
     frame: Frame, call: plan.WindowCall, *, working: EvaluationContext
 ) -> Callable[[WindowPartition, int], tuple[int, int]]:
-    """Return the edges of a RANGE frame with a distance: rows whose ORDER BY value is within it."""
+    """Return the function that computes the bounds of a RANGE frame with a distance: rows whose ORDER BY value is
+    within it.
+    """
     if len(call.order) != 1:
         raise compilation("RANGE with a distance needs one expression in ORDER BY", frame.at)
     of_row, descending = work_of(call.order[0].value, working), call.order[0].descending
@@ -320,7 +326,7 @@ def _range_edges(
             last = part, _OrderedValues([of_row(row) for row in part.rows], descending=descending, working=working)
         values, row = last[1], part.rows[at]
         begin, end = 0, len(part.rows)
-        if is_unknown(values.values[at]):  # no value has a distance to it: the edges are those of CURRENT ROW
+        if is_unknown(values.values[at]):  # no value has a distance to it: the bounds are those of CURRENT ROW
             return (
                 begin if _is_unbounded(frame.start) else part.begins[at],
                 end if _is_unbounded(frame.end) else part.ends[at],
@@ -356,7 +362,7 @@ class _OrderedValues:
         self._keys = keys[::-1] if descending else keys
 
     def begin_at(self, low: Value) -> int:
-        """Return the place of the first value that does not precede one; the end of the known values if none does."""
+        """Return the index of the first value that does not precede `low`; the end of the known values if none does."""
         key = self._working.key(low)
         if self._descending:
             at = self._last - bisect_right(self._keys, key)
@@ -366,7 +372,7 @@ class _OrderedValues:
         return at if is_met else self._last
 
     def end_at(self, high: Value) -> int:
-        """Return the place after the last value that one does not precede; the first known place if it precedes all."""
+        """Return the index after the last value that does not follow `high`; the first known index if all follow it."""
         key = self._working.key(high)
         if self._descending:
             at = self._last - bisect_left(self._keys, key)

@@ -32,14 +32,14 @@ class UnreadableClass(ValueError):
 
 
 class ClassText(NamedTuple):
-    """A class in RE2's notation, and the position behind it in the pattern."""
+    """A class in RE2's notation, and the position after it in the pattern."""
 
     text: str
     end: int
 
 
 def plain_until(pattern: str, at: int) -> int | None:
-    """Return the position behind a class that begins at a position and has no `&&`; None if it has one.
+    """Return the position after a class that begins at a position and has no `&&`; None if it has one.
 
     No class within a class without `&&` has one either, so that a caller reads each character once.
     """
@@ -73,7 +73,7 @@ def _range_text(first: int, last: int) -> str:
 
 
 def _class(pattern: str, at: int, *, depth: int) -> tuple[Ranges, int]:
-    """Read a class from its bracket on. Returns its code points and the position behind it."""
+    """Read a class from its bracket on. Returns its code points and the position after it."""
     if depth > NESTED_MAX:
         raise UnreadableClass("classes are nested too deeply")
     at += 1

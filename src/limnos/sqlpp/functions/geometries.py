@@ -46,7 +46,7 @@ def _value(result: object) -> Value:
 
 
 def _computed(run: Callable[..., object], *arguments: object) -> Value:
-    """Return the value of a computation; NULL if GEOS cannot carry it out, as for rings that cross themselves."""
+    """Return the value of a computation; NULL if GEOS cannot compute it, as for self-intersecting rings."""
     from shapely.errors import ShapelyError  # noqa: PLC0415
 
     try:
@@ -321,7 +321,7 @@ _register(
 
 @scalar("st_relate_match", "st_relatematch", least=2, cost=unbounded_cost)
 def relate_match(matrix: Value, pattern: Value) -> Value:
-    """Return whether a matrix of intersections fits a pattern."""
+    """Return whether an intersection matrix (DE-9IM) matches a pattern."""
     if not isinstance(matrix, str) or not isinstance(pattern, str):
         return None
     if not _MATRIX.fullmatch(matrix) or not _MATRIX.fullmatch(pattern):

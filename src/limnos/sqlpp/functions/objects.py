@@ -120,7 +120,7 @@ def rename(value: Value, old: Value, new: Value) -> Value:
 
 @scalar("object_concat", "record_concat", "object_concat_strict", least=0, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
-    """Return the fields of all objects, or of all in an array; the last of several with the same name wins."""
+    """Return the fields of all objects, or of all in an array; of several with the same name the last one is kept."""
     if len(values) == 1 and (listed := items(values[0])) is not None:
         values = tuple(listed)
         if MISSING in values:
@@ -137,7 +137,7 @@ def concat(*values: Value) -> Value:
 
 @scalar("object_merge", "record_merge", "object_transform", least=2, cost=linear_cost)
 def merge(value: Value, other: Value) -> Value:
-    """Return the fields of both objects. The first object's value wins, and nested objects are merged."""
+    """Return the fields of both objects. The first object's value is kept, and nested objects are merged."""
     if not isinstance(value, dict) or not isinstance(other, dict):
         return None
     fields = dict(value)

@@ -115,7 +115,7 @@ def aggregate(
     cost: Cost | None = None,
     stray: Callable[[Sequence[Value]], Value] | None = None,
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register an aggregate: `run` takes the list of values."""
+    """Register the decorated function, which takes the list of values, as an aggregate under these names."""
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(

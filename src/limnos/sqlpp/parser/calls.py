@@ -136,7 +136,7 @@ class CallParser(ExpressionParser):
         return OrderItem(value.at, value, descending, nulls)
 
     def frame(self) -> Frame:
-        """Parse the frame of a window: RANGE, ROWS or GROUPS, its edges, and EXCLUDE."""
+        """Parse the frame of a window: RANGE, ROWS or GROUPS, its bounds, and EXCLUDE."""
         at = self.at
         mode = _MODES[self.expect_soft("RANGE", "ROWS", "GROUPS")]
         end = None
@@ -149,7 +149,7 @@ class CallParser(ExpressionParser):
         return Frame(at, mode, start, end, self.exclusion())
 
     def bound(self) -> FrameEdge:
-        """Parse an edge of a frame."""
+        """Parse a bound of a frame, such as `3 PRECEDING`."""
         at = self.at
         if self.accept_soft("CURRENT"):
             self.expect_soft("ROW")

@@ -61,7 +61,7 @@ class Order(PlanNode, frozen=True):
 
 
 class FrameBound(PlanNode, frozen=True):
-    """An edge of a window's frame; a value of None is unbounded."""
+    """A bound of a window's frame; a value of None is unbounded."""
 
     side: Literal["preceding", "following", "current row"]
     value: Expression | None

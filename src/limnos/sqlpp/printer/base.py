@@ -60,7 +60,7 @@ def identifier(name: str) -> str:
 
 
 def path(parts: Iterable[str]) -> str:
-    """Yield identifiers separated by dots."""
+    """Return the identifiers separated by dots, quoted where needed."""
     return ".".join(map(identifier, parts))
 
 

@@ -88,7 +88,7 @@ class OrderTerm(Struct, frozen=True):
 class WindowColumn(Struct, frozen=True):
     """A window function and its column.
 
-    `rows` are the edges of the frame, None for unbounded. Without `rows` the frame extends from the first row to the
+    `rows` are the bounds of the frame, None for unbounded. Without `rows` the frame extends from the first row to the
     last peer.
     """
 

@@ -98,7 +98,7 @@ class OrderItem(SyntaxNode, frozen=True):
 
 
 class FrameEdge(SyntaxNode, frozen=True):
-    """An edge of a window's frame; a `value` of None is UNBOUNDED."""
+    """A bound of a window's frame; a `value` of None is UNBOUNDED."""
 
     side: Literal["preceding", "following", "current row"]
     value: Expression | None

@@ -56,7 +56,9 @@ class Unnest(SyntaxNode, frozen=True):
 
 
 class Term(SyntaxNode, frozen=True):
-    """A term of FROM: a source, its variable, and its joins. The variable defaults to the source's last name."""
+    """A term of FROM: a source, its variable, and its joins. The variable defaults to the last part of the source's
+    name.
+    """
 
     source: Expression
     variable: str

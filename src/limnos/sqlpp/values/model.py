@@ -257,7 +257,7 @@ def type_name(value: Value) -> TypeName:
 
 
 def type_of_shape(shape: type[Shape]) -> TypeName:
-    """Return the name of a type of shapes."""
+    """Return the SQL++ type name of a class of geometric shapes, such as `point` for `Point`."""
     return _TYPES[shape]
 
 

@@ -46,8 +46,8 @@ _SIGN = 1 << 63
 
 
 class _OpenValue:
-    """A collection whose key is being built: its parts, each after a mark, then an end mark that sorts before these
-    marks.
+    """A collection whose key is being built: its parts, each after a separator byte, then a terminator byte that sorts
+    before the separator.
     """
 
     __slots__ = ("mark", "parts", "rank", "rest")
@@ -150,7 +150,9 @@ def _whole(value: int) -> bytes:
 
 
 def _text(value: bytes) -> bytes:
-    """Return bytes with an end mark that sorts before any continuation."""
+    """Return an order-preserving encoding of a byte string: NUL bytes are escaped, and a terminator sorts a prefix
+    before longer strings.
+    """
     return value.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
 
 

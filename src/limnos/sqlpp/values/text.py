@@ -71,7 +71,7 @@ def _matches(text: str, parts: list[object]) -> bool:
 
 
 def real_text(value: float) -> str:
-    """Return a number in the format of Java: with a power of ten from 10,000,000 on and below 0.001."""
+    """Return a number in Java's format: in scientific notation from 10,000,000 on and below 0.001."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -1,4 +1,4 @@
-"""Webhooks: the address, the position in the feed, the node that delivers, and the last error.
+"""Webhooks: the URL, the position in the feed, the node that delivers, and the last error.
 
 May import `model` and the store's `sql`. Must not know deliveries. One node at a time leases a webhook; a random text
 that only this node knows identifies the lease. No other node can move its position, and a node that lost the lease

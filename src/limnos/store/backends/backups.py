@@ -2,7 +2,7 @@
 
 May import `model` and `store`. Must not know servers. The newest commits are in the `-wal` file next to the database
 until they are copied back. A plain copy of the database file alone lacks them, which cannot be detected in the copy. So
-a copy made here carries a mark, and a copy without it is refused unless the caller confirms that it is complete.
+a copy made here has a marker, and a copy without it is refused unless the caller confirms that it is complete.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def _is_busy(error: BaseException) -> bool:
 def _is_certain(error: BaseException) -> bool:
     """Return whether it is certain that a failed COMMIT, which was rolled back, stored nothing.
 
-    If a page could not be written, the commit mark is missing. A failed sync is different: after a crash the written
+    If a page could not be written, the commit record is missing. A failed sync is different: after a crash the written
     data may be found, and count as committed.
     """
     code = getattr(error, "sqlite_errorcode", 0)

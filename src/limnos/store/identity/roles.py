@@ -285,7 +285,9 @@ class RoleWrites(Writes):
         self._changed("drop", role)
 
     def allow(self, role: RoleEntity, grants: Collection[Grant], *, label: str = "") -> None:
-        """Add rules. A new rule replaces one on the same privilege and object."""
+        """Add rules, which allow or deny a privilege on an object. A new rule replaces one on the same privilege and
+        object.
+        """
         for grant in grants:
             self.tx.count(
                 ALLOW,

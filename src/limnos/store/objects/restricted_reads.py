@@ -50,7 +50,9 @@ DELETE = Sql("DELETE FROM restricted_read WHERE directory = :directory")
 
 
 class RestrictedReadUsage(NamedTuple):
-    """Bytes of a table and of a reader, the number of the reader's directories, and the expiry of the first one."""
+    """The bytes of the rewritten files of one table and of one reader, the number of the reader's directories, and the
+    expiry of the first one.
+    """
 
     table_bytes: int
     reader_bytes: int
@@ -62,7 +64,7 @@ class RestrictedReadWrites(Writes):
     """Writes of restricted readers' directories."""
 
     def usage(self, table_id: int, asker: Requester) -> RestrictedReadUsage:
-        """Return the bytes of a table and of a reader, and the number of the reader's directories."""
+        """Return the storage used by rewritten files: bytes of a table, and bytes and directories of a reader."""
         ((of_table,),) = self.tx.rows(OF_TABLE, {"table": table_id})
         ((of_reader, directories, first),) = self.tx.rows(OF_READER, _who(asker))
         return RestrictedReadUsage(int(of_table), int(of_reader), int(directories), int(first))

@@ -277,8 +277,8 @@ class LocationWrites(Writes):
         self.tx.count(DELETED_AT if whole else KEPT_AT, {"place": location, "catalog": catalog_id})
 
     def is_being_deleted(self, location: str, *, catalog_id: int) -> tuple[int, list[str]]:
-        """Read the owner of the files that a task deletes at a location (0: none), and all locations that the task
-        covers.
+        """Read the owner of the files that a task is deleting at a location, and all locations that the task covers.
+        The owner is 0 if no task deletes files there.
         """
         params: dict[str, Value] = {"place": location, "catalog": catalog_id}
         owners = self.tx.rows(DELETING_OWNER, params)

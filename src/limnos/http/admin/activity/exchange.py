@@ -1,4 +1,4 @@
-"""Exports and imports of metalakes: an export is one stream, an import comes in parts.
+"""Exports and imports of metalakes: an export is one stream, an import is sent in parts.
 
 May import `access`, `formats`, `model`, the type of an import from `store`, `services` and this package. Must not know
 the content of records. An import is begun, receives records in the order of the file, and is finished. After an

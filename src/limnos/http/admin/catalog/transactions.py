@@ -1,4 +1,4 @@
-"""Transactions: moves, drops, creates and commits in one catalog, all of them or none.
+"""Transactions: moves, drops, creates and commits in one catalog, executed atomically.
 
 May import `access`, `names`, `services`, `model` and this package. Has no business rules. Operations apply in order:
 later ones see the objects that earlier ones created or moved.

@@ -112,7 +112,7 @@ async def _privileges_change(
 
 
 async def grant_change(page_request: PageRequest) -> Response:
-    """Grant privileges on an object to a role, or revoke them, and go to the object's access page."""
+    """Grant privileges on an object to a role, or revoke them, and redirect to the object's access page."""
     address = parse_address(page_request.request.params)
     change = await _privileges_change(page_request, address, fields=await page_request.form())
     await privileges_grant(
@@ -124,7 +124,7 @@ async def grant_change(page_request: PageRequest) -> Response:
 
 
 def person_of(page_request: PageRequest) -> tuple[Kind, str, str]:
-    """Parse the address of a user or group into kind, metalake and name. Raises NotFound, InvalidName."""
+    """Parse the path of a user's or group's page into kind, metalake and name. Raises NotFound, InvalidName."""
     word, metalake, name = (part_of(each) for each in page_request.request.params)
     if word not in _PEOPLE:
         raise NotFound("This page does not exist", kind="route")
@@ -155,7 +155,7 @@ async def assign_page(page_request: PageRequest) -> Response:
 
 
 async def assign_change(page_request: PageRequest) -> Response:
-    """Assign a role to a user or group, or revoke it, and go to the page of the user or group."""
+    """Assign a role to a user or group, or revoke it, and redirect to the page of the user or group."""
     change = _roles_change(page_request, await page_request.form())
     await roles_give(
         page_request.ctx, metalake=change.metalake, kind=change.kind, name=change.name, roles=change.roles,

@@ -61,7 +61,7 @@ _TREE_KINDS: Final = (Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW)
 class HolderLine(msgspec.Struct, frozen=True):
     """A user with access.
 
-    `marks` has an entry per access level: the address of the explanation, or "" if the user lacks the level.
+    `marks` has an entry per access level: the URL of the explanation, or "" if the user lacks the level.
     """
 
     user: str
@@ -73,8 +73,8 @@ class HolderLine(msgspec.Struct, frozen=True):
 
 
 class RuleLine(msgspec.Struct, frozen=True):
-    """A rule on this object or on an ancestor. `revoke` is the address of the page that revokes it; empty for an
-    inherited rule.
+    """A rule on this object or on an ancestor. `revoke` is the URL of the page that revokes it; empty for an inherited
+    rule.
     """
 
     role: str
@@ -129,7 +129,7 @@ class AccessPage(msgspec.Struct, frozen=True):
     is_reach_bounded: bool
     privileges: tuple[Choice, ...]
     restrictions: str
-    """The address of the object's read restrictions, if the caller may set them; else empty."""
+    """The URL of the object's read restrictions, if the caller may set them; else empty."""
     roles: tuple[str, ...]
     """The first roles that the caller may see, as suggestions for the grant."""
 
@@ -190,12 +190,12 @@ async def role_names(page_request: PageRequest, metalake: str) -> tuple[str, ...
 
 
 def grant_address(page_request: PageRequest, address: ObjectAddress) -> str:
-    """Return the address of the page that changes privileges on an object."""
+    """Return the URL of the page that changes privileges on an object."""
     return f"{page_request.base}/grant{address.path.removeprefix('/o')}"
 
 
 def restrictions_address(page_request: PageRequest, address: ObjectAddress) -> str:
-    """Return the address of the page of an object's read restrictions."""
+    """Return the URL of the page of an object's read restrictions."""
     return f"{page_request.base}/restrictions{address.path.removeprefix('/o')}"
 
 
@@ -262,7 +262,7 @@ def _rule_lines(
 
 
 async def _why(page_request: PageRequest, address: ObjectAddress, *, user: str) -> WhyPart | None:
-    """Explain the decision on the action in the address; None if the address has no action.
+    """Explain the decision on the action in the query string; None if it has no action.
 
     A refusal to explain is returned as the reason.
     """
@@ -292,7 +292,7 @@ def _action_choices(kind: Kind, *, chosen: str) -> list[Choice]:
 
 
 async def _reach(page_request: PageRequest, question: AccessQuestion) -> Reach | None:
-    """Count the objects below a container that a user may access; None if the address does not request it."""
+    """Count the objects below a container that a user may access; None if the query string does not request it."""
     user = page_request.request.query("reach")
     if not user or question.kind not in (Kind.CATALOG, Kind.NAMESPACE):
         return None

@@ -89,9 +89,9 @@ class PersonPage(msgspec.Struct, frozen=True):
     rules: tuple[RoleRuleLine, ...]
     is_cut: bool
     secrets: str
-    """The address of a user's secrets, if the caller may manage them; else empty."""
+    """The URL of the page of a user's secrets, if the caller may manage them; else empty."""
     reach: tuple[Link, ...]
-    """For each catalog the address of what a user may do in it."""
+    """For each catalog the URL of the page of a user's access levels in it."""
     forms: tuple[FormView, ...]
     assignable: tuple[str, ...]
     """Roles that the user or group does not have, as suggestions."""

@@ -23,7 +23,7 @@ PRINCIPAL_KINDS: Final = {"user": Kind.USER, "group": Kind.GROUP, "role": Kind.R
 
 
 def person_address(page_request: PageRequest, word: str, *, metalake: str, name: str) -> str:
-    """Return the address of the page of a user, group or role."""
+    """Return the URL of the page of a user, group or role."""
     return f"{page_request.base}/people/{word}/{segment_of(metalake)}/{segment_of(name)}"
 
 
@@ -53,7 +53,7 @@ def sign_out_form(page_request: PageRequest, *, metalake: str, name: str) -> For
 
 
 async def create(page_request: PageRequest) -> Response:
-    """Create a user, group or role, and go to its page."""
+    """Create a user, group or role, and redirect to its page."""
     fields = await page_request.form()
     metalake, word, name = (fields.get(each, "").strip() for each in ("metalake", "kind", "name"))
     if word not in PRINCIPAL_KINDS or not metalake or not name:

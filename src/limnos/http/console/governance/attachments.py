@@ -209,7 +209,7 @@ def _forms(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) 
 
 
 async def create(page_request: PageRequest, *, kind: Kind) -> Response:
-    """Create a tag or policy, which the caller then owns, and go to its page."""
+    """Create a tag or policy, which the caller then owns, and redirect to its page."""
     fields = await page_request.form()
     metalake, name, comment = (fields.get(each, "").strip() for each in ("metalake", "name", "comment"))
     if not metalake or not name:

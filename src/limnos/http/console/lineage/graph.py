@@ -1,7 +1,7 @@
 """The lineage of a table, view or column, as a picture that can be expanded step by step, and as a list.
 
 May import `services`, `model`, `names` and the console's shared modules. The service decides which objects are hidden.
-The address contains the expanded nodes, so that it can be shared.
+The URL contains the expanded nodes, so that it can be shared.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LISTED_MAX: Final = 500
 
 
 class LineageLine(msgspec.Struct, frozen=True):
-    """An edge of the list: both ends with their labels and page addresses, and the program that reported it."""
+    """An edge of the list: both ends with their labels and page URLs, and the program that reported it."""
 
     source: str
     source_href: str
@@ -213,7 +213,7 @@ def _place(vertex: LineageVertex, name: str) -> tuple[str, str]:
 
 
 def _named(page_request: PageRequest, metalake: str, *, vertex: LineageVertex) -> tuple[str, str]:
-    """Return the short name of a vertex and the address of its page; empty if it has none."""
+    """Return the short name of a vertex and the URL of its page; empty if it has none."""
     column = f".{vertex.column}" if vertex.column else ""
     if vertex.path is None:
         name = "hidden" if vertex.outside is None else vertex.outside.name

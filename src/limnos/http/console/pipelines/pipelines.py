@@ -109,12 +109,12 @@ async def pipelines_page(page_request: PageRequest) -> Response:
 
 
 def pipeline_address(page_request: PageRequest, metalake: str, *, name: str) -> str:
-    """Return the address of a pipeline's page."""
+    """Return the URL of a pipeline's page."""
     return f"{page_request.base}/pipeline?{urlencode({'metalake': metalake, 'name': name})}"
 
 
 def run_address(page_request: PageRequest, metalake: str, *, run: str) -> str:
-    """Return the address of a run's page."""
+    """Return the URL of a run's page."""
     return page_request.base + run_path(metalake, run=run)
 
 

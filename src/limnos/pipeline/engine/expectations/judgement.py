@@ -1,4 +1,4 @@
-"""Findings from counts: whether a rule holds within its tolerance, with a sentence for people.
+"""Findings from counts: whether a rule holds within its tolerance, with a human-readable sentence.
 
 Compares the share of broken rows with the tolerated share. May import `declaration` and `outcomes`; pure: it must not
 know of Spark.

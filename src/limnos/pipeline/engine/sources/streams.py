@@ -75,7 +75,7 @@ def _read(
     return SourceRead(frame=good, pin=pin, malformed=malformed, release=batches.release)
 
 
-# ------------------------------------------------------------------------------------------- what is read
+# ------------------------------------------------------------------------------------------- reading
 
 
 def _streaming(request: SourceReadRequest, stream: Stream, *, stored_schema: object) -> tuple[object, DataFrame]:

@@ -86,7 +86,7 @@ class SourceRead:
 
 
 def first_line(error: PySparkException | Py4JJavaError) -> str:
-    """Return the first line of the innermost error; the rest is plans and stack traces."""
+    """Return the first line of the innermost error; the other lines are plans and stack traces."""
     if isinstance(error, Py4JJavaError):
         cause = error.java_exception
         while cause.getCause() is not None:

@@ -3,7 +3,7 @@
 May import the layers below. Must not know the schedule. A file is marked first, and from then on no commit of the table
 may name it (`services.iceberg.orphan_fence`). After `FENCE_WAIT_S` every node knows the mark. Only then the table is
 searched again, and files that are still orphans are deleted. A killed process leaves marked files: the next removal
-decides on them again. The row of a file and its audit line are written after the deletion, so that each deleted file
+decides on them again. The row of a file and its audit record are written after the deletion, so that each deleted file
 has one.
 """
 
@@ -34,7 +34,7 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.maintenance")
 AT_ONCE: Final = 100
-"""The number of files that are deleted before their rows and audit lines are written."""
+"""The number of files that are deleted before their rows and audit records are written."""
 ACTION: Final = "remove_orphan_file"
 NO_METADATA: Final = "no snapshot and no metadata of the table refers to it"
 
@@ -66,7 +66,7 @@ class RemovalResult(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The result for people and for the operation's row."""
+        """The result as human-readable text, for the response and for the operation's row."""
         return self.refusal or f"deleted {self.files} orphan files ({self.bytes} bytes)"
 
 
@@ -167,7 +167,7 @@ class OrphanRemoval:
         return RemovalResult(files + len(vanished), size)
 
     async def _record(self, rows: Sequence[OrphanFileRow]) -> None:
-        """Record deleted files, each with an audit line."""
+        """Record deleted files, each with an audit record."""
         if not rows:
             return
         account = self.account
@@ -186,7 +186,7 @@ class OrphanRemoval:
 
 
 def audit_text(context: AuditContext, row: OrphanFileRow) -> str:
-    """Return the encoded context for the audit line of a deleted file."""
+    """Return the encoded context for the audit record of a deleted file."""
     known = next((right for right in context.rights if right.object_id == row.node_id), None)
     right = (
         AuditedDecision(ACTION, row.node_id, "table", "")

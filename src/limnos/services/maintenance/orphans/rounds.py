@@ -118,7 +118,9 @@ class OrphanRound:
         self._marked_files = 0
 
     async def run(self, after: int) -> int:
-        """Check tables after a given one by id, and remove old orphans. Returns where the next round begins."""
+        """Check tables after a given one by id, and remove old orphans. Returns the id after which the next run
+        continues; 0 after the last table.
+        """
         look_up = self.services.gate.look_up
         policies = await look_up(policies_load)
         resumed = await look_up(marked_tables_read)
@@ -214,7 +216,7 @@ class OrphanRound:
     # ------------------------------------------------------------------------------------------- removal
 
     async def remove(self) -> dict[int, RemovalResult]:
-        """Delete the marked files of all tables, after all nodes have learned of the marks."""
+        """Delete the marked files of all tables, after all nodes have read the deletion marks."""
         results: dict[int, RemovalResult] = {}
         if self.marked:
             await asyncio.sleep(FENCE_WAIT_S)
@@ -263,8 +265,8 @@ class OrphanRound:
 
 
 def check_put(tx: Tx, row: OrphanCheckRow) -> None:
-    """Store the reason why a table was not checked. Its candidates stay, and this time does not count towards their
-    age.
+    """Store the reason why a table was not checked. Its candidates stay, and the time since the previous check does not
+    count towards their age.
     """
     last = tx.orphan_files.check(row.node_id)
     candidates = 0 if last is None else last.candidates
@@ -273,10 +275,10 @@ def check_put(tx: Tx, row: OrphanCheckRow) -> None:
 
 
 def check_store(tx: Tx, row: OrphanCheckRow, *, search: TableSearch) -> bool:
-    """Store a check: known candidates grow older, new ones are added, others are removed.
+    """Store a check: it adds to the age of known candidates, adds new ones, and removes the others.
 
     Returns whether the table was checked before in this epoch of the store. After a restore the age of all files starts
-    again: an older state may name them.
+    at 0 again, because the restored metadata may name them.
     """
     files, last = tx.orphan_files, tx.orphan_files.check(row.node_id)
     epoch = tx.epoch()

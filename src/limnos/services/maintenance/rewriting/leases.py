@@ -194,7 +194,9 @@ async def lease_require(ctx: Context, metalake: str) -> None:
 
 
 def operation_cancel(tx: Tx, operation: int, *, node_id: int, user: str) -> LeaseRow | None:
-    """Cancel an operation on a table for a user, unless it has ended. Returns its lease: revoke the token of it."""
+    """Cancel an operation on a table for a user, unless it has ended. Returns its lease, if there is one; the caller
+    must revoke the lease's token.
+    """
     lease = tx.rewrites.lease_of(node_id)
     tx.maintenance.end(operation, state="cancelled", result=f"cancelled by {user}")
     tx.rewrites.end(operation)

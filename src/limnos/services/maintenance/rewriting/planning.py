@@ -2,7 +2,7 @@
 
 May import the layers below. Must not know any wire format. An operation of a policy has the rights of the policy's
 owner, one of a setting those of the table's owner. The server checks these rights when an executor leases the
-operation. An operation that failed is tried again after a pause that doubles.
+operation. A failed operation is retried with exponential backoff.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ async def plan_run(
 ) -> tuple[dict[str, int], int]:
     """Turn findings into operations, for each kind starting after a table.
 
-    Returns where the next round begins, and the number of new waiting operations.
+    Returns for each kind the table id after which the next run continues, and the number of new waiting operations.
     """
     policies = await services.gate.look_up(policies_load)
     if not policies and not services.defaults.maintenance.rewrite:
@@ -97,7 +97,9 @@ class RewritePlanning:
         self._chains = AssessmentRound(services, tables_max=0)
 
     async def plan(self, kind: str, *, after: int) -> int:
-        """Plan operations for the findings of a kind, starting after a table. Returns where the next round begins."""
+        """Plan operations for the findings of a kind, starting after a table. Returns the table id after which the next
+        run continues; 0 after the last table.
+        """
         look_up = self.services.gate.look_up
         counts = await look_up(open_rewrites_counts)
         while self.planned < ROUND_MAX:
@@ -218,7 +220,7 @@ def rewritten_bytes(row: FindingRow) -> int:
 def rests_until(ended: Sequence[EndedOperation], node_id: int, *, kind: str) -> int:
     """Return the time from which an operation of a kind may be planned again for a table, in milliseconds since 1970.
 
-    0 if none has ended yet. After consecutive failures the pause doubles, up to PAUSE_MS_MAX.
+    0 if none has ended yet. After consecutive failures the backoff doubles, up to PAUSE_MS_MAX.
     """
     own = [each for each in ended if each.node_id == node_id and each.kind == kind]
     if not own:

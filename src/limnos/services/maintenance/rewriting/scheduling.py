@@ -22,7 +22,7 @@ REQUESTED_PRIORITY: Final = 1 << 40
 
 
 class OperationPause(NamedTuple):
-    """The pause of an operation before it may be leased again, in milliseconds, and its reason."""
+    """The delay of an operation before it may be leased again, in milliseconds, and the reason for it."""
 
     ms: int
     reason: str

@@ -1,4 +1,5 @@
-"""Waiting among the requests of a node: queues per key, coalescing, bounded concurrency, and waits for commits.
+"""Concurrency control among the requests of a node: queues per key, coalescing, bounded concurrency, and waits for
+commits.
 
 May import the layers below `services`.
 """

@@ -32,14 +32,15 @@ class PerKeyQueue:
         return number not in self._lines
 
     def turn(self, number: int) -> QueueTurn:
-        """Return a context that waits for a turn in a queue and keeps it for the body.
+        """Return an asynchronous context manager that waits for a turn in a queue and holds it for its body.
 
         Entering raises ServiceUnavailable if the queue is full.
         """
         return QueueTurn(self, number)
 
     def turns(self, numbers: Iterable[int]) -> QueueTurns:
-        """Return a context that waits for a turn in each of several queues, one after the other in ascending order.
+        """Return an asynchronous context manager that waits for a turn in each of several queues, one after the other
+        in ascending order.
 
         All callers take the queues in that order, so there are no deadlocks. Entering raises ServiceUnavailable if a
         queue is full.

@@ -1,7 +1,8 @@
 """Types of SQL++: nodes whose record is the statement that created them, and record types with all type names replaced.
 
-May import the layers below. Must not know any wire format. Unqualified names in a type are looked up in the dataverse
-in use, those of a dataset's type in the dataset's own dataverse. A built-in type takes precedence over a created one.
+May import the layers below. Must not know any wire format. Unqualified names in a type are looked up in the active
+dataverse, those of a dataset's type in the dataset's own dataverse. A built-in type takes precedence over a created
+one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Files of COPY TO: writes them below a local directory or a location of a fileset, atomically.
 
 May import the layers below. Must not know statements. A local directory gets its name when all of its files are
-written. In an object store each file appears when it is complete, and `_SUCCESS` after the last one. Nothing runs on
-the event loop that touches a disk.
+written. In an object store each file appears when it is complete, and `_SUCCESS` after the last one. All disk access
+runs outside of the event loop's thread.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 May import the layers below. Must not know any wire format. If conditions fix the dataverse, only its objects are read,
 and if they fix names, only those objects. Everything is read in slices, with other requests in between, each under the
-caller's rights at its own moment. So a concurrent change may be visible in one slice and not in another.
+caller's rights when it is read. So a concurrent change may be visible in one slice and not in another.
 `limnos.sqlpp.metadata` builds the records.
 """
 
@@ -198,7 +198,7 @@ def narrowing_advice(request: MetadataRequest) -> str:
 
 
 async def resources_read(ctx: Context, sources: Sequence[tuple[Levels, str]]) -> list[tuple[Value, ...]]:
-    """Return the rows about datasets' resources, all at one moment. Raises SqlppError, PermissionDenied."""
+    """Return the rows about datasets' resources, all from one request view. Raises SqlppError, PermissionDenied."""
 
     def read(request_view: RequestView) -> list[tuple[Value, ...]]:
         request_view.require_in_use()

@@ -25,7 +25,7 @@ hundred kilobytes.
 
 
 class PlanKey(NamedTuple):
-    """The key of a bound query: the text of its statement, its position, and the dataverse in use."""
+    """The key of a bound query: the text of its statement, its position, and the active dataverse."""
 
     text: str
     at: TextPosition

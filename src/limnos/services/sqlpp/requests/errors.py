@@ -105,14 +105,14 @@ def _wrong_part(parts: Levels) -> str:
 
 
 def check_object(name: DottedName) -> None:
-    """Check the name of an object in a dataverse. Raises SqlppError."""
+    """Check the name of an object in a dataverse, and the dataverse if one is named. Raises SqlppError."""
     if name.dataverse:
         check_dataverse(name.dataverse, name.at)
     check_name(name.last, name.at)
 
 
 def check_name(name: str, at: TextPosition | None) -> None:
-    """Check a name without a dataverse. Raises SqlppError."""
+    """Check that an object may have this name, which has no dataverse. Raises SqlppError."""
     try:
         check_object_name(name)
     except InvalidName:

@@ -172,8 +172,9 @@ class RunningRequests:
         return (each for each in list(self._held.values()) if asker is None or each.asker == asker)
 
     async def everywhere(self, asker: Requester, *, everybody: bool) -> list[StatementRequest]:
-        """Return the requests of a user, or of all, on all nodes; on other nodes those that run longer than a
-        second.
+        """Return the running requests of `asker`, or with `everybody` those of all users.
+
+        Requests on other nodes are included once they have run for a second.
         """
         here = [
             each.row(self.holder, now_ms=each.started_ms)

@@ -1,7 +1,7 @@
-"""Statement session: the state of one request's statements: dataverse in use, options, declared functions, parameters.
+"""Statement session: the state of one request's statements: active dataverse, options, declared functions, parameters.
 
-May import `sqlpp` and `names`. Must not know the statements. It lives as long as the request, and only its
-statements change it.
+May import `sqlpp` and `names`. Must not know the statements. It lives as long as the request, and only its statements
+change it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class StatementSession:
 
     @property
     def moment(self) -> Mapping[str, Value]:
-        """The functions that return the request's own values, such as its time."""
+        """The values of functions that are constant during a request, such as `current_datetime`, by function name."""
         at = DateTime(self.now_ms)
         moments: dict[str, Value] = {
             "current_datetime": at,
@@ -92,7 +92,7 @@ class StatementSession:
         return max(0.001, (self.deadline_ms - self.ctx.services.store.time.now_ms()) / 1000)
 
     def whole(self, name: tree.DottedName) -> Levels:
-        """Return a name with its dataverse, which defaults to the one in use."""
+        """Return the fully qualified name: a name without a dataverse belongs to the active one."""
         return name.parts if name.dataverse else (*self.dataverse, name.last)
 
     def flag(self, name: str) -> bool:

@@ -1,7 +1,7 @@
 """Trust and root of tokens, and the first token that belongs to a user.
 
-Existing tokens count as believed. A node of the previous release works with this schema: it names the columns it
-writes, and the defaults are the cautious ones.
+Existing tokens get the trust `believed`. A node of the previous release works with this schema: it names the columns it
+writes, and the defaults of the others are safe.
 
 Revision ID: 0003
 """

@@ -26,7 +26,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Create the empty table of the previous release."""
+    """Delete the ended tasks, which the previous release does not know, and drop the columns."""
     op.execute("DELETE FROM task WHERE ended_at IS NOT NULL")
     op.drop_column("task", "result")
     op.drop_column("task", "ended_at")
