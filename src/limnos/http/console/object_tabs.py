@@ -40,6 +40,9 @@ _BY_KIND: Final = {
     Kind.FILESET: FILESET_TABS,
 }
 
+DROPPABLE: Final = frozenset({Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.MODEL, Kind.TOPIC})
+"""The kinds whose objects the console can drop."""
+
 
 def tabs_of(kind: Kind, *, is_lance: bool) -> Mapping[str, str]:
     """Return the tabs of an object's page, as texts by name, the first one first.

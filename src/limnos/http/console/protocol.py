@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from limnos.http.console import audit, home, issuer_sign_in, objects, searches, sessions, static_files, trash, worksheet
-from limnos.http.console.access import changes, people, person_changes, restrictions
+from limnos.http.console import audit, home, issuer_sign_in, objects, searches, sessions, static_files, worksheet
+from limnos.http.console.access import changes, people, person_changes, person_drops, restrictions
 from limnos.http.console.access import objects as access_objects
 from limnos.http.console.answers import HSTS, SAFE
 from limnos.http.console.credentials import secrets, tokens
@@ -22,6 +22,7 @@ from limnos.http.console.page_requests import ConsoleRoute, serve
 from limnos.http.console.pipelines import pipelines, runs
 from limnos.http.console.site import ROOT, ConsoleSite
 from limnos.http.console.table_parts import health, maintenance_overview
+from limnos.http.console.trash import drops, trash
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.request import Request
@@ -36,7 +37,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
 _MODULES = (
-    home, objects, access_objects, changes, people, person_changes, restrictions, lineage_graph, pipelines, runs, attachments, health, maintenance_overview, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, worksheet, sessions, issuer_sign_in,
+    home, objects, drops, access_objects, changes, people, person_changes, person_drops, restrictions, lineage_graph, pipelines, runs, attachments, health, maintenance_overview, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, worksheet, sessions, issuer_sign_in,
     static_files,
 )  # fmt: skip
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)

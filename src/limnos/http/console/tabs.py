@@ -12,6 +12,7 @@ import msgspec
 
 from limnos.http.console.addresses import ObjectAddress, segment_of
 from limnos.http.console.frame import Frame, Link, crumbs_of, frame_of, icon_of
+from limnos.http.console.object_tabs import DROPPABLE
 from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
@@ -67,6 +68,8 @@ class ObjectHeading(msgspec.Struct, frozen=True):
     comment: str
     tabs: tuple[Link, ...]
     tags: tuple[Link, ...]
+    drop: str
+    """The URL of the page that drops the object; empty if the caller may not or the console does not drop it."""
 
 
 def child_after(text: str | None) -> tuple[Kind, str] | None:
@@ -110,15 +113,22 @@ def heading_of(
     tags = tuple(
         Link(_tag_text(each.node.name, each.values), f"{lake}/{segment_of(each.node.name)}") for each in attached
     )
+    may_drop = details is not None and (not details.is_access_on or "drop" in details.rights)
+    drop = page_request.base + drop_address(address) if may_drop and address.kind in DROPPABLE else ""
     return ObjectHeading(
         address.name, word.replace("_", " "), icon_of(word), display.render((address.catalog, *address.levels)),
-        crumbs_of(page_request, address), (*chips, *rights), comment, links, tags,
+        crumbs_of(page_request, address), (*chips, *rights), comment, links, tags, drop,
     )  # fmt: skip
 
 
 def access_address(address: ObjectAddress) -> str:
     """Return the path of an object's access page, below the console's root."""
     return f"/access{address.path.removeprefix('/o')}"
+
+
+def drop_address(address: ObjectAddress) -> str:
+    """Return the path of the page that drops an object, below the console's root."""
+    return f"/drop{address.path.removeprefix('/o')}"
 
 
 def _tag_text(name: str, values: tuple[str, ...]) -> str:

@@ -242,12 +242,13 @@ def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> RoleWithRules:
 
 async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:
     """Drop a role with its rules and assignments. Raises NotFound, PermissionDenied."""
+    await ctx.write(RequestScope(metalake), lambda request_view: role_drop_of(request_view, name), role_delete)
 
-    def decide(request_view: RequestView) -> Permit[RoleDrop]:
-        role, _, decision = role_look_up(request_view, name, Action.ROLE_DROP)
-        return request_view.permit(RoleDrop(role), decision)
 
-    await ctx.write(RequestScope(metalake), decide, role_delete)
+def role_drop_of(request_view: RequestView, name: str) -> Permit[RoleDrop]:
+    """Decide on dropping a role. Raises NotFound, PermissionDenied."""
+    role, _, decision = role_look_up(request_view, name, Action.ROLE_DROP)
+    return request_view.permit(RoleDrop(role), decision)
 
 
 def role_delete(tx: Tx, permit: Permit[RoleDrop]) -> None:

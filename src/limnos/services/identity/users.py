@@ -203,16 +203,22 @@ def principal_insert(tx: Tx, permit: Permit[PrincipalAdd]) -> RoleHolder:
 
 async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
     """Remove a user or group. Raises NotFound, BadRequest for the metalake's owner, PermissionDenied."""
+    await ctx.write(
+        RequestScope(metalake),
+        lambda request_view: principal_remove_of(request_view, kind, name=name),
+        principal_delete,
+    )
 
-    def decide(request_view: RequestView) -> Permit[PrincipalRemove]:
-        request_view.require_in_use()
-        decision = request_view.require(_ACTIONS[kind][0], request_view.settled.outer)
-        principal = principal_require(request_view, kind, name)
-        if request_view.owner_of(request_view.settled.outer[-1]) == principal.id:
-            raise BadRequest(f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first")
-        return request_view.permit(PrincipalRemove(principal), decision)
 
-    await ctx.write(RequestScope(metalake), decide, principal_delete)
+def principal_remove_of(request_view: RequestView, kind: Kind, *, name: str) -> Permit[PrincipalRemove]:
+    """Decide on removing a user or group. Raises NotFound, BadRequest for the metalake's owner, PermissionDenied."""
+    request_view.require_in_use()
+    decision = request_view.require(_ACTIONS[kind][0], request_view.settled.outer)
+    principal = principal_require(request_view, kind, name)
+    if request_view.owner_of(request_view.settled.outer[-1]) == principal.id:
+        metalake = request_view.metalake.name
+        raise BadRequest(f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first")
+    return request_view.permit(PrincipalRemove(principal), decision)
 
 
 def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:

@@ -19,6 +19,7 @@ from limnos.http.console.access.person_changes import (
     sign_out_form,
     state_form,
 )
+from limnos.http.console.access.person_drops import drop_address
 from limnos.http.console.addresses import KINDS, ObjectAddress, catalog_address, part_of, segment_of
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, frame_of
@@ -28,14 +29,14 @@ from limnos.http.console.sheets import FormView
 from limnos.http.console.tabs import access_address
 from limnos.http.response import Response
 from limnos.model.entities import Principal, RoleEntity
-from limnos.model.errors import NotFound
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.names import display
 from limnos.services.catalog.catalogs import catalogs_list
-from limnos.services.identity.roles import role_load, role_objects, roles_list
+from limnos.services.identity.roles import role_drop_of, role_load, role_objects, roles_list
 from limnos.services.identity.service_accounts import may_manage_secrets
-from limnos.services.identity.users import may_create, principal_load, principals_list
+from limnos.services.identity.users import may_create, principal_load, principal_remove_of, principals_list
 from limnos.services.request.request_scope import RequestScope
 
 SHOWN: Final = 100
@@ -95,6 +96,8 @@ class PersonPage(msgspec.Struct, frozen=True):
     forms: tuple[FormView, ...]
     assignable: tuple[str, ...]
     """Roles that the user or group does not have, as suggestions."""
+    drop: str
+    """The URL of the page that drops the user, group or role; empty if the caller may not."""
 
 
 async def people_page(page_request: PageRequest) -> Response:
@@ -165,9 +168,25 @@ async def person_page(page_request: PageRequest) -> Response:
     view = PersonPage(
         frame, name, word, f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}", _WORDS[word],
         is_enabled, "" if word == "role" else f"{page_request.base}/assign{own}", roles, rules, is_cut, secrets,
-        reach, forms, assignable,
+        reach, forms, assignable, await _drop_url(page_request, word, metalake=metalake, name=name),
     )  # fmt: skip
     return html_response(page_request.request, render("person.html", view))
+
+
+async def _drop_url(page_request: PageRequest, word: str, *, metalake: str, name: str) -> str:
+    """Return the URL of the page that drops a user, group or role; empty if the caller may not drop it."""
+    try:
+        await page_request.ctx.read(
+            RequestScope(metalake),
+            lambda view: (
+                role_drop_of(view, name)
+                if word == "role"
+                else principal_remove_of(view, PRINCIPAL_KINDS[word], name=name)
+            ),
+        )
+    except (BadRequest, PermissionDenied):  # the metalake's owner, or a caller without the right
+        return ""
+    return page_request.base + drop_address(word, metalake=metalake, name=name)
 
 
 async def _reach_links(page_request: PageRequest, metalake: str, *, user: str) -> tuple[Link, ...]:

@@ -1,0 +1,94 @@
+"""Removing a user or group and dropping a role: a page that says what ends with it, and the form that does it.
+
+May import `model`, `services` and the console's shared modules. The services make all access decisions. None of this
+can be undone, so each takes a page of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlencode
+
+from limnos.http.console.access.person_changes import PRINCIPAL_KINDS, person_address
+from limnos.http.console.addresses import part_of, segment_of
+from limnos.http.console.answers import redirect
+from limnos.http.console.frame import Link, frame_of
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.sheets import FormView, SheetPage, sheet_response
+from limnos.http.console.tabs import Fact
+from limnos.http.response import Response
+from limnos.model.errors import NotFound
+from limnos.services.identity.roles import role_drop, role_drop_of, role_load
+from limnos.services.identity.users import principal_load, principal_remove, principal_remove_of
+from limnos.services.request.request_scope import RequestScope
+
+_ENDS: Final = {
+    "user": "The user is refused from the next request on: sessions, API tokens and secrets end. Objects that the user"
+    " owns stay, without an owner. A user that is created again under this name gets none of the roles back.",
+    "group": "Its members lose its roles with their next request. Objects that it owns stay, without an owner.",
+    "role": "Its rules end for everybody who has the role, with their next request. That takes away what it allows, and"
+    " lifts what it denies.",
+}
+
+
+async def drop_page(page_request: PageRequest) -> Response:
+    """Show what ends when a user or group is removed or a role is dropped, with the form that does it."""
+    word, metalake, name = _parts(page_request)
+    scope = RequestScope(metalake)
+    if word == "role":
+        await page_request.ctx.read(scope, lambda view: role_drop_of(view, name))
+        role = await page_request.ctx.read(scope, lambda view: role_load(view, name))
+        count = len({grant.object_id for grant in role.grants})
+        fact = Fact("Rules on", "many objects" if role.in_parts else f"{count} object{'' if count == 1 else 's'}")
+    else:
+        kind = PRINCIPAL_KINDS[word]
+        await page_request.ctx.read(scope, lambda view: principal_remove_of(view, kind, name=name))
+        holder = await page_request.ctx.read(scope, lambda view: principal_load(view, kind, name))
+        fact = Fact("Roles", ", ".join(holder.roles) or "none")
+    own = person_address(page_request, word, metalake=metalake, name=name)
+    listed = f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}"
+    frame = await frame_of(page_request, f"Drop {name}", metalake=metalake, section="people")
+    form = FormView(
+        page_request.base + drop_address(word, metalake=metalake, name=name),
+        "Drop",
+        label=f"Drop {name}",
+        is_danger=True,
+    )
+    return sheet_response(
+        page_request,
+        SheetPage(
+            frame, f"Drop the {word} {name}?", "key" if word == "role" else "person", _ENDS[word],
+            (Link(f"{word.capitalize()}s", listed), Link(name, own)), facts=(fact,), forms=(form,),
+            warning="This cannot be undone.",
+        ),
+    )  # fmt: skip
+
+
+async def drop(page_request: PageRequest) -> Response:
+    """Remove a user or group, or drop a role, and redirect to the list."""
+    word, metalake, name = _parts(page_request)
+    if word == "role":
+        await role_drop(page_request.ctx, metalake=metalake, name=name)
+    else:
+        await principal_remove(page_request.ctx, metalake=metalake, kind=PRINCIPAL_KINDS[word], name=name)
+    fields = {"metalake": metalake, "kind": word, "done": f"The {word} {name} is dropped"}
+    return redirect(f"{page_request.base}/people?{urlencode(fields)}")
+
+
+def drop_address(word: str, *, metalake: str, name: str) -> str:
+    """Return the path of the page that drops a user, group or role, below the console's root."""
+    return f"/people/drop/{word}/{segment_of(metalake)}/{segment_of(name)}"
+
+
+def _parts(page_request: PageRequest) -> tuple[str, str, str]:
+    """Return the kind, the metalake and the name of the route. Raises NotFound for an unknown kind."""
+    word, metalake, name = (part_of(each) for each in page_request.request.params)
+    if word not in PRINCIPAL_KINDS:
+        raise NotFound("This page does not exist", kind="route")
+    return word, metalake, name
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/people/drop/{kind}/{m}/{name}", drop_page, "drop-person-page"),
+    ConsoleRoute("POST", "/people/drop/{kind}/{m}/{name}", drop, "drop-person-from-console"),
+)

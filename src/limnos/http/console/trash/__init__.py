@@ -1,0 +1,4 @@
+"""The trash: pages that drop an object into it, list dropped objects and restore one.
+
+May import `model`, `names`, `services` and the console's shared modules.
+"""

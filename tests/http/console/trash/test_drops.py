@@ -1,0 +1,120 @@
+"""Dropping objects in the console: the page before it, the drop into the trash, and who is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.http.console.object_tabs import DROPPABLE
+from limnos.http.console.trash.drops import _DROPS
+from tests.http.console.conftest import ICEBERG, add_table
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import API, DriverNode, grant
+
+LAKE = f"{API}/lake"
+FLIGHTS = "table/lake/main/raw/flights"
+VIEW = {
+    "name": "late", "schema": {"type": "struct", "fields": []}, "properties": {},
+    "view-version": {
+        "version-id": 1, "schema-id": 0, "timestamp-ms": 1, "summary": {}, "default-namespace": ["raw"],
+        "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
+    },
+}  # fmt: skip
+
+
+def catalog(node: DriverNode, name: str, **fields: object) -> None:
+    """Make a catalog with the schema `s`."""
+    node.done("POST", f"{LAKE}/catalogs", {"name": name, "properties": {}, **fields})
+    node.done("POST", f"{LAKE}/catalogs/{name}/schemas", {"name": "s"})
+
+
+def test_kinds_with_a_link_are_those_that_can_be_dropped() -> None:
+    """The heading offers a drop for the same kinds as the route has functions."""
+    assert set(_DROPS) == DROPPABLE
+
+
+def test_a_table_is_dropped_into_the_trash(admin: ConsoleVisitor) -> None:
+    """Its page leads to one that says what the drop does; after it the trash has the table."""
+    link = f"/console/drop/{FLIGHTS}"
+    assert link in admin.read(f"/console/o/{FLIGHTS}").hrefs
+    before = admin.read(link)
+    assert ("post", link) in before.actions
+    assert "It is in the trash for 7 days, and can be restored" in before.text
+    assert "Its files are not deleted before that" in before.text
+    assert admin.get(f"/console/o/{FLIGHTS}").status == 200
+
+    done = admin.post(link, {})
+
+    assert done.status == 303
+    assert done.headers["location"].startswith("/console/o/namespace/lake/main/raw?done=")
+    assert "main.raw.flights is dropped" in admin.read(done.headers["location"]).text
+    assert admin.get(f"/console/o/{FLIGHTS}").status == 404
+    assert "main.raw.flights" in admin.read("/console/trash?catalog=main").text
+    assert admin.post(link, {}).status == 404
+
+
+def test_each_kind_is_dropped(admin: ConsoleVisitor) -> None:
+    """A view, a model, a fileset, a topic, a Lance table and an empty namespace."""
+    node = admin.node
+    node.done("POST", f"{ICEBERG}/namespaces/raw/views", VIEW)
+    catalog(node, "models", type="MODEL", provider="model")
+    node.done("POST", f"{LAKE}/catalogs/models/schemas/s/models", {"name": "m"})
+    catalog(node, "files", type="FILESET", provider="fileset")
+    node.done("POST", f"{LAKE}/catalogs/files/schemas/s/filesets", {"name": "f", "type": "MANAGED"})
+    node.done("POST", f"{ICEBERG}/namespaces", {"namespace": ["empty"]})
+
+    for path in (
+        "view/lake/main/raw/late", "model/lake/models/s/m", "fileset/lake/files/s/f", "namespace/lake/main/empty",
+    ):  # fmt: skip
+        link = f"/console/drop/{path}"
+        assert link in admin.read(f"/console/o/{path}").hrefs, path
+        assert ("post", link) in admin.read(link).actions
+        assert admin.post(link, {}).status == 303, path
+        assert admin.get(f"/console/o/{path}").status == 404
+
+
+def test_a_namespace_with_content_stays(admin: ConsoleVisitor) -> None:
+    """Its page counts what the caller sees in it and has no form; the POST is refused."""
+    page = admin.read("/console/drop/namespace/lake/main/raw")
+
+    assert "It contains 2 objects. Drop these first." in page.text
+    assert ("post", "/console/drop/namespace/lake/main/raw") not in page.actions
+    assert admin.post("/console/drop/namespace/lake/main/raw", {}).status == 409
+    assert admin.get("/console/o/namespace/lake/main/raw").status == 200
+
+
+def test_others_drop_nothing(lake: DriverNode) -> None:
+    """A reader sees no link and no form, and is refused; an invisible name is refused as a missing one."""
+    add_table(lake, "raw", "hidden")
+    grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(lake, "ana", "select_table", kind="TABLE", on="main.raw.flights")
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    assert "/console/drop/" not in text_of(ana.get(f"/console/o/{FLIGHTS}"))
+    page = ana.read(f"/console/drop/{FLIGHTS}")
+    assert "You may not drop it" in page.text
+    assert ("post", f"/console/drop/{FLIGHTS}") not in page.actions
+    assert ana.post(f"/console/drop/{FLIGHTS}", {}).status == 403
+    answers = {
+        (ana.get(link).status, ana.post(link, {}).status)
+        for link in (f"/console/drop/table/lake/main/raw/{name}" for name in ("hidden", "nothing"))
+    }
+    assert answers in ({(403, 403)}, {(404, 404)})
+    assert ConsoleVisitor(lake).sign_in().get(f"/console/o/{FLIGHTS}").status == 200
+
+
+def test_a_protected_table_stays(admin: ConsoleVisitor) -> None:
+    """The refusal says that the object is protected."""
+    admin.node.done("PUT", "/api/limnos/v1/metalakes/lake/objects/table/main.raw.flights/protection")
+
+    answer = admin.post(f"/console/drop/{FLIGHTS}", {})
+
+    assert answer.status == 409
+    assert "protected" in text_of(answer)
+
+
+@pytest.mark.parametrize("path", ["catalog/lake/main", "table/lake/main"])
+def test_other_kinds_are_refused(admin: ConsoleVisitor, path: str) -> None:
+    """A catalog is not dropped here; a table without a namespace does not exist."""
+    assert admin.get(f"/console/drop/{path}").status in {400, 404}
+    assert admin.post(f"/console/drop/{path}", {}).status in {400, 404}
+    assert admin.get("/console/o/catalog/lake/main").status == 200
