@@ -1,4 +1,4 @@
-"""Action names as people type them: parsing, and suggestions for unknown ones.
+"""Action names in commands and queries: parsing, and suggestions for unknown names.
 
 May import `model`, the actions and the policy. Decides nothing.
 """
@@ -22,7 +22,8 @@ _PREFIXES = {"schema": "namespace", "model_version": "model", "users": "user", "
 def parse_action(text: str) -> Action:
     """Parse an action's name, in any case, with dashes or underscores: "Table-Load" is `TABLE_LOAD`.
 
-    Raises BadRequest for an unknown name, with similar ones, and for a privilege, with the actions that need it.
+    Raises BadRequest for an unknown name (the message lists similar names) and for the name of a privilege (the message
+    lists the actions that need the privilege).
     """
     word = text.strip().lower().replace("-", "_")
     try:
@@ -41,8 +42,10 @@ def parse_action(text: str) -> Action:
 
 
 def actions_of(privilege: Privilege) -> tuple[Action, ...]:
-    """Return the actions that need a privilege: those on the kind in its name, or all if there are none; at most
-    eight.
+    """Return up to eight actions that need a privilege, as suggestions for an error message.
+
+    Actions on the kind in the privilege's name come first: for `select_table` those on tables. If there are none, other
+    actions are returned.
     """
     noun = privilege.word.partition("_")[2]
     prefix = f"{_PREFIXES.get(noun, noun)}_"

@@ -20,16 +20,18 @@ _OWNED = kinds_with(lambda row: row.owned)
 
 
 class Action(StrEnum):
-    """An action: its word, then the kinds of its target (for creates and lists, the kind of the container).
+    """An action, such as `TABLE_LOAD`: its name in lower case, and the kinds of objects that can be its target.
 
-    The target of any action may not exist: see `ChainLink.absent`.
+    The target of a create or a list is the container. The target of any action may not exist: see `ChainLink.absent`.
     """
 
     kinds: frozenset[Kind]
     word: str
 
     def __new__(cls, word: str, *kinds: Kind) -> Self:
-        """Make a member whose value is its word, so that an action can be stored, compared and sent as text."""
+        """Create a member whose value is the action's name, so that an action can be stored, compared and sent as
+        text.
+        """
         action = str.__new__(cls, word)
         action._value_ = word
         action.word = word
@@ -206,8 +208,8 @@ class Action(StrEnum):
 def actions_named(verb: str, *kinds: Kind) -> dict[Kind, Action]:
     """Return the action `<kind>_<verb>` of each kind for which it exists.
 
-    A kind without one is left out: no rule covers it, so every such request is refused. The house test lists these
-    kinds.
+    A kind without such an action is omitted: no rule covers it, so every such request is refused. The house test lists
+    these kinds.
     """
     known = Action.__members__
     return {kind: known[f"{kind.name}_{verb.upper()}"] for kind in kinds if f"{kind.name}_{verb.upper()}" in known}

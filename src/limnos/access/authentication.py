@@ -1,10 +1,10 @@
-"""Authentication: from the bytes of an Authorization header to a user's name.
+"""Authentication: determines the user from an Authorization header.
 
-May import `view` and `model`. Must not know the network. With `simple` authentication the user name of a Basic header
-is accepted without a password. A token is `lim_<id>_<secret>`: the id finds the stored token, whose hash must match and
-whose trust level this server must accept. The token is a fact of zone 0, so every node refuses a revoked token at the
-next request. Parsed headers are cached by their bytes; their validity is not. JWTs of an external issuer are checked in
-`issuer_tokens`, and the outcome is cached here.
+May import `view` and `model`. Must not know the network. With `simple` authentication the user name of Basic
+authentication is accepted without proof. A token is `lim_<id>_<secret>`: the id finds the stored token, whose hash must
+match and whose trust level this server must accept. The token is a fact of zone 0, so every node refuses a revoked
+token at the next request. Parsed headers are cached by their bytes; their validity is not. JWTs of an external issuer
+are checked in `issuer_tokens`, and the outcome is cached here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ EXPIRED = "The token has expired: get a new one from its issuer"
 
 
 class TimeSource(Protocol):
-    """The store's time. Tokens expire on all nodes at once, independent of each node's clock."""
+    """The clock of the store. Tokens expire on all nodes at the same time, independent of each node's clock."""
 
     def now_ms(self) -> int:
         """Return the time in milliseconds since 1970."""
@@ -80,12 +80,12 @@ def new_secret() -> str:
 
 
 def token_text(token_id: int, secret: str) -> str:
-    """Return a token's text, `lim_<id>_<secret>`. Its owner sees it only once."""
+    """Return a token's text, `lim_<id>_<secret>`. It is shown to the token's owner only once."""
     return f"{_PREFIX}{token_id}_{secret}"
 
 
 class Authenticator:
-    """Turns Authorization headers into credentials, with a cache.
+    """Parses Authorization headers into credentials, with a cache.
 
     `believes_basic` is true for `access.authentication = simple`. With `has_issuer`, JWTs of an external issuer are
     accepted, too.
@@ -143,12 +143,12 @@ class Authenticator:
 
 
 def cookie_credential(text: bytes) -> Credential:
-    """Return the credential of the console's cookie. Raises AuthenticationFailed for a malformed one."""
+    """Parse the value of the console's session cookie. Raises AuthenticationFailed for a malformed value."""
     return _parse_token(text)._replace(is_cookie=True)
 
 
 def is_jwt(header: bytes) -> bool:
-    """Return whether a header has the form of a signed JWT (RFC 7515, section 7.1): three parts separated by points."""
+    """Return whether a header has the form of a signed JWT (RFC 7515, section 7.1): three parts separated by dots."""
     return header[:7].lower() == b"bearer " and header.count(b".") == JWT_POINTS and not header[7:].startswith(b"lim_")
 
 
@@ -193,9 +193,8 @@ def user_of(
 ) -> tuple[str, int, Token | None]:
     """Return the user's name, the root of the token or `NO_TOKEN`, and the token of a maintenance operation or None.
 
-    Positional arguments: every request calls it.
-
-    A token that passed its checks is cached until access moves in zone 0. Its expiry is compared on each call.
+    The arguments are positional for speed, because every request calls this function. A token that passed its checks is
+    cached until the access revision of zone 0 changes. Its expiry is compared on each call.
 
     Raises:
         AuthenticationFailed: The token is wrong, expired, revoked, of another purpose, or of a level of trust that this
@@ -216,9 +215,9 @@ def user_of(
 
 
 def known_user(view: StoreView, credential: Credential | None) -> str | None:
-    """Return the credential's user if the view knows it without a read, else None.
+    """Return the credential's user if it is cached, else None.
 
-    For the log; it does not prove who the user is.
+    For the log only: it does not prove the user's identity.
     """
     if credential is None or credential.user is not None:
         return None if credential is None else credential.user

@@ -51,7 +51,8 @@ _stamps = itertools.count(1)
 
 
 class BrowsePaths:
-    """The namespaces of a catalog that a subject sees by name. Unless it is empty, `ids` includes the catalog's own id.
+    """The namespaces of a catalog whose names are visible to a subject. Unless empty, `ids` includes the id of the
+    catalog.
 
     Two values with different `ids` have different `stamp`s.
     """
@@ -71,10 +72,10 @@ def browse_paths(view: StoreView, subject: Subject, *, outer: SecurableChain, na
         view: Must be up to date in the zones of the catalog and its metalake.
         subject: The user who lists.
         outer: The catalog, then its metalake.
-        narrowed: Only some of the subject's roles are active in this request.
+        narrowed: Whether only some of the subject's roles are active in this request.
 
     Raises:
-        CacheMiss: Facts are missing, or other requests should run first.
+        CacheMiss: Facts are not cached, or the work is paused so that other requests can run.
     """
     denied = subject.deny_ids.get(Privilege.USE_CATALOG, frozenset())
     if not subject.member or outer[0].id <= 0 or any(link.id in denied for link in outer):
@@ -93,7 +94,10 @@ def browse_paths(view: StoreView, subject: Subject, *, outer: SecurableChain, na
 
 
 def _objects_in(view: StoreView, subject: Subject, *, metalake_id: int, narrowed: bool) -> dict[int, list[int]]:
-    """Return the objects of a subject's allowing rules by zone. Raises CacheMiss for one part at a time."""
+    """Return the ids of the objects on which a subject's roles allow a privilege, by zone.
+
+    Raises CacheMiss for one part of the objects at a time.
+    """
     derived = view.derived(metalake_id)
     key = ("objects of rules", subject.user_id, narrowed)
     objects: _RuleObjects | None = derived.get(key)
@@ -106,7 +110,7 @@ def _objects_in(view: StoreView, subject: Subject, *, metalake_id: int, narrowed
 
 
 class _RuleObjects:
-    """Objects of a subject's allowing rules, sorted step by step into the zones in which they lie."""
+    """Objects on which a subject's roles allow a privilege, assigned to their zones in steps."""
 
     def __init__(self, subject: Subject) -> None:
         sets = [subject.allow_ids[each] for each in SHOWING if each in subject.allow_ids]
@@ -116,10 +120,10 @@ class _RuleObjects:
         self._by_zone: dict[int, list[int]] = {}
 
     def sort(self, view: StoreView, zones: dict[int, int], *, metalake_id: int) -> dict[int, list[int]]:
-        """Process the next step of the work; return the ids by zone at the end. Raises CacheMiss.
+        """Assign the next objects to their zones; return all ids by zone once no object is left.
 
         A node never changes its zone, so all users of the metalake share `zones`. Zone 0 stands for an object that is
-        no node.
+        no node. Raises CacheMiss if the zones of further objects must be loaded.
         """
         while self._place < len(self._ids):
             part = self._ids[self._place : self._place + READ_MAX]
@@ -138,7 +142,7 @@ class _RuleObjects:
 
 
 class _BrowsePathBuilder:
-    """Computes browse paths in steps, and afterwards determines whether a change makes them invalid."""
+    """Computes browse paths in steps, and then checks which changes invalidate them."""
 
     def __init__(
         self, zone: ZoneState, subject: Subject, *, outer: SecurableChain, objects: list[int], before: BrowsePaths
@@ -166,7 +170,7 @@ class _BrowsePathBuilder:
     # -- validity --------------------------------------------------------------------------------------------
 
     def holds(self, zone: ZoneState, subject: Subject) -> bool:
-        """Return whether the paths are still valid, and record up to which revision."""
+        """Return whether the paths are valid at the zone's revision, and record that revision if they are."""
         if (
             zone is not self.zone
             or subject.merged is not self.subject.merged
@@ -200,7 +204,9 @@ class _BrowsePathBuilder:
     # -- computation -----------------------------------------------------------------------------------------
 
     def build(self, view: StoreView) -> BrowsePaths:
-        """Process the next step of the work; return the browse paths at the end. Raises CacheMiss."""
+        """Compute the next part of the browse paths; return them once complete. Raises CacheMiss if facts must be
+        loaded.
+        """
         if self.paths is None:
             if self.parents is None:
                 self._read_owned(view)
@@ -303,7 +309,7 @@ class _BrowsePathBuilder:
         return denied.union(each for each in self._barring if not deny[each].isdisjoint(ids))
 
     def _closed(self) -> frozenset[int]:
-        """Return the entries and their ancestors, up to the catalog."""
+        """Return the ids of the entries and their ancestors, up to the catalog."""
         results: set[int] = set()
         for entry in self._entries:
             at = entry

@@ -25,14 +25,17 @@ LEASES_ALONE: Final = 0
 
 
 def has_fit_scope(table_id: int, *, metalake: str | None, catalog: str | None) -> bool:
-    """Return whether a token may be used in a scope at all: a table's token in a catalog, the executor's in a
-    metalake.
+    """Return whether a maintenance token may be used in a scope.
+
+    A token for one table is valid in a catalog, the executor's token (`LEASES_ALONE`) only in a metalake.
     """
     return catalog is not None if table_id != LEASES_ALONE else metalake is not None and catalog is None
 
 
 def confine(decision: Decision, action: Action, *, chain: SecurableChain, table_id: int) -> Decision:
-    """Return a decision, confined by a token of one table's operation: refused unless it is about that table."""
+    """Return a decision limited by a maintenance token: refused unless it is a maintenance action on the token's
+    table.
+    """
     if table_id == LEASES_ALONE:
         is_own = action is Action.OPERATION_LEASE
     else:

@@ -1,7 +1,7 @@
 """`decide`: the one function that makes access decisions.
 
 May import `model` and the policy. Pure: no I/O, no clock, no knowledge beyond its arguments. Missing facts are handled
-by the caller: `owner_of` may raise, and its error passes through.
+by the caller: `owner_of` may raise, and its exception propagates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def decide(
         action: The action to decide about.
         chain: From the target up to the metalake. For a create, the target is the nearest existing container; for an
             absent target see `ChainLink.absent`.
-        owner_of: Returns the owner of a link. Called only if grants do not decide the case; its errors pass through.
+        owner_of: Returns the owner of a link. Called only if grants do not decide; its exceptions propagate.
         revision: The revisions of the facts, recorded in the decision.
     """
     case = DecisionCase(subject, chain, owner_of)
@@ -44,7 +44,7 @@ def decide(
 
 
 def is_allowed(subject: Subject, action: Action, *, chain: SecurableChain, owner_of: OwnerOf) -> bool:
-    """Return the verdict of `decide` without the reasons, for questions about many users and objects."""
+    """Return only the verdict of `decide`. Faster, for checks of many users and objects."""
     if not subject.member and action not in SERVER_ACTIONS:
         return False
     return POLICY[action].evaluate(DecisionCase(subject, chain, owner_of)) is not None
@@ -53,7 +53,7 @@ def is_allowed(subject: Subject, action: Action, *, chain: SecurableChain, owner
 def allow_unchecked(
     subject: Subject, action: Action, chain: SecurableChain, *, revision: ZoneRevisions = ()
 ) -> Decision:
-    """Return the decision when access control is off: allowed, with the factor `access-off`."""
+    """Return the decision for disabled access control: allowed, with the factor `access-off`."""
     case = DecisionCase(subject, chain, _nobody)
     return _decision(case, action, (DecisionFactor("access-off"),), revision, allowed=True)
 
@@ -74,7 +74,7 @@ def _decision(
 
 
 def _gaps(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
-    """Return the missing or denying factors, numbered by clause.
+    """Return the missing grants and the denials that cause a refusal, each with the number of its clause.
 
     The action would be allowed if one factor of each clause changed.
     """
@@ -87,7 +87,7 @@ def _gaps(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
 
 
 def _holdings(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
-    """Return the factors of the rule that the subject already has."""
+    """Return the privileges and ownerships of the rule that the subject has, as factors."""
     leaves = [
         leaf for leaf in rule.leaves(case.target_kind) if isinstance(leaf, PrivilegeRule | OwnerRule | OwnerAboveRule)
     ]

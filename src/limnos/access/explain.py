@@ -14,7 +14,7 @@ _LINES_MAX = 4
 
 
 def suggest(decision: Decision) -> list[str]:
-    """Return steps that would turn a refusal into a permission: at most four lines; none for an allowed decision."""
+    """Return steps that would make a refused action allowed: at most four lines; none for an allowed decision."""
     if decision.allowed:
         return []
     if any(f.kind == "member" for f in decision.factors):
@@ -37,13 +37,13 @@ def suggest(decision: Decision) -> list[str]:
 
 
 def describe(decision: Decision) -> list[str]:
-    """Return the whole decision as lines: the message, one line per reason, then the suggestions."""
+    """Format a decision as lines: the message, one line per reason, then the suggestions."""
     reasons = [escape_percent(f"  {_reason(factor)}") for factor in decision.factors]
     return [decision.message(), *reasons, *(f"  -> {line}" for line in suggest(decision))]
 
 
 def _step(clause: list[DecisionFactor], user: str) -> str:
-    """Return one step: a grant if one would help, else a denial to revoke, else a change of owner."""
+    """Return one suggestion: a grant if one would help, else the revocation of a denial, else a change of owner."""
     grants = [f for f in clause if f.kind == "missing" and f.privilege not in (OWNER, SERVICE_ADMIN)]
     if grants:
         words = " or ".join(dict.fromkeys(f.privilege or "" for f in grants if f.object_name == grants[0].object_name))

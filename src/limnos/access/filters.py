@@ -1,6 +1,6 @@
 """List filters: one decision at the parent of a list, then sets of exceptions for its items.
 
-May import `model` and the policy. Pure. A filter shows exactly the items for which `decide` would allow the item's
+May import `model` and the policy. Pure. A filter includes exactly the items for which `decide` would allow the item's
 action (`access.policy.ITEMS`), but evaluates the rule once per list instead of once per item.
 """
 
@@ -24,11 +24,11 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """The items of one parent that a subject sees.
+    """The items of one parent that are visible to a subject.
 
     Unless `everything` or `nothing` is true, an item is visible in three cases: its id is in `visible_ids`, its
-    owner is in `principals`, or a right at the parent covers all items except `hidden`. `hidden` is None without such
-    a right.
+    owner is in `principals`, or a privilege at the parent covers all items except `hidden`. `hidden` is None without
+    such a privilege.
     """
 
     everything: bool
@@ -71,7 +71,7 @@ def list_filter(
     `chain_of_parent`.
 
     It only filters; whether the subject may list at all is a separate decision on the same action. `owner_of` is called
-    for the parent and its ancestors, never for items, and its errors pass through.
+    for the parent and its ancestors, never for items, and its exceptions propagate.
     """
     if not subject.member:
         return NOTHING
@@ -90,7 +90,7 @@ def widen_filter(output: ListFilter, ids: frozenset[int]) -> ListFilter:
 
 
 def _part(rule: rules.Rule, case: rules.DecisionCase, kind: Kind) -> ListFilter:
-    """Return the filter for one simple condition of an item's rule."""
+    """Return the filter for one simple condition of the rule of an item."""
     match rule:
         case rules.PrivilegeRule(privilege):
             return _privilege_filter(rule, case, case.allow_ids.get(privilege), case.deny_ids.get(privilege, _NOBODY))
@@ -125,9 +125,9 @@ def _partial_filter(*, visible_ids: frozenset[int] = _NOBODY, principals: frozen
 
 
 def _union_of_filters(parts: list[ListFilter]) -> ListFilter:
-    """Return the union of filters: it shows each item that at least one part shows.
+    """Return the union of filters: an item is visible if at least one of them includes it.
 
-    Of several covering rights, only items hidden by all stay hidden.
+    If several filters cover all items with exceptions, only the items that all of them hide stay hidden.
     """
     live = [part for part in parts if not part.nothing]
     if not live:

@@ -1,4 +1,4 @@
-"""Tokens of an external issuer: from the text of a JWT and the issuer's keys to the user's identity.
+"""Tokens of an external issuer: verifies a JWT with the issuer's keys and returns the user's identity.
 
 May import `model`. Must not know the network or clocks: the caller passes the keys (`services.identity.signing_in`
 fetches them) and the time. It follows RFC 7519 (claims), RFC 8725 (the server chooses the algorithms, never the token)
@@ -40,7 +40,7 @@ class IssuerRules(NamedTuple):
 
 
 class UnknownSigningKey(Exception):
-    """Raised if no known key has the key id of the token; or the token has no key id, and no known key made its
+    """Raised if no known key has the token's key id, or, for a token without a key id, if no known key verifies its
     signature.
     """
 
@@ -48,7 +48,7 @@ class UnknownSigningKey(Exception):
 def keys_of(document: object) -> Keys:
     """Read the public keys of a JWK set (RFC 7517, section 5).
 
-    Keys of other types than RSA and EC, and keys that are not for signatures, are left out. Raises ValueError for a
+    Key types other than RSA and EC, and keys that are not for signatures, are omitted. Raises ValueError for a
     document that is not a JWK set.
     """
     listed = document.get("keys") if isinstance(document, dict) else None
@@ -72,9 +72,9 @@ _PUBLIC: Final = frozenset({"kty", "kid", "use", "alg", "n", "e", "crv", "x", "y
 
 
 def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int, nonce: str | None = None) -> IssuerIdentity:
-    """Check a token and return the identity it proves.
+    """Verify a token and return the identity in it.
 
-    With `nonce` it must be an ID token for this sign-in, made for the only audience of the rules.
+    With `nonce` it must be an ID token for the sign-in with this nonce, and its only audience that of the rules.
 
     Raises:
         AuthenticationFailed: The token is invalid; the message has the reason.
@@ -145,7 +145,10 @@ def _check_meant(claims: Mapping[str, object], rules: IssuerRules) -> None:
 
 
 def _check_own_sign_in(claims: Mapping[str, object], rules: IssuerRules, *, nonce: str) -> None:
-    """Refuse an ID token of another sign-in or another client (OpenID Connect Core 1.0, section 3.1.3.7)."""
+    """Check the claims `nonce` and `azp` of an ID token (OpenID Connect Core 1.0, section 3.1.3.7).
+
+    Raises AuthenticationFailed for a token of another sign-in or another client.
+    """
     if claims.get("nonce") != nonce:
         raise _invalid_token("belongs to another sign-in: sign in again")
     party = claims.get("azp")
@@ -172,7 +175,10 @@ def _user(claims: Mapping[str, object], rules: IssuerRules) -> str:
 
 
 def _groups(claims: Mapping[str, object], rules: IssuerRules) -> tuple[str, ...] | None:
-    """Return the groups named in the token. If the rules name a groups claim, a token without it means no groups."""
+    """Return the groups named in the token, or None if the rules name no groups claim.
+
+    If they name one, a token without that claim means no groups.
+    """
     if rules.groups_claim is None:
         return None
     claim = claims.get(rules.groups_claim, [])

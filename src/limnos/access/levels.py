@@ -1,7 +1,7 @@
-"""Access levels: read, write, create, drop and grant, each as the actions that it means on a kind of object.
+"""Access levels: read, write, create, drop and grant, each as a set of actions on a kind of object.
 
-May import `model` and this package. Pure. Questions about many users or objects are answered per level, because people
-compare levels over kinds. A request is still decided by its own action.
+May import `model` and this package. Pure. Reports about many users or objects are made per level, because levels are
+comparable across kinds. A request is still decided by its own action.
 """
 
 from __future__ import annotations
@@ -67,12 +67,17 @@ _BY_KIND: Final = {kind: {level: table[kind] for level, table in _TABLE.items() 
 
 
 def levels_of(kind: Kind) -> Mapping[str, tuple[Action, ...]]:
-    """Return the levels of a kind, each with its actions. A user who may take one of them has the level."""
+    """Return the access levels of a kind, each with its actions. A user who may take one of the actions has the
+    level.
+    """
     return _BY_KIND[kind]
 
 
 def deciding_privileges(actions: Iterable[Action], kind: Kind) -> frozenset[Privilege] | None:
-    """Return the privileges of which a user without ownership needs at least one for any of these actions."""
+    """Return the privileges of which a user without ownership needs at least one for any of these actions.
+
+    None means that every user of the metalake may take one of the actions.
+    """
     privileges: set[Privilege] = set()
     for action in actions:
         leaves = tuple(POLICY[action].leaves(kind))
@@ -85,7 +90,7 @@ def deciding_privileges(actions: Iterable[Action], kind: Kind) -> frozenset[Priv
 
 @cache
 def _suffices_to_use(action: Action, kind: Kind) -> bool:
-    """Return whether a user without ownership may take an action with only the privileges to use containers."""
+    """Return whether USE_CATALOG and USE_SCHEMA alone allow an action to a user who owns nothing."""
     rules = RoleRules.of(1, "", allow=[(each, 1) for each in _USES])
     subject = Subject.of(1, "", roles=[HeldRole(rules, None)])
     chain = tuple(ChainLink(1, each, "") for each in (kind, Kind.NAMESPACE, Kind.CATALOG, Kind.METALAKE))

@@ -55,7 +55,7 @@ def hash_password(password: str) -> str:
 
 
 def is_password(password: str, against: str) -> bool:
-    """Return whether a text is the password of a hash. False for a malformed hash, too."""
+    """Return whether a password matches an Argon2id hash. False for a malformed hash, too."""
     if len(password) > BYTES_MAX:
         return False
     try:

@@ -39,7 +39,7 @@ from limnos.model.privileges import Privilege
 
 
 def owns(*kinds: Kind) -> OwnerRule:
-    """Require that the caller owns the target or an ancestor of it, of one of these kinds."""
+    """Build the rule that the caller owns the target, or an ancestor of it, of one of these kinds."""
     return OwnerRule(frozenset(kinds))
 
 
@@ -51,10 +51,10 @@ _USE_SCHEMA: Final = PrivilegeRule(Privilege.USE_SCHEMA)
 
 
 def inside(*enough: Rule) -> Rule:
-    """Build the rule for objects in a namespace: USE_CATALOG, USE_SCHEMA and any of `enough`; or the owner of a
-    container.
+    """Build the rule for objects in a namespace: USE_CATALOG, USE_SCHEMA and at least one of the rules `enough`; or
+    ownership of a container.
 
-    The owner of the metalake or catalog needs nothing else; the owner of a namespace also needs USE_CATALOG.
+    The owner of the metalake or catalog needs no privilege; the owner of a namespace also needs USE_CATALOG.
     """
     last = enough[0] if len(enough) == 1 else AnyOf(*enough)
     return AnyOf(AllOf(_USE_CATALOG, _USE_SCHEMA, last), _ABOVE, AllOf(_USE_CATALOG, _NAMESPACE))
@@ -65,22 +65,26 @@ def _namespace_load(*enough: Rule) -> Rule:
 
 
 def _listed_item(kind: Kind, *privileges: Privilege) -> Rule:
-    """Build the rule for an item of a list whose parent the caller may list. It requires no USE privilege again."""
+    """Build the rule for an item of a list whose parent the caller may list. It does not require USE privileges
+    again.
+    """
     return AnyOf(*map(PrivilegeRule, privileges), owns(Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE, kind))
 
 
 def _metalake_object(privilege: Privilege) -> Rule:
-    """Build the rule for metalake objects: a privilege on the metalake, or its owner."""
+    """Build the rule for metalake objects: a privilege on the metalake, or ownership of the metalake."""
     return AnyOf(PrivilegeRule(privilege), _METALAKE)
 
 
 def _own(kind: Kind) -> Rule:
-    """Build the rule for metalake objects that have owners: their owner, or the metalake's."""
+    """Build the rule for metalake objects that have owners: ownership of the object or of the metalake."""
     return owns(kind, Kind.METALAKE)
 
 
 def _usable(kind: Kind, privilege: Privilege) -> Rule:
-    """Build the rule of `_own`, with a privilege to use the object as an alternative."""
+    """Build the rule for metalake objects that can be used by others: a privilege on the object, or the rule of
+    `_own`.
+    """
     return AnyOf(PrivilegeRule(privilege), _own(kind))
 
 

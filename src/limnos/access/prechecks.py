@@ -1,7 +1,7 @@
 """Prechecks: a cheap check whether a user could take an action on any target, before the target is known.
 
-May import `model`, the policy and its rules. Pure. "No" is certain; "yes" promises nothing, and the decision still has
-to be made.
+May import `model`, the policy and its rules. Pure. A negative result is final; after a positive result, `decide` must
+still decide on the actual target.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPEN = {Kind.METALAKE: frozenset({Kind.METALAKE}), Kind.CATALOG: frozenset({Kin
 
 
 def may_be_allowed(subject: Subject, action: Action, chain: SecurableChain, owner_of: OwnerOf) -> bool:
-    """Return whether the subject could take the action on the first object of the chain, or on something below it.
+    """Return whether the subject could take the action on the first object of the chain, or on an object below it.
 
     A privilege counts on any object on which it is held, and denials are ignored. Ownership of objects below the chain
     counts as possible.

@@ -65,7 +65,9 @@ def check_new_name(name: str, kind: Kind, *, known: Iterable[str] = ()) -> str:
 
 
 def name_problem(name: str) -> str | None:
-    """Return the reason why a name is refused, with advice; None for an allowed name. Look-alikes are not checked."""
+    """Return the reason why a name is refused, with advice; None for an allowed name. Does not look for confusable
+    names.
+    """
     if not is_name(name):
         return (
             f"names have 1 to {NAME_BYTES_MAX} bytes, and no control characters or bidirectional formatting characters"
@@ -111,9 +113,7 @@ def look_alike(name: str, known: Iterable[str]) -> str | None:
 
 
 def ascii_skeleton(name: str) -> str | None:
-    """Return the skeleton (UTS 39, section 4) of a name that imitates ASCII; None for an ASCII name, or one that is
-    visibly not ASCII.
-    """
+    """Return the skeleton (UTS 39, section 4) of a name that imitates ASCII; None for other names."""
     if name.isascii():
         return None
     skeleton = _skeleton(name)
@@ -152,8 +152,8 @@ def _prototypes() -> dict[str, str]:
 
 
 def _escape_name(name: str) -> str:
-    """Return the name, with a second, fully escaped spelling if it has letters beyond ASCII: its appearance may
-    deceive.
+    """Return the name, with a second, fully escaped spelling if it has letters beyond ASCII, because these may be
+    look-alikes.
     """
     return escape_percent(name) if name.isascii() else f"{escape_percent(name)} ({name[:80]!a})"
 
@@ -163,7 +163,9 @@ def _code_points(text: str) -> str:
 
 
 def check_principal_name(name: str, kind: Kind) -> str:
-    """Check the form of a user's, group's or role's name. Raises BadRequest."""
+    """Check a user's, group's or role's name. Raises BadRequest for a bad length or a control or bidirectional
+    character.
+    """
     if not is_name(name):
         raise BadRequest(
             f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes, and no control characters or bidirectional formatting characters; "
@@ -173,9 +175,9 @@ def check_principal_name(name: str, kind: Kind) -> str:
 
 
 def check_new_user(tx: Tx, user: str, *, admins: Collection[str]) -> None:
-    """Check the name of a new user. A name that some metalake or the list of service admins already has is accepted.
+    """Check the name of a new user. A name that already exists in a metalake or among the service admins is accepted.
 
-    Raises BadRequest.
+    Raises BadRequest for a name that `check_new_name` refuses.
     """
     if user not in admins and not tx.principals.standing(user).is_known:
         check_new_name(user, Kind.USER, known=admins)

@@ -1,8 +1,8 @@
 """Read restrictions: the selection of those that apply to a user, and the actions that they refuse.
 
 May import `model` and this package. Pure, like `access.decide`. A restriction applies to all users or to named
-principals, but not to those it excepts, nor to owners of its object or of a container of that object. Restricted users
-can only read the table through scan planning. Their rights to open files, or to move the table away from the
+principals, except for exempt principals and the owners of its object or of a container of that object. Restricted users
+can only read the table through scan planning. Their privileges to open files, or to move the table away from the
 restriction, have no effect. Decision record 0093.
 """
 
@@ -34,8 +34,8 @@ RESTRICTED_ACTIONS: Final = frozenset(
 
 
 class BindingRestriction(NamedTuple):
-    """A restriction that applies to the subject. `at` is the position of its object: 0 for the target, then its
-    ancestors.
+    """A restriction that applies to the subject. `at` is the index of its object in the chain: 0 for the target, then
+    its ancestors.
     """
 
     restriction: Restriction
@@ -73,7 +73,7 @@ def binding_restrictions(
 
 
 def refuse_restricted(decision: Decision, result: tuple[BindingRestriction, ...], *, chain: SecurableChain) -> Decision:
-    """Return a decision changed to a refusal, with each restriction as a reason."""
+    """Return the decision as a refusal, with each restriction in `result` as a reason."""
     names = display_names(chain)
     factors = tuple(
         DecisionFactor(

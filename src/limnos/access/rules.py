@@ -56,7 +56,11 @@ class DecisionCase:
         held_role: HeldRole | None = None,
         group: str | None = None,
     ) -> decisions.DecisionFactor:
-        """Return a factor about the object at position `at` of `chain`, or about the server if `chain` is empty."""
+        """Build a factor of a decision, about the object at index `at` of `chain`, or about the server if `chain` is
+        empty.
+
+        `held_role` or `group` names the role or group through which the subject has the privilege or ownership.
+        """
         role = None
         if held_role is not None:
             role, group = held_role.rules.name, held_role.via
@@ -76,7 +80,7 @@ class DecisionCase:
         return None
 
     def deepest(self, kinds: frozenset[Kind]) -> int | None:
-        """Return the position of the innermost object of one of the kinds, or None."""
+        """Return the index in `chain` of the innermost object of one of the kinds, or None."""
         for i, link in enumerate(self.chain):
             if link.kind in kinds:
                 return i
@@ -84,7 +88,7 @@ class DecisionCase:
 
 
 class Rule(ABC):
-    """A condition over a decision case."""
+    """A condition on a decision case: the abstract base class of all rules."""
 
     __slots__ = ()
 
@@ -94,16 +98,19 @@ class Rule(ABC):
 
     @abstractmethod
     def wants(self, case: DecisionCase) -> Clauses | None:
-        """Return the grant or change of owner that would make a false condition true, or None if there is none."""
+        """Return the grants or changes of owner that would make a false condition true; None if there are none.
+
+        All clauses are needed, and of each clause one factor is enough.
+        """
 
     def leaves(self, kind: Kind | None = None) -> Iterator[Rule]:
-        """Yield the simple conditions inside; with `kind`, only those for that kind of target."""
+        """Yield the simple conditions of a composed rule; with `kind`, only the conditions for that kind of target."""
         yield self
 
 
 @dataclass(frozen=True, slots=True)
 class PrivilegeRule(Rule):
-    """The privilege is allowed on the target or an ancestor, and denied on none of them."""
+    """A rule that is true if the privilege is allowed on the target or an ancestor, and denied on none of them."""
 
     privilege: Privilege
     name: str = field(init=False, compare=False, repr=False)
@@ -134,7 +141,7 @@ class PrivilegeRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class NotDeniedRule(Rule):
-    """The privilege is denied neither on the target nor on an ancestor."""
+    """A rule that is true if the privilege is denied neither on the target nor on an ancestor."""
 
     privilege: Privilege
 
@@ -153,9 +160,10 @@ class NotDeniedRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class OwnerRule(Rule):
-    """The caller, or one of the caller's groups, owns the target or an ancestor that is of one of the kinds.
+    """A rule that is true if the caller, or one of the caller's groups, owns the target or an ancestor of one of the
+    kinds.
 
-    For namespaces that means any namespace among them: the owner of a namespace owns its subtree.
+    The owner of a namespace owns its subtree, so any ancestor namespace counts.
     """
 
     kinds: frozenset[Kind]
@@ -174,7 +182,9 @@ class OwnerRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class OwnerAboveRule(Rule):
-    """The caller, or one of the caller's groups, owns an ancestor of the target that is of one of the kinds."""
+    """A rule like `OwnerRule` that excludes the target: the caller or a group of the caller owns an ancestor of one of
+    the kinds.
+    """
 
     kinds: frozenset[Kind]
 
@@ -190,9 +200,10 @@ class OwnerAboveRule(Rule):
 
 
 def _group(subject: Subject, owner: int | None) -> str | None:
-    """Return the name of the owning group if it is certain.
+    """Return the name of the group that owns an object if it can be determined.
 
-    Ids and names of several groups are not paired, so the result is then None.
+    The subject's group ids and group names are not paired. So the result is None unless the subject is in one group
+    only.
     """
     through_group = owner != subject.user_id and len(subject.groups) == len(subject.group_names) == 1
     return subject.group_names[0] if through_group else None
@@ -200,7 +211,7 @@ def _group(subject: Subject, owner: int | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAdminRule(Rule):
-    """The caller is an administrator of the server."""
+    """A rule that is true if the caller is an administrator of the server."""
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
         return (decisions.DecisionFactor("service-admin"),) if case.subject.service_admin else None
@@ -213,7 +224,9 @@ class ServiceAdminRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class MemberRule(Rule):
-    """The caller is a user of the metalake. True for every caller that reaches a rule of a metalake."""
+    """A rule that is true if the caller is a user of the metalake: for every caller that reaches a rule of a
+    metalake.
+    """
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
         return (case.factor("member", len(case.chain) - 1),) if case.subject.member else None
@@ -224,7 +237,7 @@ class MemberRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class SelfRule(Rule):
-    """The target is the caller, or a group that the caller is in."""
+    """A rule that is true if the target is the caller, or a group that the caller is in."""
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
         is_found = bool(case.chain) and case.chain[0].id in case.principal_ids
@@ -236,7 +249,7 @@ class SelfRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class HoldsRoleRule(Rule):
-    """The target is a role that the caller holds."""
+    """A rule that is true if the target is a role that the caller holds."""
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
         if not case.chain or case.chain[0].id not in case.subject.role_ids:
@@ -250,7 +263,7 @@ class HoldsRoleRule(Rule):
 
 @dataclass(frozen=True, slots=True, init=False)
 class AllOf(Rule):
-    """Every part is true."""
+    """A rule that is true if all of its parts are true."""
 
     parts: tuple[Rule, ...]
 
@@ -283,7 +296,7 @@ class AllOf(Rule):
 
 @dataclass(frozen=True, slots=True, init=False)
 class AnyOf(Rule):
-    """A rule that is true if at least one of its parts is true. The first part is the usual reason."""
+    """A rule that is true if at least one of its parts is true. The first part is the one that is usually granted."""
 
     parts: tuple[Rule, ...]
     flat: bool = field(compare=False, repr=False)
@@ -300,8 +313,9 @@ class AnyOf(Rule):
         return None
 
     def wants(self, case: DecisionCase) -> Clauses | None:
-        """Return all parts' factors as alternatives if every part is simple; otherwise those of the first part that
-        grants or ownership could satisfy.
+        """Return the factors of all parts as alternatives if every part is simple.
+
+        Otherwise return those of the first part that a grant or a change of owner could satisfy.
         """
         options = [factors for part in self.parts if (factors := part.wants(case)) is not None]
         if not options:

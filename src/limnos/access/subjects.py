@@ -46,12 +46,12 @@ class HeldRoles(NamedTuple):
     merged: MergedRules
 
     def rests_on(self, facts: list[RoleFact], vias: list[str | None]) -> bool:
-        """Return whether the value was built from these identical facts."""
+        """Return whether the value was built from these facts, compared by identity, and these groups (`vias`)."""
         return len(facts) == len(self.facts) and all(map(is_, facts, self.facts)) and vias == self.vias
 
 
 def principal_of(view: StoreView, metalake_id: int, kind: Kind, name: str) -> Principal | None:
-    """Return the user or group with this name, or None. Raises CacheMiss."""
+    """Return the user or group with this name, or None. Raises CacheMiss if the fact is not cached."""
     return require_fact(view, principal_key(metalake_id, kind, name), zone=metalake_id)
 
 
@@ -98,8 +98,8 @@ def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str 
 def _facts_of(view: StoreView, metalake_id: int, *, role_ids: list[int], user_id: int) -> list[RoleFact]:
     """Return the cached facts of a user's roles.
 
-    Raises CacheMiss for one part at a time; the rules of a part are built when it is cached. The number of roles read
-    so far is stored, so that a part does not check all parts before it again.
+    Raises CacheMiss for one part of the roles at a time; the rules of a part are built when it is cached. The number of
+    roles read so far is stored, so that the retry does not check the earlier parts again.
     """
     derived, progress = view.derived(metalake_id), ("roles read", user_id)
     start = derived.get(progress)
@@ -139,7 +139,7 @@ def _cache_held_roles(derived: DerivedValues, key: tuple[str, int], *, held_role
 
 
 def _shared_rules(view: StoreView, metalake_id: int, fact: RoleFact) -> RoleRules | None:
-    """Return the rules of a role as one value that all its holders share while the fact is the same."""
+    """Return the rules of a role as one value that all users with the role share while its fact is unchanged."""
     if fact is None:
         return None
     derived = view.derived(metalake_id)
@@ -153,7 +153,7 @@ def _shared_rules(view: StoreView, metalake_id: int, fact: RoleFact) -> RoleRule
 
 
 class RuleIds(NamedTuple):
-    """Ids of objects by privilege: those on which rules allow it, and those on which rules deny it."""
+    """Ids of objects by privilege: `allow` for rules that allow it, `deny` for rules that deny it."""
 
     allow: Mapping[Privilege, frozenset[int]]
     deny: Mapping[Privilege, frozenset[int]]
@@ -200,7 +200,7 @@ def _parts(view: StoreView, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant
 
 
 def ids_of(grants: tuple[Grant, ...]) -> RuleIds:
-    """Turn stored rules into sets of object ids."""
+    """Group stored rules by privilege, into sets of object ids that allow it and that deny it."""
     allow: dict[Privilege, list[int]] = {}
     deny: dict[Privilege, list[int]] = {}
     for grant in grants:
@@ -213,6 +213,6 @@ def _frozen(ids: dict[Privilege, list[int]]) -> dict[Privilege, frozenset[int]]:
 
 
 def rules_of(fact: tuple[RoleEntity, tuple[Grant, ...]]) -> RoleRules:
-    """Turn a role's stored rules into the sets that decisions use."""
+    """Build the rules of a role, in the form that decisions use, from its fact."""
     role, grants = fact
     return RoleRules(role.id, role.name, *ids_of(grants))

@@ -1,7 +1,7 @@
 """`CacheMiss`: the exception by which a synchronous reader names missing facts, and the functions that raise it.
 
 May import this package only. After a cache miss the facts are loaded and the reader runs again, so it must have no
-effects.
+side effects.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ R = TypeVar("R")
 class CacheMiss(Exception):
     """Raised by a reader if it needs facts that are not cached.
 
-    They must be loaded before it can run again.
-
-    `missing_keys` maps each missing key to its zone. `goes_on` marks one part of a long read: many cache misses may
-    follow, and other requests run between them.
+    The caller loads the facts and runs the reader again. `missing_keys` maps each missing key to its zone. `goes_on`
+    marks one part of a long read: many cache misses may follow, and other requests run between them.
     """
 
     def __init__(self, requested: dict[Key, int], *, goes_on: bool = False) -> None:
@@ -60,8 +58,7 @@ def for_each(items: Iterable[T], read: Callable[[T], R]) -> list[R]:
     """Call `read` for each item and return the results.
 
     Raises:
-        CacheMiss: At least one call raised it. The facts that all calls lack are collected, so many items need few
-            loads.
+        CacheMiss: At least one call raised it. It names the missing facts of all calls, so many items need few loads.
     """
     results: list[R] = []
     requested: dict[Key, int] = {}

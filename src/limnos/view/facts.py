@@ -82,7 +82,7 @@ _MANY: dict[str, Callable[[list[int]], Load[Mapping[int, Value]]]] = {
 def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
     """Read facts by their keys. The result may have more facts than requested, such as the node with its name.
 
-    `span`, `nodes` and `path` keys are requests for several facts and do not appear in the result themselves.
+    `span`, `nodes` and `path` keys each stand for several facts, and do not appear in the result themselves.
     """
     results: dict[Key, Value] = {}
     for fact, read in _MANY.items():
@@ -133,7 +133,7 @@ def _nodes_facts(zone: int, node_ids: tuple[int, ...]) -> Load[dict[Key, Value]]
 def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Key, Value]]:
     """Read a range of a listing as blocks of `listings.BLOCK` names, at most `limit` names in all.
 
-    Names beyond the limit belong to no block of the result; the next request continues from there.
+    Names beyond the limit are not in the result; the next request continues from there.
     """
     (after, until), results = ends, dict[Key, Value]()
     rows = yield from nodes.span_read(*space, after=after, until=until, limit=limit)
@@ -148,7 +148,7 @@ def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Ke
 
 
 def touched_keys(change: ChangeRow) -> list[Key]:
-    """Return the keys of all facts that a change may have altered, under the old name and the new one (rule 4)."""
+    """Return the keys of all facts that a change may have altered, under the old name and the new name (rule 4)."""
     kind = change.kind
     if kind.is_node:
         return _touched_by_node(change)
@@ -237,9 +237,9 @@ Cached blocks follow changes otherwise.
 
 
 def touches_value(change: ChangeRow, key: Key, value: Value) -> bool:
-    """Return whether a change affects a fact whose key the change does not name.
+    """Return whether a change invalidates a fact although the change row does not name its key.
 
-    For example, dropping a role touches the roles of every user who holds it.
+    For example, dropping a role affects the roles of every user who holds it.
     """
     fact, kind = key[0], change.kind
     if fact == "block":
@@ -258,10 +258,10 @@ def touches_value(change: ChangeRow, key: Key, value: Value) -> bool:
 
 
 def _touches_part(change: ChangeRow, span: tuple[int, int]) -> bool:
-    """Return whether a change of a role touches its rules on objects with ids in `span` (first excluded, last
+    """Return whether a change of a role affects its rules on objects with ids in `span` (first excluded, last
     included).
 
-    A change that names no object touches all parts.
+    A change that names no object affects all parts.
     """
     if change.operation == "own":
         return False
@@ -273,10 +273,9 @@ OWNED_BY = frozenset({"create", "drop", "move", "own", "undrop"})
 
 
 def touches_owned(change: ChangeRow, key: Key, *, value: OwnedRange) -> bool:
-    """Return whether a change of a node may alter in which parents a principal owns objects.
+    """Return whether a change of a node may alter the parents in which a principal owns objects.
 
-    A change row does not name the former owner. So a change that removes an object from a parent named in the fact
-    counts as touching it.
+    A change row does not name the former owner. So the removal of an object from any parent in the fact invalidates it.
     """
     node_id = change.node_id
     if change.zone != key[1] or change.operation not in OWNED_BY or not change.kind.is_node or node_id <= key[3]:

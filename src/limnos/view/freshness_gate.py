@@ -1,7 +1,8 @@
-"""The freshness gate: before a request uses cached facts, it asks the store for the changes after the known revisions.
+"""The freshness gate: before a request uses cached facts, it reads the changes after the known revisions from the
+store.
 
-May import `model`, `store`, `telemetry` and this package. Must not know policies or requests. On SQLite the question is
-answered inline. On PostgreSQL, requests that arrive while a read is in flight share the next read, which starts after
+May import `model`, `store`, `telemetry` and this package. Must not know policies or requests. On SQLite the read is
+synchronous. On PostgreSQL, requests that arrive while a read is in flight share the next read, which starts after
 each of them arrived (rule 1). A read waits a few iterations of the event loop, as long as each iteration brings more
 requests (docs/decisions/0015).
 """
@@ -42,18 +43,16 @@ Zones = tuple[int, ...]
 
 
 class GateWaiter(Protocol):
-    """Receives the result of a read of the freshness gate: a future, or an object that the gate calls directly."""
+    """The receiver of a gate read's result: a future, or an object whose methods the gate calls directly."""
 
     def done(self) -> bool:
         """Return whether the waiter no longer waits, for example because the request was cancelled."""
 
     def set_result(self, moment: KnownRevisions, /) -> None:
-        """Accept the revisions of a read of the freshness gate, which started after the waiter joined. Must not
-        raise.
-        """
+        """Accept the revisions of a gate read that started after the waiter joined. Must not raise."""
 
     def set_exception(self, error: Exception, /) -> None:
-        """Accept the error of a failed read of the freshness gate. Must not raise."""
+        """Accept the error of a failed gate read. Must not raise."""
 
 
 class FreshnessGate(Protocol):
@@ -63,41 +62,42 @@ class FreshnessGate(Protocol):
     inline: bool
 
     def ask_now(self, zones: Zones, reason: str) -> bool:
-        """Bring the view up to date at once; only where `inline` is true.
+        """Bring the view up to date synchronously. Supported only if `inline` is true.
 
-        Returns whether it already was up to date, with these zones read in one snapshot.
+        Returns whether the view already was up to date, with these zones read in one snapshot.
         """
 
     async def ask(self, zones: Zones, reason: str) -> None:
-        """Bring the view up to a state of the store that is not older than this call."""
+        """Bring the view up to date: it includes all changes that were committed before this call."""
 
     def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
-        """Bring the view up to a state of the store that is not older than this call, then notify the waiter; only
-        where `inline` is false.
-        """
+        """Bring the view up to date as `ask` does, then notify the waiter. Supported only if `inline` is false."""
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
-        """Bring several chains of zones in the view up to one state of the store that is not older than this call.
-        Returns the revisions of that state.
+        """Bring the view up to date in several chains of zones (server, metalake, catalog), with one snapshot for all.
+
+        Returns the revisions of that snapshot.
         """
 
     async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
-        """Load facts into the view, with the changes of the same snapshot. `requested` maps each key to its zone.
+        """Load facts into the view, and apply the changes up to their snapshot. `requested` maps each key to its zone.
 
         Raises ServiceUnavailable if too many loads are in flight.
         """
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read uncached values straight from the store, in one snapshot that starts after this call."""
+        """Read values from the store without caching them, in one snapshot that starts after this call."""
 
     async def find(self, query: Query) -> list[Row]:
-        """Run one query on the store, without a cache. Cheaper than `look_up`, for reads that many requests need."""
+        """Run one query on the store and return its rows, uncached. Cheaper than `look_up`, for reads that many
+        requests need.
+        """
 
 
 class InlineFreshnessGate:
-    """The freshness gate of a store that answers on the event loop, as SQLite does.
+    """The freshness gate of a store whose reads are synchronous, as SQLite's.
 
-    Nothing can run between a read and the update of the view.
+    No other code can run between a read and the update of the view.
     """
 
     inline = True
@@ -108,7 +108,7 @@ class InlineFreshnessGate:
         self._quiet: dict[Zones, tuple[bytes, int]] = {}
 
     def ask_now(self, zones: Zones, reason: str) -> bool:
-        """Bring the view up to date, without a statement while `store.moment()` shows that nothing was committed."""
+        """Bring the view up to date; runs no statement if `store.moment()` shows that no commit happened."""
         moment, view = self.store.moment(), self.view
         if moment is not None and self._quiet.get(zones) == (moment, view.generation):
             GATE_QUIET[()] += 1
@@ -123,17 +123,17 @@ class InlineFreshnessGate:
         return False
 
     def _keep_quiet(self, zones: Zones, moment: bytes) -> None:
-        """Store the store's moment for these zones. Until it changes, they need no gate statement."""
+        """Record the store's commit marker for these zones. Until it changes, they need no gate statement."""
         if len(self._quiet) >= QUIET_MAX:
             self._quiet.clear()
         self._quiet[zones] = (moment, self.view.generation)
 
     async def ask(self, zones: Zones, reason: str) -> None:
-        """Bring the view up to date."""
+        """Bring the view up to date without waiting."""
         self.ask_now(zones, reason)
 
     def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
-        """Raise RuntimeError: an inline store has no waiters."""
+        """Raise RuntimeError: reads of an inline store are synchronous, so there are no waiters."""
         raise RuntimeError("this store answers at once")
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
@@ -143,7 +143,7 @@ class InlineFreshnessGate:
         return _advance(self.view, self.store.gate(self.view.epoch, request), request, chains)
 
     async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
-        """Load facts in one snapshot, together with the changes before it."""
+        """Load facts in one snapshot, and apply the changes up to that snapshot first."""
         COLD_READS[()] += 1
         request = self.view.known(zones)
         moved, facts = self.store.load(self.view.epoch, request, partial(read_facts, tuple(requested)))
@@ -151,30 +151,29 @@ class InlineFreshnessGate:
         _merge(self.view, zones, facts, requested)
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read uncached values in one snapshot of the store, past the view."""
+        """Read values in one snapshot of the store, without caching them in the view."""
         return self.store.load(self.view.epoch, (), load)[1]
 
     async def find(self, query: Query) -> list[Row]:
-        """Run one query on the store and return its rows."""
+        """Run one query on the store synchronously and return its rows."""
         return self.store.find(query)
 
 
 def _merge(view: StoreView, zones: Zones, facts: dict[Key, Value], requested: dict[Key, int]) -> None:
-    """Merge facts right after the view advanced to their snapshot, so they hold at the known revisions of their
-    zones.
-    """
+    """Merge facts into the view right after it advanced to their snapshot, so that they match the known revisions."""
     at = {zone: view.zones[zone].revision for zone in zones if zone in view.zones}
     zone_of = {key: requested.get(key, zones[-1]) for key in facts}
     view.merge(facts, zone_of=zone_of, at=at)
 
 
 def _union(chains: Iterable[Zones]) -> Zones:
-    """Return every zone of several chains once, each after the zones above it."""
+    """Return the distinct zones of several chains, each after the zones above it."""
     return tuple({zone: None for zones in sorted(chains) for zone in zones})
 
 
 def _advance(view: StoreView, moved: GateResult, request: KnownRevisions, chains: Iterable[Zones]) -> KnownRevisions:
-    """Apply the result of one gate statement that covered several chains of zones; each chain is paired separately.
+    """Apply the result of a gate statement for several chains of zones, and record the revisions of each chain
+    separately.
 
     Returns the revisions of that statement's snapshot. The view may know newer revisions of some zones already.
     """
@@ -186,9 +185,9 @@ def _advance(view: StoreView, moved: GateResult, request: KnownRevisions, chains
 
 
 class SharedFreshnessGate:
-    """The freshness gate of a store that must be awaited, as PostgreSQL.
+    """The freshness gate of a store whose reads are asynchronous, as PostgreSQL's.
 
-    One read is in flight; requests that arrive meanwhile share the next one.
+    One read is in flight; requests that arrive meanwhile share the next read.
     """
 
     inline = False
@@ -202,17 +201,15 @@ class SharedFreshnessGate:
         self._cold: dict[tuple[Key, ...], asyncio.Future[None]] = {}
 
     def ask_now(self, zones: Zones, reason: str) -> bool:
-        """Always raise RuntimeError: a store that must be awaited has no synchronous read."""
+        """Raise RuntimeError, because reads of this store are asynchronous."""
         raise RuntimeError("this store must be awaited")
 
     async def ask(self, zones: Zones, reason: str) -> None:
-        """Wait for a read of the freshness gate that starts after this call."""
+        """Wait for a gate read that starts after this call."""
         await self._waiter((zones,), reason)
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
-        """Wait for a read of the freshness gate that starts after this call and covers all chains of zones in one
-        snapshot.
-        """
+        """Wait for a gate read that starts after this call and covers all chains of zones in one snapshot."""
         return await self._waiter(chains, reason)
 
     def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
@@ -220,9 +217,9 @@ class SharedFreshnessGate:
         self._join((zones,), reason, waiter)
 
     def _waiter(self, chains: tuple[Zones, ...], reason: str) -> asyncio.Future[KnownRevisions]:
-        """Join the next gate read.
+        """Join the next gate read, and return a future of its revisions.
 
-        A plain function: every request passes here, and one more coroutine costs measurable time.
+        Not a coroutine: every request calls it, and one more coroutine would cost measurable time.
         """
         future: asyncio.Future[KnownRevisions] = asyncio.get_running_loop().create_future()
         self._join(chains, reason, future)
@@ -245,9 +242,10 @@ class SharedFreshnessGate:
             self._reading = None
 
     async def _gather(self) -> None:
-        """Wait up to `TURNS_MAX` iterations of the event loop for further requests to arrive.
+        """Wait up to `TURNS_MAX` iterations of the event loop for further requests to join the read.
 
-        Without this wait, steady clients split into two groups, each of which waits for the gate read of the other.
+        Without this wait, clients in a steady loop split into two groups, each of which waits for the gate read of the
+        other.
         """
         for _ in range(TURNS_MAX):
             before = len(self._waiting)
@@ -256,7 +254,10 @@ class SharedFreshnessGate:
                 return
 
     async def _read(self, waiting: list[tuple[Zones, GateWaiter]]) -> None:
-        """Run one statement in one snapshot over the union of the zones, then pair each chain of zones separately."""
+        """Run one gate statement over the union of the zones, then record the revisions of each chain separately.
+
+        Sets the result or the error of all waiters.
+        """
         GATE_SHARED[()] += len(waiting) - 1
         chains = {zones for zones, _ in waiting}
         request = self.view.known(_union(chains))
@@ -273,7 +274,7 @@ class SharedFreshnessGate:
             _settle(waiting, moment)
 
     async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
-        """Load facts. Requests that want the same facts at the same time share one load.
+        """Load facts. Concurrent requests for the same facts share one load.
 
         Raises ServiceUnavailable if `cold_reads_max` loads are in flight.
         """
@@ -289,7 +290,7 @@ class SharedFreshnessGate:
         await asyncio.shield(future)
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read uncached values in one snapshot of the store, past the view."""
+        """Read values in one snapshot of the store, without caching them in the view."""
         return (await self.store.load_async(self.view.epoch, (), load))[1]
 
     async def find(self, query: Query) -> list[Row]:
@@ -297,8 +298,9 @@ class SharedFreshnessGate:
         return await self.store.find_async(query)
 
     async def _load_shared(self, keys: tuple[Key, ...], zones: Zones, requested: dict[Key, int]) -> None:
-        """Load facts, and remove the load from `_cold` before its waiters resume: a waiter that still lacks a fact
-        starts another load.
+        """Load facts, and remove the load from `_cold` before its waiters resume.
+
+        A waiter that still lacks a fact then starts another load instead of joining this one.
         """
         try:
             await self._load(zones, requested)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     V_co = TypeVar("V_co", default=Any, covariant=True)
 
     class Key(tuple[Any, ...], Generic[V_co]):
-        """A fact's key, with the type of its value; only the functions below make keys."""
+        """The key of a fact, with the type of the fact's value; only the functions below create keys."""
 
         __slots__ = ()
 else:
@@ -36,7 +36,7 @@ RoleFact = tuple[RoleEntity, tuple[Grant, ...] | None] | None
 
 
 class AbsentType(Enum):
-    """The type of `ABSENT`.
+    """The type of `ABSENT`, the marker for a fact that is not cached.
 
     An enum of one member, so that the type checker can narrow the type after `is ABSENT`.
     """
@@ -86,8 +86,8 @@ def listing_key(parent_id: int, space: str, kind: Kind) -> Key[Listing]:
 
 
 def block_key(space: Space, after: str, until: str) -> Key[Listing]:
-    """Return the key of the fact: all names of a listing in a range, greater than `after` up to `until`; "" means no
-    upper end.
+    """Return the key of the fact: all names of a listing greater than `after` and up to `until`; "" means no upper
+    bound.
     """
     return ("block", *space, after, until)
 
@@ -143,7 +143,7 @@ def rules_key(role_id: int) -> Key[RoleFact]:
 def rules_end_key(role_id: int, after: int) -> Key[int]:
     """Return the key of the fact: the last object id of the part of a role's rules that begins after `after`.
 
-    It stays valid while rules change: any choice of an end is right.
+    It stays valid while rules change, because any partition of the rules is correct.
     """
     return ("rules end", role_id, after)
 
@@ -156,7 +156,7 @@ def rules_part_key(role_id: int, span: tuple[int, int]) -> Key[tuple[Grant, ...]
 def holders_key(metalake_id: int, kind: Kind) -> Key[tuple[tuple[int, tuple[str, ...]], ...]]:
     """Return the key of the fact: the role names held by each user, or each group, of a metalake, by principal id.
 
-    Principals without roles are left out.
+    Principals without roles are omitted.
     """
     return ("holders", metalake_id, kind)
 

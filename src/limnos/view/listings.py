@@ -1,7 +1,7 @@
-"""Listings in blocks: a block caches all names of one kind under one parent within a range, and follows changes by
-itself.
+"""Listings in blocks: a block caches all names of one kind under one parent within a range, and is updated from change
+rows.
 
-May import `model`. Adding or removing a name costs a copy of one block, however many siblings there are; a change
+May import `model`. Adding or removing a name costs a copy of one block, regardless of the number of siblings; a change
 elsewhere costs nothing. A change row without the needed details invalidates the block, which is then read again.
 """
 
@@ -23,7 +23,7 @@ _BEGIN: Final = itemgetter(0)
 
 
 class BlockIndex:
-    """The cached blocks of each listing, in order.
+    """The index of cached blocks: for each listing its blocks, in order of their ranges.
 
     A block's key ends with its range: `after`, `until` ("" means no end).
     """
@@ -52,7 +52,7 @@ class BlockIndex:
         return over
 
     def remove(self, key: Key[Listing]) -> None:
-        """Remove a block from the index, if it is there."""
+        """Remove a block from the index. No-op if it is not in the index."""
         shelf = self._shelves.get(key[1:4], [])
         at = bisect_left(shelf, (key[4], key[5]))
         if at < len(shelf) and shelf[at] == (key[4], key[5]):
@@ -69,7 +69,9 @@ class BlockIndex:
         return self._nearest(space, bisect_left(self._shelves.get(space, ()), (name,)), name, ends_there=True)
 
     def following(self, space: Space, after: str) -> Key[Listing] | None:
-        """Return the key of the cached block with the names right after `after`, or None."""
+        """Return the key of the cached block whose range starts at `after` or includes the names right after it; None
+        if none does.
+        """
         at = bisect_right(self._shelves.get(space, ()), after, key=_BEGIN)
         return self._nearest(space, at, after, ends_there=False)
 
@@ -82,7 +84,10 @@ class BlockIndex:
         return block_key(space, after, until)
 
     def gap(self, space: Space, after: str) -> tuple[str, str] | None:
-        """Return the first range after a name that is not cached, or None if the rest of the listing is cached."""
+        """Return the first uncached range after a name; None if all later names of the listing are cached.
+
+        The end of the range is "" if no cached block follows.
+        """
         shelf = self._shelves.get(space, ())
         at = bisect_right(shelf, after, key=_BEGIN)
         if at and (shelf[at - 1][1] == "" or shelf[at - 1][1] > after):
@@ -124,7 +129,7 @@ def touches_block(change: ChangeRow, key: Key[Listing]) -> bool:
 
 
 def patch_block(without: Listing, change: ChangeRow, parent_id: int) -> Listing | None:
-    """Return a block after a change to one child of `parent_id`, or None if the block must be read again."""
+    """Return a block updated by a change to one child of `parent_id`, or None if the block must be read again."""
     if change.operation == "own":
         return _with_owner(without, change)
     if change.old_parent == parent_id and change.old_name is not None:

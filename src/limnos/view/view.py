@@ -1,7 +1,7 @@
-"""`StoreView`: cached facts, the known revision of each zone, and a ring of recent changes.
+"""`StoreView`: cached facts, the known revision of each zone, and a ring buffer of recent changes.
 
-May import `store` and `model`. Must not know policies or I/O; every method is synchronous. Changes are applied forward
-only. A loaded fact enters only if the ring has every change since its revision and none of them touches it (rule 3).
+May import `store` and `model`. Must not know policies or I/O; every method is synchronous. Revisions only advance. A
+loaded fact is cached only if the ring buffer has every change since its revision and none of them affects it (rule 3).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OFFERED_MAX: Final = 256
 
 
 class BrokenFeed(LimnosError):
-    """Raised if a zone's clock moved without change rows: a program other than this server wrote to the store."""
+    """Raised if a zone's revision advanced without change rows: a program other than this server wrote to the store."""
 
     code = "broken-feed"
 
@@ -39,10 +39,10 @@ class ZoneState(msgspec.Struct):
     """The known state of one zone's clock.
 
     - `outer_revisions`: revisions of the server's and the metalake's clocks, read in the same snapshot (rule 2).
-    - `ring`: recent revisions, each with its change rows and the keys they touch.
+    - `ring`: recent revisions, each with its change rows and the keys that the rows affect.
     - `paths`: resolved names, valid until a name in the zone is removed or changed.
-    - `memo`: values derived from access facts, valid until access moves in this zone or one above it.
-    - `derived`: values made from single facts and kept with them, valid while the view holds the identical facts.
+    - `memo`: values derived from access facts, valid until the access revision of this zone or a zone above it changes.
+    - `derived`: values derived from single facts, valid while the view holds the identical facts.
     - `offered`: facts that this node wrote itself, by the revision that wrote them.
     """
 
@@ -59,9 +59,9 @@ class ZoneState(msgspec.Struct):
 class StoreView:
     """Facts at the known revisions of their zones, within a memory budget.
 
-    `bytes_max` bounds the cached facts, absences included. Two generations approximate least-recently-used eviction
-    without bookkeeping on a hit. When the young generation reaches half the budget it becomes the old one; a fact found
-    in the old one moves to the young one.
+    `bytes_max` bounds the cached facts, including cached absences. Two generations approximate least-recently-used
+    eviction without bookkeeping on a hit. When the young generation reaches half the budget it becomes the old
+    generation; a fact that is read from the old generation moves to the young one.
     """
 
     def __init__(self, *, bytes_max: int = 256 << 20) -> None:
@@ -101,7 +101,7 @@ class StoreView:
         return tuple([(zone, states[zone].revision if zone in states else UNKNOWN) for zone in zones])
 
     def advance(self, moved: GateResult, read_zones: tuple[tuple[int, int], ...]) -> None:
-        """Apply the result of a gate read. `read_zones` holds the zones of the read, all of one snapshot.
+        """Apply the result of a gate read. `read_zones` has pairs of a zone and its known revision before the read.
 
         Raises BrokenFeed if change rows are missing.
         """
@@ -117,7 +117,9 @@ class StoreView:
         self._pair(tuple(zones), tuple(revisions))
 
     def _pair(self, zones: tuple[int, ...], revisions: tuple[int, ...]) -> None:
-        """Record, for each zone, the revisions of the zones above it in the same snapshot; forward only."""
+        """Record, for each zone, the revisions of the zones above it in the same snapshot. Never replaces them by older
+        revisions.
+        """
         for place in range(1, len(zones)):
             zone = self.zones.get(zones[place])
             if zone is None or revisions[place] < zone.revision:
@@ -126,7 +128,7 @@ class StoreView:
             zone.outer_revisions = above if len(zone.outer_revisions) != place else max(zone.outer_revisions, above)
 
     def is_paired(self, zones: tuple[int, ...]) -> bool:
-        """Return whether the known revisions of these zones were seen in one snapshot (rule 2)."""
+        """Return whether the known revisions of these zones were read in one snapshot (rule 2)."""
         known = self.zones
         try:
             if len(zones) == 3:
@@ -142,14 +144,14 @@ class StoreView:
             return False
 
     def memo(self, zone_id: int) -> DerivedValues:
-        """Return the valid values derived from access facts of this zone and the zones above it."""
+        """Return the cache of values that are derived from access facts of this zone and the zones above it."""
         memo = self.zones[zone_id].memo
         if len(memo) > MEMO_MAX:
             memo.clear()
         return memo
 
     def derived(self, zone_id: int) -> DerivedValues:
-        """Return the values made from single facts of a zone.
+        """Return the cache of values that are derived from single facts of a zone.
 
         A caller that stores a value here stores its facts too, and compares them by identity before use.
         """
@@ -159,14 +161,14 @@ class StoreView:
         return derived
 
     def paths(self, zone_id: int) -> DerivedValues:
-        """Return the names of a zone that were resolved since a name was last removed or changed."""
+        """Return the cache of a zone's resolved names. It is cleared when a name in the zone is removed or changed."""
         paths = self.zones[zone_id].paths
         if len(paths) > MEMO_MAX:
             paths.clear()
         return paths
 
     def access_stamps(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-        """Return (zone, known access revision) pairs."""
+        """Return pairs of a zone and its known access revision, which identify the policy version of a decision."""
         known = self.zones
         return tuple([(zone, known[zone].access_revision) for zone in zones])
 
@@ -212,7 +214,7 @@ class StoreView:
         zone.revision, zone.access_revision = clock.revision, clock.access_revision
 
     def _forget_memos(self, zone: ZoneState) -> None:
-        """Clear the derived values of a zone whose access revision moved; unless it is a catalog, those of all
+        """Clear the derived values of a zone whose access revision changed; for the server or a metalake, those of all
         zones.
         """
         is_catalog = len(zone.outer_revisions) == 2
@@ -222,7 +224,7 @@ class StoreView:
     def _take_offered(self, zone: ZoneState, revision: int) -> None:
         """Cache the facts that this node wrote with the revision just applied.
 
-        A later revision that touches them drops them.
+        A later revision that affects them removes them again.
         """
         results = zone.offered.pop(revision, None)
         if results is not None:
@@ -245,7 +247,7 @@ class StoreView:
             self._drop_owned(rows)
 
     def _drop_owned(self, rows: list[ChangeRow]) -> None:
-        """Remove the `owned` facts that changes of nodes touch."""
+        """Remove the `owned` facts that changes of nodes invalidate."""
         moved = [change for change in rows if change.operation in OWNED_BY and change.zone in self._owned]
         for key in tuple(self._owned.get(moved[0].zone, ())) if moved else ():
             value = self._young.get(key, self._old.get(key, ABSENT))
@@ -253,7 +255,7 @@ class StoreView:
                 self._forget(key)
 
     def _follow(self, space: Space, rows: list[ChangeRow]) -> None:
-        """Apply the changes of one revision to the cached blocks of a listing."""
+        """Apply the changes of one revision to the cached blocks of a listing, in order."""
         if space not in self.shelves:
             return
         for change in rows:
@@ -273,7 +275,7 @@ class StoreView:
             self._owned[key[1]].discard(key)
 
     def _patch(self, key: Key, change: ChangeRow) -> bool:
-        """Apply one change to a block. Returns False if the block must be read again."""
+        """Apply one change to a cached block. Returns False if the block must be read again."""
         facts = self._young if key in self._young else self._old
         block = facts.get(key)
         after = patch_block(block, change, key[1]) if isinstance(block, Listing) else None
@@ -283,8 +285,8 @@ class StoreView:
         return True
 
     def _start_afresh(self, clock: ClockRow) -> None:
-        """Remove every fact of every zone and start at the clock's revision, because the feed was pruned past the known
-        revision.
+        """Remove every fact of every zone and continue from the clock's revision, because change rows that the view
+        needs were pruned.
         """
         self.reset(self.epoch)
         self.zones[clock.zone] = ZoneState(clock.revision, clock.access_revision)
@@ -303,8 +305,8 @@ class StoreView:
     def merge(self, facts: dict[Key, Value], *, zone_of: dict[Key, int], at: dict[int, int]) -> bool:
         """Add loaded facts, each read at revision `at` of its zone. Returns whether all of them were current.
 
-        If a zone has moved since, its fact enters only if the ring has every change since and none touches the fact
-        (rule 3). Otherwise it is left out, and a request that needs it loads it again.
+        If a zone has advanced since, its fact is cached only if the ring buffer has every change since and none affects
+        the fact (rule 3). Otherwise it is left out, and a request that needs it loads it again.
 
         Args:
             facts: The loaded values by key.
@@ -321,15 +323,15 @@ class StoreView:
         return complete
 
     def offer(self, key: Key, value: Value, *, zone: int, revision: int, epoch: int) -> None:
-        """Add a fact that this node wrote: at once if the zone's known revision is not older, else when the freshness
-        gate reaches it.
+        """Add a fact that this node wrote: immediately if the zone's known revision is at least its revision, else once
+        it is.
 
         Args:
             key: The key of the fact.
             value: The value as written.
             zone: The zone of the write.
             revision: The revision that the write got.
-            epoch: The store's epoch when the write was decided. With another epoch the call has no effect.
+            epoch: The store's epoch when the write was decided. If the epoch has changed, the call has no effect.
         """
         zone_state = self.zones.get(zone)
         if zone_state is None or epoch != self.epoch:
@@ -374,7 +376,7 @@ class StoreView:
             self._turn_over()
 
     def _turn_over(self) -> None:
-        """Drop the old generation, unless a request with a lease may have facts in it."""
+        """Drop the old generation and make the young generation the old one, unless a lease protects it."""
         if self._leases and min(self._leases) < self._turn:
             return
         for key in self._old:
@@ -386,7 +388,7 @@ class StoreView:
         self._turn += 1
 
     def lease(self) -> int:
-        """Keep every fact that is added from now on until `release`, even above the budget.
+        """Protect all facts that are added from now on from eviction until `release`, even above the memory budget.
 
         For a request that loads many facts in several rounds. Returns the lease to pass to `release`.
         """
@@ -394,7 +396,7 @@ class StoreView:
         return self._turn
 
     def release(self, lease: int) -> None:
-        """End a lease."""
+        """End a lease from `lease`, so that its facts can be evicted again."""
         self._leases[lease] -= 1
         if not self._leases[lease]:
             del self._leases[lease]
