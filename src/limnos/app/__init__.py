@@ -1,4 +1,4 @@
-"""The composition root: builds a server from settings (store, view, services, http) and runs its processes.
+"""The composition root: builds a server from settings (store, view, services, HTTP) and runs its processes.
 
 May import every package. Only the command line imports this package.
 """

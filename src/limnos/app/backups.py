@@ -15,7 +15,7 @@ from limnos.store.backends.sealed_keys import sealed_keys
 
 
 def backup(settings: Settings, target: Path) -> str:
-    """Copy the store to a file. Returns a report. Raises BadBackup."""
+    """Copy the store to the file `target`. Returns a report. Raises BadBackup."""
     size = backup_write(_file_of(settings, "pg_dump --format=custom"), target)
     done = f"{target}: {size} bytes, complete, mode 600"
     uses = sealed_keys(str(target))
@@ -30,9 +30,9 @@ def backup(settings: Settings, target: Path) -> str:
 
 
 def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bool, without_keys: bool = False) -> str:
-    """Replace the store by a backup. Returns a report.
+    """Replace the contents of the store by a backup. Returns a report.
 
-    Raises BadBackup, with nothing changed. That includes secrets of the backup that are sealed under missing keys,
+    Raises BadBackup, with nothing changed; also if secrets of the backup are sealed under keys that are missing here,
     unless `without_keys`.
     """
     database = _file_of(settings, "pg_restore, then 'limnos server migrate --restored'")

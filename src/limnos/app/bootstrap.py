@@ -1,7 +1,7 @@
 """First start: fills an empty store with a metalake, an Iceberg catalog, a Lance catalog and the admin's token.
 
-May import every layer below. Several nodes may do this at the same time: the first one creates each object, the others
-find it.
+May import every layer below. Several nodes may do this concurrently: the first node creates each object, the others
+use it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ TOKEN_FILE = "admin.token"  # noqa: S105 - a file name
 
 
 async def bootstrap(services: NodeServices, settings: Settings) -> None:
-    """Fill an empty store, and ensure that the admin's token file has a valid token."""
+    """Create the default objects if they are missing, and ensure that the admin's token file has a valid token.
+
+    Also checks stored names against the separator, and logs missing encryption keys.
+    """
     ctx = Context(services, Credential(settings.server.admin), "bootstrap")
     await _settle_separator(services)
     await locations_reconcile(services)
@@ -60,9 +63,9 @@ async def _tell_lacking_keys(ctx: Context) -> None:
 
 
 async def _settle_separator(services: NodeServices) -> None:
-    """Check stored names against the separator, if it or its policy changed since the last check.
+    """Check stored names against the separator, if the separator or its policy changed since the last check.
 
-    Raises CannotStart.
+    Raises CannotStart if a stored name contains the separator although the policy forbids it.
     """
     separator, policy = services.defaults.separator, services.defaults.separator_policy
     if await services.gate.look_up(checked_read) != separator_check_key(separator, policy):
@@ -95,8 +98,8 @@ async def _make_catalog(ctx: Context, metalake: str, *, name: str, provider: str
 
 
 async def _is_untouched(ctx: Context, metalake: str, *, catalog_count: int) -> bool:
-    """Return whether the metalake comes from a first start and has not changed since, except for `catalog_count` new
-    catalogs.
+    """Return whether the metalake was created by a first start, and its only changes are the creation of
+    `catalog_count` catalogs.
     """
 
     def read(request_view: RequestView) -> bool:
@@ -111,7 +114,9 @@ async def _is_untouched(ctx: Context, metalake: str, *, catalog_count: int) -> b
 
 
 async def _ensure_token(ctx: Context, path: Path) -> None:
-    """Write the admin's token with mode 600, unless a valid one exists."""
+    """Ensure that the file at `path` has a valid token of the admin: create one, and write it with mode 600, if
+    needed.
+    """
     if path.exists() and await _is_valid(ctx, path.read_text().strip()):
         return
     _, text = await token_create(ctx, user=None, name="admin.token", expires_in_s=None, by_server=True)

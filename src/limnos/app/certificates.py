@@ -1,8 +1,8 @@
 """The server's TLS certificate: read from two files, and reloaded when they change, without closing connections.
 
-May import `config`, `model`, `telemetry` and cryptography. Must not know sockets. The listener keeps one SSL context,
-and each handshake switches to the newest pair's context. Each pair has its own context, because a context loaded with
-keys of two types could present either certificate.
+May import `config`, `model`, `telemetry` and cryptography. Must not know sockets. The listener has one SSL context, and
+each handshake switches to the context of the newest certificate. Each certificate has its own context, because a
+context loaded with keys of two types could present either certificate.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ ENDS = Gauge("limnos_tls_certificate_ends_seconds", "Expiry of the certificate i
 
 
 class NoCertificate(CannotStart):
-    """The certificate or key file cannot be used: missing, not matching, encrypted, or expired."""
+    """The certificate or key file cannot be used: missing, encrypted, expired, or not a matching pair."""
 
     code = "certificate"
 
 
 class CertificatePair(NamedTuple):
-    """A certificate with its key, as an SSL context for handshakes."""
+    """A certificate and its private key, as an SSL context for handshakes."""
 
     context: ssl.SSLContext
     starts: dt.datetime
@@ -43,9 +43,9 @@ class CertificatePair(NamedTuple):
 
 
 def pair_read(certificate: Path, key: Path) -> CertificatePair:
-    """Read a certificate, followed by intermediate certificates, and its key from two PEM files.
+    """Read a certificate, followed by intermediate certificates, and its private key from two PEM files.
 
-    Raises NoCertificate.
+    Raises NoCertificate if a file is missing, malformed or encrypted, or if the key does not match.
     """
     try:
         leaf = x509.load_pem_x509_certificates(certificate.read_bytes())[0]
@@ -86,7 +86,7 @@ def certificates_of(settings: Settings) -> CertificateReloader | None:
 
 
 class CertificateReloader:
-    """The current certificate, and the `context` that accepts connections."""
+    """The certificate in use, and `context`, the SSL context of the listening sockets."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._files = (certificate, key)
@@ -103,7 +103,7 @@ class CertificateReloader:
         self.context = self._pair.context
 
         def carry_on(connection: ssl.SSLObject, *_: object) -> None:
-            """Switch a handshake to the newest pair. Called for every handshake, with or without a host name."""
+            """Switch a handshake to the newest certificate. Called for every handshake, with or without SNI."""
             connection.context = self._pair.context
 
         self.context.sni_callback = carry_on
@@ -116,11 +116,9 @@ class CertificateReloader:
         log.info("certificate in use", ends=str(self._pair.ends), file=str(self._files[0]))
 
     def look(self) -> bool:
-        """Load the certificate and key files again if they have changed.
+        """Reload the certificate and key files if they have changed.
 
-        Returns whether a new pair is in use.
-
-        A pair that cannot be used leaves the old one in use.
+        Returns whether a new certificate is in use. If the new files are invalid, the old certificate stays in use.
         """
         now = _stamp(self._files)
         if now == self._seen:
@@ -141,7 +139,7 @@ class CertificateReloader:
         return True
 
     async def run(self, *, every_s: float = LOOK_EVERY_S) -> None:
-        """Check the files periodically. An unresponsive disk blocks only this task."""
+        """Check the files every `every_s` seconds. An unresponsive disk blocks only this task."""
         while True:
             await asyncio.sleep(every_s)
             await asyncio.to_thread(self.look)
@@ -164,7 +162,7 @@ def _now() -> dt.datetime:
 
 
 def _stamp(files: tuple[Path, Path]) -> tuple[object, ...]:
-    """Return a value that changes when a file is written or replaced."""
+    """Return the identity of the files' contents (inode, size, modification time), to detect changes."""
     results: list[object] = []
     for file in files:
         try:

@@ -48,25 +48,25 @@ BEHIND = Gauge(
 
 
 class DeliveryRefusal(Exception):
-    """The receiver answered with another status than 2xx."""
+    """Raised if the receiver responds with a status other than 2xx."""
 
 
 class _FailureCounts:
-    """The numbers of consecutive failures of a webhook."""
+    """The count of consecutive failures of a webhook."""
 
     def __init__(self, failed: int) -> None:
         self.failed = failed
 
     def part_of(self, count: int) -> int:
-        """Return a batch size: `count`, halved once for each consecutive failure, at least 1.
+        """Return the batch size after failures: `count`, halved for each consecutive failure, at least 1.
 
-        Smaller batches deliver the events before one that the receiver refuses.
+        Smaller batches deliver the events before the one that the receiver refuses.
         """
         return max(1, count >> min(self.failed, 10))
 
 
 class WebhookDeliveries(WorkPoller):
-    """Sends changes to webhooks on this node while it holds their leases."""
+    """Sends changes to the webhooks for which this node has the lease."""
 
     works = "webhooks"
 
@@ -78,7 +78,7 @@ class WebhookDeliveries(WorkPoller):
         self._permit = upkeep_permit("limnos")
 
     async def _take(self) -> None:
-        """Lease the due webhooks, and start to send."""
+        """Lease the due webhooks, and start the deliveries to them."""
         store, room = self.services.store, HELD_MAX - len(self._held)
         now_ms = store.time.now_ms()
         if room <= 0 or not await self.services.gate.look_up(lambda: webhooks_due(now_ms)):
@@ -123,7 +123,7 @@ class WebhookDeliveries(WorkPoller):
                     await asyncio.sleep(LEASE_MS / 1000)  # the node is stopping and will cancel this task
 
     async def _keep(self, webhook: Webhook, position: str, *, delivered: bool) -> bool:
-        """Store the feed position and renew the lease. Returns False if another node has the lease."""
+        """Store the feed position and renew the lease. Returns False if another node has taken the lease."""
         return await self.services.store.submit(
             self._permit,
             lambda tx: tx.webhooks.reached(
@@ -132,7 +132,9 @@ class WebhookDeliveries(WorkPoller):
         )
 
     async def _send(self, webhook: Webhook, sending: WebhookBatch, *, size: int) -> None:
-        """Send one page of changes. Raises DeliveryRefusal, PostFailed."""
+        """Send one batch of changes. Raises DeliveryRefusal for a status other than 2xx, PostFailed if there was no
+        response.
+        """
         page = sending.page
         events = [event_of(each, epoch=page.position.epoch, metalake=sending.metalake) for each in page.changes]
         for body in batches_of(events, size=size):
@@ -146,7 +148,7 @@ class WebhookDeliveries(WorkPoller):
             DELIVERIES["delivered",] += 1
 
     async def _failed(self, webhook: Webhook, error: Exception, tries: _FailureCounts) -> None:
-        """Release a webhook until its next attempt, and record the error."""
+        """Release a webhook until its next attempt, and record the error and the count of failures."""
         known = isinstance(error, DeliveryRefusal | PostFailed | LimnosError)
         text = (str(error) if known else f"{type(error).__name__}: {error}")[:1000]
         delay = None if isinstance(error, PositionPruned) else pause_ms(tries.failed)
@@ -160,8 +162,6 @@ class WebhookDeliveries(WorkPoller):
 
 
 def pause_ms(attempts: int) -> int:
-    """Return the backoff in milliseconds after consecutive failures: doubled for each, minus up to half at random
-    (jitter).
-    """
+    """Return the backoff in milliseconds after consecutive failures: exponential, with random jitter of up to half."""
     longest = min(PAUSE_MS << min(attempts, 20), PAUSE_MS_MAX)
     return round(longest * random.uniform(0.5, 1.0))  # noqa: S311 - so that receivers are not met by all at once

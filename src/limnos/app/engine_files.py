@@ -35,7 +35,7 @@ _NOT_READY: Final = "The engine is not ready: {}. Nothing was changed: try again
 
 
 class EngineFiles:
-    """Prepares an engine's files on demand, once for all waiting statements. Use it on one event loop."""
+    """Downloads or prepares an engine's files on demand, once for all waiting statements. Use it on one event loop."""
 
     def __init__(self, prepare: Prepare, *, are_fetched: Callable[[], bool] = lambda: True) -> None:
         self._prepare = prepare
@@ -54,7 +54,7 @@ class EngineFiles:
             within_s: Seconds to wait.
 
         Raises:
-            EngineUnavailable: The files are not available, with the reason; or it takes longer.
+            EngineUnavailable: The files cannot be prepared (with the reason), or are not ready after `within_s`.
         """
         if self._files is not None and self._files.are_there():
             return self._files
@@ -70,8 +70,8 @@ class EngineFiles:
             raise EngineUnavailable(_NOT_READY.format(self._failure), retry_after_s=RETRY_S) from None
 
     def begin(self) -> asyncio.Future[SparkFiles]:
-        """Start preparing the files in the background, unless that is already running. The result may be
-        ignored.
+        """Start preparing the files in the background, unless that is already running. The caller may ignore the
+        future.
         """
         if self._running is None:
             loop = asyncio.get_running_loop()
@@ -82,11 +82,13 @@ class EngineFiles:
         return self._running
 
     def forget(self) -> None:
-        """Discard the prepared files, because an engine failed to start with them. `get` then prepares them again."""
+        """Discard the prepared files after an engine failed to start with them. `get` then prepares them again."""
         self._files = None
 
     def _work(self, loop: asyncio.AbstractEventLoop, done: asyncio.Future[SparkFiles]) -> None:
-        """Prepare the files, on a thread. The event loop may close before it ends."""
+        """Prepare the files on a thread, and set the result of `done`. The event loop may close before the thread
+        ends.
+        """
         try:
             files = self._prepare(self._count)
         except BaseException as error:  # noqa: BLE001 - the future has it
@@ -144,7 +146,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def engine_files_of(settings: Settings) -> EngineFiles:
-    """Build the preparation of the engine's files from a server's settings."""
+    """Build the `EngineFiles` of a server's settings."""
 
     def prepare(progress: Progress) -> SparkFiles:
         from limnos.spark.files import prepare_files

@@ -27,7 +27,9 @@ PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "HOME", "XDG_CACHE_H
 
 
 class EngineProcess:
-    """A running engine: process, control socket and scratch directory. Raises OSError if it cannot start."""
+    """A running engine: process, control socket and scratch directory. The constructor raises OSError if it cannot
+    start.
+    """
 
     def __init__(self, start: wire.EngineStart, *, settings: Mapping[str, str] | None = None) -> None:
         for directory in start.writable:
@@ -51,7 +53,7 @@ class EngineProcess:
         ours.sendall(wire.encode_frame(wire.JOB, msgspec.msgpack.encode(engine_start)))
 
     def job(self) -> socket.socket:
-        """Return a socket for one job. Raises OSError if the process has ended."""
+        """Return this process's end of a socket for one job. Raises OSError if the engine has ended."""
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -72,7 +74,7 @@ class EngineProcess:
 
 
 def _spawn(control: socket.socket, environment: Mapping[str, str]) -> int:
-    """Spawn the module with a socket as its standard input. Returns the process id."""
+    """Spawn the engine's module with a socket as its standard input. Returns the process id."""
     command = [sys.executable, "-P", "-m", MODULE]
     actions = [(os.POSIX_SPAWN_DUP2, control.fileno(), 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
     return os.posix_spawn(sys.executable, command, environment, file_actions=actions, setsid=True)

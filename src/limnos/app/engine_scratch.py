@@ -21,7 +21,9 @@ WORK: Final = "work"
 
 
 class ScratchDirectory:
-    """The scratch directory of one engine. Raises OSError if it cannot be created; then no directory is left behind."""
+    """The scratch directory of one engine. The constructor raises OSError, and leaves nothing behind, if it cannot be
+    created.
+    """
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -42,9 +44,9 @@ class ScratchDirectory:
 
 
 def _lock_owner_file(home: Path) -> int:
-    """Create the locked file that marks the owner.
+    """Create the locked file that marks the directory's owner. Returns its file descriptor.
 
-    It gets its final name once the lock is held. Returns its descriptor.
+    The file gets its final name only after the lock is acquired.
     """
     path = home / f".{OWNER}"
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -59,7 +61,7 @@ def _lock_owner_file(home: Path) -> int:
 
 
 def remove_stale() -> int:
-    """Remove scratch directories of this user whose server has ended. Returns their number.
+    """Remove scratch directories of this user whose server has ended. Returns their count.
 
     Directories without the file `owner` stay, because their owner is unknown.
     """

@@ -98,7 +98,7 @@ def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
 
 
 def engine_settings(settings: Settings) -> dict[str, str]:
-    """Return the settings `spark.*` that are set, as environment variables of an engine."""
+    """Return the settings of the section `spark` that are set, as environment variables of an engine."""
     named = settings.spark.model_dump() | {"cache": cache_of(settings)}
     return {f"{PREFIX}SPARK__{name.upper()}": str(value) for name, value in named.items() if value is not None}
 
@@ -109,7 +109,9 @@ def has_engine(settings: Settings) -> bool:
 
 
 def reached_at(bound: socket.socket) -> str:
-    """Return the server's URL from this machine: a loopback URL if the server listens on all addresses."""
+    """Return the URL at which this machine reaches the server: a loopback URL if the server listens on all
+    addresses.
+    """
     return url_of(bound).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
@@ -121,7 +123,7 @@ def _directories(roots: Iterable[str]) -> Iterator[str]:
 
 
 class SparkEngine:
-    """Runs statements on Spark, in a process that is started on demand."""
+    """Executes statements on Spark, in a process that is started on demand."""
 
     def __init__(
         self,
@@ -150,9 +152,9 @@ class SparkEngine:
         self._timer: asyncio.TimerHandle | None = None
 
     async def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncGenerator[bytes]:
-        """Wait for the job's turn and yield its result lines; append its warnings to the list.
+        """Wait in the fair queue, then run the job and yield its result lines. Appends its warnings to the list.
 
-        Raises SqlppError, ServiceUnavailable (queue full).
+        Raises SqlppError, and ServiceUnavailable if the queue is full.
         """
         outcome = "failed"
         self._jobs[job.id] = None
@@ -172,7 +174,7 @@ class SparkEngine:
             self._rest()
 
     async def cancel(self, job_id: str) -> None:
-        """Cancel a job if it is running. The engine reports it to the reader of the job's results."""
+        """Cancel a job if it is running. The iterator of `run` then raises the error."""
         writer = self._jobs.get(job_id)
         if writer is not None and writer.can_write_eof():
             writer.write_eof()
@@ -200,7 +202,7 @@ class SparkEngine:
     async def _start_engine(self) -> None:
         """Start the engine and wait until it can run statements. Failures are logged; the next statement tries again.
 
-        A statement that comes first starts the engine itself, and this waits for the same one.
+        If a statement starts the engine first, this waits for that start.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -231,9 +233,9 @@ class SparkEngine:
 
     @contextlib.asynccontextmanager
     async def _turn(self, job: EngineJob) -> AsyncIterator[EngineJob]:
-        """Wait for the job's turn, and yield the job with its remaining time. No user can occupy all slots.
+        """Wait in the fair queue for a slot, and yield the job with its remaining time. No user can occupy all slots.
 
-        Raises SqlppError, ServiceUnavailable.
+        Raises SqlppError after the job's deadline, ServiceUnavailable if the queue is full.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -284,7 +286,7 @@ class SparkEngine:
                 writer.close()
 
     async def _socket(self, *, within_s: float) -> tuple[EngineProcess, socket.socket]:
-        """Return a socket to the engine, which is started if needed. Raises EngineUnavailable."""
+        """Return the socket of a new job, with the engine started if needed. Raises EngineUnavailable."""
         for _ in range(2):
             process = self._process or await self._begun(within_s)
             try:
@@ -299,9 +301,9 @@ class SparkEngine:
         )
 
     async def _begun(self, within_s: float) -> EngineProcess:
-        """Start the engine when its files are ready.
+        """Return the engine's process, started when its files are ready.
 
-        Raises EngineUnavailable, also for some seconds after a failed start.
+        Raises EngineUnavailable, also for `RETRY_S` seconds after a failed start.
         """
         loop = asyncio.get_running_loop()
         left_s = self._refused_until - loop.time()
@@ -327,9 +329,10 @@ class SparkEngine:
         return self._process
 
     def _told(self, error: SqlppError) -> SqlppError:
-        """Return the error for a statement if the engine failed to start.
+        """Return the error that a statement gets for an error of its job.
 
-        For some seconds after a failed start, further statements get the same error.
+        If the engine failed to start, further statements get the same error for `RETRY_S` seconds, and the prepared
+        files are discarded.
         """
         if isinstance(error, EngineUnavailable) and error.number == NO_ENGINE:
             self._refusal, self._refused_until = error.message, asyncio.get_running_loop().time() + RETRY_S
@@ -341,7 +344,7 @@ class SparkEngine:
     def _see_off(
         self, process: EngineProcess, job: EngineJob, *, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Cancel a job, and replace the engine if the job does not end in time."""
+        """Cancel a job in the background, and replace the engine if the job does not end within `GRACE_S` seconds."""
 
         async def watch() -> None:
             try:
@@ -362,7 +365,7 @@ class SparkEngine:
         _keep(asyncio.get_running_loop().create_task(watch()))
 
     def _is_starting(self) -> bool:
-        """Return whether the engine may still be starting: it was started recently and has not answered yet."""
+        """Return whether the engine may still be starting: it was started recently and has not responded yet."""
         return not self._has_answered and asyncio.get_running_loop().time() < self._started_at + START_S
 
     def _forget(self, process: EngineProcess) -> None:
@@ -371,7 +374,7 @@ class SparkEngine:
             self._process = None
 
     def _rest(self) -> None:
-        """Kill the engine after an idle period, because it uses a gigabyte of memory."""
+        """Start the idle timer, which kills the engine: an idle engine uses a gigabyte of memory."""
         if not self._jobs and self._process is not None:
             self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._tire)
 
@@ -385,7 +388,7 @@ _KEPT: set[asyncio.Task[None]] = set()
 
 
 def _keep(task: asyncio.Task[None]) -> None:
-    """Keep a reference to a task until it ends."""
+    """Hold a reference to a task until it ends, so that the task is not garbage-collected."""
     _KEPT.add(task)
     task.add_done_callback(_KEPT.discard)
 
@@ -396,7 +399,7 @@ async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 def timed_out_error() -> SqlppError:
-    """Return the error of a statement that exceeded its time."""
+    """Return the error of a statement that exceeded its time limit."""
     return SqlppError(TIMED_OUT, "Request timed out and will be cancelled")
 
 
@@ -414,7 +417,7 @@ def _error(failure: wire.JobFailure) -> SqlppError:
 
 
 def _engine_lost_error(job: EngineJob) -> SqlppError:
-    """Return the error of a job whose engine ended during it."""
+    """Return the error of a job whose engine ended while it ran."""
     if job.kind in ("query", "export"):
         return EngineUnavailable("The engine ended in the middle of the statement: try again", number=BROKEN)
     return OutcomeUnknown()

@@ -49,7 +49,7 @@ JOBS = Counter("limnos_jobs_total", "Jobs of templates that this node ran, by ou
 
 
 class JobEnd(NamedTuple):
-    """The result of a job."""
+    """The final state of a job, with its message, exit code and output."""
 
     state: str
     message: str | None = None
@@ -58,7 +58,7 @@ class JobEnd(NamedTuple):
 
 
 class JobExecutor(WorkPoller):
-    """Runs jobs on this machine. When it is cancelled, running jobs are ended and recorded as failed."""
+    """Runs jobs on this machine. If the executor is cancelled, running jobs are terminated and recorded as failed."""
 
     works = "jobs"
 
@@ -72,13 +72,13 @@ class JobExecutor(WorkPoller):
         self._bells: set[asyncio.Event] = set()
 
     def wake(self) -> None:
-        """Check the store now: a job was requested, cancelled, or has ended."""
+        """Poll the store now, because a job was requested, was cancelled, or has ended."""
         super().wake()
         for bell in self._bells:
             bell.set()
 
     async def _take(self) -> None:
-        """Record jobs with expired leases as failed, and start waiting jobs up to the limit."""
+        """Record jobs whose lease has expired as failed, and start waiting jobs up to the limit."""
         services, room = self.services, self.running_max - len(self._held)
         now_ms = services.store.time.now_ms()
         if not await services.gate.look_up(lambda: jobs_due(now_ms)):
@@ -93,13 +93,13 @@ class JobExecutor(WorkPoller):
         await self._begin_leased(claim, lambda claimed: self._carry(*claimed))
 
     def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Start a piece of work. Its end wakes the poller, because its slot is then free for a waiting job."""
+        """Start a task. Its end wakes the poller, because its slot is then free for a waiting job."""
         task = super()._begin(work)
         task.add_done_callback(lambda _: WorkPoller.wake(self))
         return task
 
     async def _carry(self, job: TemplateJob, text: str) -> None:
-        """Run a job and record its result."""
+        """Run a job to its end and record the result in the store, whatever the outcome."""
         log.info("job started", job=job.uuid, user=job.user)
         try:
             end = await self._run(job, text)
@@ -118,7 +118,10 @@ class JobExecutor(WorkPoller):
             await self._told(job, end)
 
     async def _run(self, job: TemplateJob, text: str) -> JobEnd | None:
-        """Run the job in a process. Returns None if another node holds it. Raises JobNotRunnable, OSError."""
+        """Run the job in a process. Returns its final state, or None if another node has the job.
+
+        Raises JobNotRunnable or OSError if the process cannot start.
+        """
         scratch = await asyncio.to_thread(tempfile.mkdtemp, prefix="limnos-job-")
         worker: WorkerProcess | None = None
         bell = asyncio.Event()
@@ -138,8 +141,9 @@ class JobExecutor(WorkPoller):
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
     async def _wait(self, job: TemplateJob, worker: WorkerProcess, *, bell: asyncio.Event) -> JobExit | None:
-        """Renew the lease until the job has ended; after a cancellation, request its termination from the job's
-        process.
+        """Renew the lease until the job has ended. Returns its exit, or None if another node has the job.
+
+        After a cancellation, asks the job's keeper process to terminate it.
         """
         answer = asyncio.ensure_future(worker.receive())
         is_told = False
@@ -160,7 +164,10 @@ class JobExecutor(WorkPoller):
             answer.cancel()
 
     async def _beat(self, job: TemplateJob) -> str | None:
-        """Renew the lease and return the job's state. After an error of the store, the next heartbeat tries again."""
+        """Renew the job's lease and return its state; None if another node has the job.
+
+        After an error of the store it returns the last known state, and the next heartbeat tries again.
+        """
         try:
             return await self.services.store.submit(self._permit, lambda tx: tx.template_jobs.beat(job.id, self.holder))
         except LimnosError as error:
@@ -168,7 +175,7 @@ class JobExecutor(WorkPoller):
             return job.state
 
     async def _told(self, job: TemplateJob, end: JobEnd) -> None:
-        """Record the result of a job."""
+        """Record the result of a job in the store, with several attempts."""
         for _ in range(REPORT_ATTEMPTS):
             try:
                 await self._tell_once(job, end)
@@ -191,7 +198,10 @@ class JobExecutor(WorkPoller):
 
 
 def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | None:
-    """Return the job executor of a server's settings; None if it is disabled. Raises CannotStart."""
+    """Return the job executor of a server's settings; None if it is disabled.
+
+    Raises CannotStart if `jobs.user` is set and the server does not run as root.
+    """
     if settings.jobs.executor == "off":
         return None
     if settings.jobs.user is not None and os.geteuid() != 0:

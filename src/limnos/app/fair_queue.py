@@ -1,6 +1,6 @@
-"""A fair queue: a limited number of slots, of which no key may take all.
+"""A fair queue: a semaphore with a limit per key, so that no key can occupy all slots.
 
-May import `model` and the standard library. Must not know processes: a slot is a number. A caller names the keys of its
+May import `model` and the standard library. Must not know processes or the work. A caller passes the keys of its
 work (a table, a user, slow work), and each key has a limit. So one slow table delays only work on that table.
 """
 
@@ -24,8 +24,8 @@ Key = tuple[str, str]
 class FairQueue:
     """A fair queue with `places` slots.
 
-    `limits` is the maximum of slots per key of a kind, `waits` the maximum of waiting callers per key of a kind.
-    `waiting_max` limits all waiting callers.
+    `limits` is the maximum of slots per key of a kind, such as `caller`; `waits` is the maximum of waiting callers per
+    key of a kind. `waiting_max` limits all waiting callers.
     """
 
     def __init__(

@@ -46,8 +46,8 @@ def exit_now(code: int) -> NoReturn:
 def handle_signals_on_thread(signals: Collection[int], then: Callable[[], None]) -> Iterator[None]:
     """Call `then` on a thread when one of the signals arrives, even if the main thread is blocked.
 
-    The interpreter writes each signal's number to a wakeup descriptor, which belongs to the event loop. The body of the
-    `with` replaces that descriptor, and the numbers are forwarded to the event loop.
+    The interpreter writes the number of each signal to a wakeup descriptor, which belongs to the event loop. The body
+    of the `with` replaces that descriptor, and forwards the signals to the event loop.
     """
     number, hear = os.pipe()
     os.set_blocking(hear, False)
@@ -90,7 +90,7 @@ def _tell() -> None:
 
 
 def thread_positions() -> list[str]:
-    """Return the position of each thread: `name: function (file:line)`."""
+    """Return the current stack position of each thread, as `name: function (file:line)`."""
     frames = sys._current_frames()  # noqa: SLF001 - the documented way to see other threads
     texts = []
     for thread in threading.enumerate():

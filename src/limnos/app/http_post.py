@@ -1,7 +1,7 @@
 """One HTTP POST to an external URL. Returns the status; redirects are not followed.
 
-May import the standard library. Must not know the content. One deadline covers everything from name resolution to the
-status. Only the head of the response is read, at most 64 KiB.
+May import the standard library. Must not know the content. One deadline covers everything from name resolution to
+the status. Only the head of the response is read, at most 64 KiB.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ _TLS = ssl.create_default_context()
 
 
 class PostFailed(Exception):
-    """Raised if no status was received. The text is the reason."""
+    """Raised if no status was received, for example after a timeout or a failed connection. The text is the reason."""
 
 
 async def post(url: str, headers: Mapping[str, str], body: bytes, *, timeout_s: float) -> int:
-    """Send a body and return the response's status. `timeout_s` covers the whole exchange. Raises PostFailed."""
+    """Send a body and return the response's status. Raises PostFailed if none arrives within `timeout_s`.
+
+    `timeout_s` covers the whole exchange, from name resolution to the status.
+    """
     try:
         async with asyncio.timeout(timeout_s):
             return await _post(url, headers, body)

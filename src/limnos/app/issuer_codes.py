@@ -1,8 +1,8 @@
 """Sign-in of browsers at the external issuer: the authorization URL, and the exchange of the authorization code.
 
-May import the layers below. Must not know sessions. RFC 6749, section 4.1 (authorization codes), RFC 7636 (proof by a
-verifier), OpenID Connect Discovery 1.0, section 4. Tokens of the issuer never leave this module but for the ID token,
-which the caller verifies.
+May import the layers below. Must not know sessions. RFC 6749, section 4.1 (authorization codes), RFC 7636 (PKCE),
+OpenID Connect Discovery 1.0, section 4. Of the issuer's tokens only the ID token leaves this module; the caller
+verifies it.
 """
 
 from __future__ import annotations
@@ -49,10 +49,14 @@ log = structlog.get_logger(__name__)
 
 
 class CodeSignIn:
-    """The console's client at the issuer. `name` is the issuer's host, "" if the settings name no client."""
+    """The OAuth client of the console at the issuer. `name` is the issuer's host, "" if the settings have no
+    client id.
+    """
 
     def __init__(self, settings: OidcSection, *, is_behind_proxy: bool = False) -> None:
-        """Create the client. Behind a proxy the address of a browser is not known."""
+        """Create the client. Behind a proxy the browser's IP address is unknown, so exchanges are not limited per
+        address.
+        """
         self.client_id = settings.console_client_id or ""
         self.name = urlsplit(settings.issuer or "").netloc if self.client_id else ""
         # Reading the certificates of authorities takes 50 ms on the event loop: once, not in each sign-in.
@@ -73,7 +77,7 @@ class CodeSignIn:
         )
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
-        """Return the authorization URL, to which the browser is redirected. Raises AuthenticationFailed,
+        """Return the URL to which the browser is redirected to sign in. Raises AuthenticationFailed,
         ServiceUnavailable.
         """
         authorize, _ = await self._found()
@@ -86,7 +90,9 @@ class CodeSignIn:
         return f"{authorize}{'&' if '?' in authorize else '?'}{query}"
 
     async def id_token(self, code: str, request: AuthorizationRequest) -> str:
-        """Exchange a code and return the ID token. Raises AuthenticationFailed, ServiceUnavailable."""
+        """Exchange an authorization code for an ID token. Raises AuthenticationFailed if the issuer rejects the code,
+        ServiceUnavailable if the issuer does not respond.
+        """
         _, url = await self._found()
         form = {
             "grant_type": "authorization_code", "code": code, "redirect_uri": request.redirect_uri,
@@ -127,7 +133,7 @@ class CodeSignIn:
             raise AuthenticationFailed(_STANDING.format("the client secret cannot be read")) from None
 
     async def _found(self) -> tuple[str, str]:
-        """Return the issuer's endpoints for signing in and for tokens, from its discovery document."""
+        """Return the issuer's authorization and token endpoints, from its discovery document."""
         if not self.client_id:
             raise AuthenticationFailed("The console offers no sign-in at an issuer: oidc.console_client_id is not set")
         if self._endpoints is not None and time.monotonic() - self._read_at < self._refresh_s:
@@ -172,7 +178,9 @@ class CodeSignIn:
 
 
 def network_of(peer: str) -> str:
-    """Return the rate-limit key of a peer: the network of an IPv6 address, any other address unchanged."""
+    """Return the key of an IP address for the rate limit: the network of an IPv6 address, else the address
+    unchanged.
+    """
     try:
         address = ipaddress.ip_address(peer)
     except ValueError:
@@ -183,7 +191,9 @@ def network_of(peer: str) -> str:
 
 
 async def discovery_of(client: httpx2.AsyncClient, issuer: str) -> dict[str, object]:
-    """Fetch the issuer's discovery document. Raises ValueError, httpx2.HTTPError."""
+    """Fetch the issuer's discovery document. Raises ValueError if it is invalid, httpx2.HTTPError if the request
+    fails.
+    """
     url = issuer.rstrip("/") + DISCOVERY
     document = await json_document(client, url)
     if not isinstance(document, dict) or document.get("issuer") != issuer:
@@ -192,7 +202,7 @@ async def discovery_of(client: httpx2.AsyncClient, issuer: str) -> dict[str, obj
 
 
 async def json_document(client: httpx2.AsyncClient, url: str) -> object:
-    """Fetch a JSON document. Raises ValueError for any other answer."""
+    """Fetch a JSON document. Raises ValueError for a response that is an error or not JSON."""
     status, document = await _json_of(client, url, headers={"accept": "application/json"})
     if status != 200:
         raise ValueError(f"{url} answers {status}")
@@ -202,7 +212,9 @@ async def json_document(client: httpx2.AsyncClient, url: str) -> object:
 async def _json_of(
     client: httpx2.AsyncClient, url: str, *, headers: dict[str, str], form: dict[str, str] | None = None
 ) -> tuple[int, object]:
-    """GET a document, or POST a form; return status and JSON, or None for an error without JSON."""
+    """GET a document, or POST a form. Returns the status and the decoded JSON; None in place of JSON for an error
+    without it.
+    """
     method = "GET" if form is None else "POST"
     async with client.stream(method, url, headers=headers, data=form) as answer:
         body = b""

@@ -1,8 +1,8 @@
 """Keys of the external OpenID Connect issuer: fetched, cached, and fetched again for an unknown key id.
 
 May import the layers below. Must not know requests. `CodeSignIn` exchanges codes. OpenID Connect Discovery 1.0, section
-4 (location of the keys), RFC 7517 (their form). While the issuer is unreachable, cached keys stay valid. A token with
-an unknown key then gets 503, because it cannot be checked.
+4 (location of the keys), RFC 7517 (their format). While the issuer is unreachable, cached keys stay valid. A token with
+an unknown key then gets 503, because it cannot be verified.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 class IssuerKeys:
-    """Checks tokens with the issuer's newest available keys."""
+    """Verifies tokens of the issuer with its newest available keys."""
 
     def __init__(self, settings: OidcSection, clock: TimeSource, *, is_behind_proxy: bool = False) -> None:
         self.metalakes = settings.metalakes
@@ -60,14 +60,14 @@ class IssuerKeys:
         return await self._codes.authorization_url(request)
 
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
-        """Exchange a code and verify the ID token for it. Raises AuthenticationFailed, ServiceUnavailable."""
+        """Exchange an authorization code and verify the ID token. Raises AuthenticationFailed, ServiceUnavailable."""
         text = await self._codes.id_token(code, request)
         return await self.identity(text, nonce=request.nonce)
 
     async def identity(self, text: str, *, nonce: str | None = None) -> IssuerIdentity:
-        """Check a token, with `nonce` an ID token of the console's client.
+        """Verify a token; with `nonce`, as an ID token of the console's client.
 
-        Raises AuthenticationFailed, and ServiceUnavailable if its key cannot be fetched.
+        Raises AuthenticationFailed for an invalid token, ServiceUnavailable if its key cannot be fetched.
         """
         if not self._keys:
             await self._renew()

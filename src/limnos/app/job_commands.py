@@ -22,7 +22,7 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class JobNotRunnable(Exception):
-    """Raised if a job cannot start. The message has the reason and advice for the user."""
+    """Raised if a job cannot start. The message has the reason and what the user can do."""
 
 
 class JobSettings(NamedTuple):
@@ -58,7 +58,9 @@ def _spark_submit() -> str | None:
 
 
 def job_command(plan: JobSettings, work: JobWork, *, uuid: str, scratch: str) -> JobCommand:
-    """Build the command of a job's process. Raises JobNotRunnable."""
+    """Build the command of a job's process. Raises JobNotRunnable for a missing file or one outside of
+    `jobs.allowed`.
+    """
     content, is_spark = work.content, work.job_type == SPARK
     environment = {
         "PATH": PATH, "LANG": os.environ.get("LANG", "C.UTF-8"), "HOME": scratch, "TMPDIR": scratch, "LIMNOS_JOB_ID": uuid,

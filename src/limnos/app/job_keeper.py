@@ -1,8 +1,8 @@
 """The keeper process of one job: starts it confined, retains the end of its output, and kills its remaining processes.
 
 May import msgspec, `sources.wire`, `engine.confinement` and the standard library. Must not know stores or
-templates. It ends the job on request, at its time limit, and when the server process ends. Orphaned processes of the
-job become children of this process, so that it finds and kills them.
+templates. It terminates the job on request, at its time limit, and when the server process ends. Orphaned processes of
+the job become children of this process, so that it can kill them.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ class JobCommand(msgspec.Struct, frozen=True):
 
 
 class JobExit(msgspec.Struct, frozen=True):
-    """The end of a job. `why` is the reason why it was ended or did not start. The exit code is negative for a
-    signal.
+    """The exit of a job's process. `why` is the reason why it was terminated or did not start.
+
+    The exit code is negative after a signal.
     """
 
     why: str
@@ -82,7 +83,7 @@ EXITED, CANCELLED, TIMED_OUT, NOT_STARTED = "exited", "cancelled", "timed out", 
 
 
 class OutputTail:
-    """The last bytes of an output stream, and its total size."""
+    """The last bytes of an output stream, and the total count of its bytes."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -90,7 +91,7 @@ class OutputTail:
         self._kept = b""
 
     def add(self, piece: bytes) -> None:
-        """Append a chunk of output."""
+        """Append a chunk of output, and discard bytes beyond the retained size."""
         self.total += len(piece)
         self._kept = (self._kept + piece)[-self.most :]
 
@@ -150,7 +151,7 @@ def _account(name: str) -> pwd.struct_passwd:
 
 
 def _lay_out(work: JobCommand, account: pwd.struct_passwd | None) -> None:
-    """Copy scripts into the job's directory, and make the job's user its owner."""
+    """Copy scripts into the job's directory, and make the job's user the owner of the directory and the copies."""
     placed = [Path(work.scratch), *(Path(work.scratch) / Path(each).name for each in work.copies)]
     for source, target in zip(work.copies, placed[1:], strict=True):
         shutil.copyfile(source, target)
@@ -163,8 +164,9 @@ def _lay_out(work: JobCommand, account: pwd.struct_passwd | None) -> None:
 def _become(
     work: JobCommand, account: pwd.struct_passwd | None, *, out: int, err: int, failure: int
 ) -> None:  # fmt: skip
-    """In the child process: drop all rights, confine the process, and execute the job; report an error. Never
-    returns.
+    """Drop all privileges, confine the process, and execute the job, in the forked child process.
+
+    Reports an error over the descriptor `failure`. Never returns.
     """
     try:
         os.setsid()
@@ -190,7 +192,10 @@ def _become(
 
 
 def _limit(limits: JobLimits) -> None:
-    """Limit resources, and give the job a lower priority and a higher out-of-memory score. Raises OSError."""
+    """Limit resources, and give the job a lower priority and a higher out-of-memory score.
+
+    Raises OSError if the kernel refuses a limit.
+    """
     bounds = {
         resource.RLIMIT_CORE: 0, resource.RLIMIT_DATA: limits.memory_bytes, resource.RLIMIT_CPU: limits.cpu_s, resource.RLIMIT_FSIZE: limits.file_bytes,
     }  # fmt: skip
@@ -207,7 +212,7 @@ def _limit(limits: JobLimits) -> None:
 
 
 def _close_network() -> None:
-    """Leave all networks by entering an empty network namespace. Raises OSError if the machine forbids it."""
+    """Remove network access by entering an empty network namespace. Raises OSError if the machine forbids it."""
     user, group, libc = os.geteuid(), os.getegid(), ctypes.CDLL(None, use_errno=True)
     flags = _NEW_NETWORK if user == 0 else _NEW_NETWORK | _NEW_USER
     if libc.unshare(flags) != 0:
@@ -219,7 +224,7 @@ def _close_network() -> None:
 
 
 def _confine(work: JobCommand) -> None:
-    """Confine access to files. Raises OSError if the job would keep the server's rights."""
+    """Confine file access. Raises OSError if the job would keep the server's rights."""
     confined = confine(readable=(*SYSTEM, *work.readable), writable=(work.scratch, *work.writable), closed=work.closed)
     if not confined and work.user is None and work.must_be_confined:
         raise OSError(
@@ -229,7 +234,9 @@ def _confine(work: JobCommand) -> None:
 
 
 def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputTail]) -> tuple[str, int | None]:
-    """Read the job's output until it has ended, then kill its remaining processes."""
+    """Read the job's output until it has ended, then kill its remaining processes. Returns the reason and the exit
+    code.
+    """
     poll = select.poll()
     tails = {child.stdout: streams["stdout"], child.stderr: streams["stderr"]}
     for descriptor in (_WIRE_FD, *tails):
@@ -263,7 +270,7 @@ def _read(descriptor: int, tail: OutputTail) -> bool:
 
 
 class _JobTermination:
-    """The termination of a job: reason and deadline."""
+    """The state of a job's termination: SIGTERM at the time limit or on request, then SIGKILL after a grace period."""
 
     def __init__(self, pid: int, *, until: float, grace_s: float) -> None:
         self.pid = pid
@@ -273,13 +280,13 @@ class _JobTermination:
         self._kills_at: float | None = None
 
     def begin(self, why: str, *, grace_s: float) -> None:
-        """Send SIGTERM to the job, unless it is already ending."""
+        """Send SIGTERM to the job, unless its termination has already begun."""
         if self._kills_at is None:
             self.why, self._kills_at = why, time.monotonic() + grace_s
             self._signal(signal.SIGTERM)
 
     def go_on(self) -> None:
-        """Check the job's time limit, and the grace period after SIGTERM."""
+        """Terminate the job if its time limit has passed, and kill it if the grace period after SIGTERM has passed."""
         now = time.monotonic()
         if now > self._until:
             self.begin(TIMED_OUT, grace_s=self._grace_s)
@@ -292,7 +299,7 @@ class _JobTermination:
 
 
 def sweep(meanwhile: Callable[[], object]) -> None:
-    """Kill all remaining processes of the job; orphans are children of this process."""
+    """Kill all remaining processes of the job; orphans are children of this process. Calls `meanwhile` repeatedly."""
     until = time.monotonic() + _SWEEP_S
     while time.monotonic() < until:
         meanwhile()

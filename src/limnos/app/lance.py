@@ -43,9 +43,9 @@ use a fifth more.
 
 
 def lance_processes(settings: LanceSection, *, environment: Mapping[str, str] | None = None) -> LanceProcesses:
-    """Build the pool of worker processes. None is started before the first request.
+    """Build the pool of worker processes. No process is started before the first request.
 
-    Workers of a server inherit nothing of its environment except `environment`.
+    Workers of a server inherit no environment variables of the server except `environment`.
     """
     return LanceProcesses(
         processes_max=settings.workers_max,

@@ -1,7 +1,7 @@
 """The process of `limnos lance serve`: serves a Lance namespace implementation on a loopback socket.
 
 May import `config`, `formats`, `http`, `model`, `services`, `sources` and this package. The process has no store and
-keeps no files of its own.
+writes no files of its own.
 """
 
 from __future__ import annotations
@@ -43,19 +43,21 @@ class ServedNamespace(NamedTuple):
 
 
 def directory_namespace(directory: LanceDirectory) -> ServedNamespace:
-    """Return a directory as a served namespace."""
+    """Wrap a local directory of Lance tables as a namespace to serve."""
     return ServedNamespace(delegate_of(directory), directory)
 
 
 def implementation_namespace(name: str, properties: Mapping[str, str]) -> ServedNamespace:
-    """Return an implementation, named by its class, as a served namespace. Raises BadRequest."""
+    """Create a namespace implementation, named by its class, to serve. Raises BadRequest for an unknown class or
+    property.
+    """
     return ServedNamespace(NamespaceDelegate(implementation_of(name, properties)))
 
 
 def serve(what: ServedNamespace, *, listen: str, settings: LanceSection, announce: Callable[[str], object]) -> None:
     """Serve until SIGTERM or SIGINT. `announce` is called with the URL.
 
-    Raises BadRequest for an address that other machines can reach, and CannotListen.
+    Raises BadRequest for an address that other machines can reach, and CannotListen if the address is in use.
     """
     host, port = split_listen(listen)
     if not _is_loopback(host):

@@ -1,9 +1,9 @@
 """Worker processes for Lance tables: started on demand, watched, killed and replaced.
 
 May import this package, `model`, `telemetry`, the types of `services` and `sources`, and the standard library. Knows
-no operation: it passes requests, bodies and responses. Memory is watched from here, because a limit inside the process
-would kill it in the middle of a library call. A write begins when the process has received all of its input. Before
-that nothing has changed; after that the outcome is unknown unless the process reports it.
+no operation: it passes requests, bodies and responses. The server watches the memory of workers, because a limit inside
+the process would kill it in the middle of a library call. A write begins when the process has received all of its
+input. Before that nothing has changed; after that the outcome is unknown unless the process reports it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ DONE = Counter(
 
 
 def stopping_error() -> ServiceUnavailable:
-    """Return the error that no process is started any more, because the server is stopping."""
+    """Return the error for requests while the server is stopping and starts no more processes."""
     return ServiceUnavailable("The server is stopping, and nothing was changed: try again")
 
 
 class BodyFeed:
-    """Sends a request body to a process, in one task for all of its chunks."""
+    """Sends a request body to a worker process, in one task for all of its chunks."""
 
     def __init__(self, worker: WorkerProcess, body: AsyncGenerator[bytes, None]) -> None:
         self._hand = worker
@@ -46,7 +46,7 @@ class BodyFeed:
         self._is_sending = False
 
     async def pass_on(self, answer: asyncio.Task[list[bytes]]) -> None:
-        """Send chunks until the body ends or a response arrives."""
+        """Send chunks until the body ends or the process sends its response `answer`."""
         async for piece in self._body:
             self._is_sending = True
             await self._hand.send([MORE, piece])
@@ -55,9 +55,9 @@ class BodyFeed:
                 return
 
     def stop(self, feeding: asyncio.Task[None]) -> None:
-        """Stop waiting for further chunks.
+        """Stop waiting for further chunks of the body.
 
-        A chunk that is partly sent is completed, because the process reads it to the end.
+        A partly sent chunk is sent completely, because the process reads it to the end.
         """
         if not self._is_sending:
             feeding.cancel()
@@ -87,9 +87,9 @@ class LanceProcesses:
         self._is_closed = False
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """Send a request and return the response. Cancelling the caller kills the process.
+        """Send a request to a worker process and return the response. Cancelling the caller kills the process.
 
-        Raises the reported error, ServiceUnavailable, TooLarge, StateUnknown.
+        Raises the error that the process reports; ServiceUnavailable, TooLarge, or StateUnknown if the process dies.
         """
         async with self._hand(worker_task) as worker:
             await worker_task.begin()
@@ -98,7 +98,7 @@ class LanceProcesses:
             return self._taken(worker_task, await self._told(worker_task, worker))
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
-        """Send a request with a body. The work begins only after the body has ended properly."""
+        """Send a request with a body. The process begins its work only after the complete body has arrived."""
         async with aclosing(body), self._hand(worker_task) as worker:
             worker_task.is_open = True
             await worker.send([worker_task.name, worker_task.question, MORE])
@@ -115,7 +115,7 @@ class LanceProcesses:
 
     @staticmethod
     async def _told(worker_task: WorkerTask, worker: WorkerProcess) -> list[bytes]:
-        """Wait for the response; answer the worker's own calls until then."""
+        """Wait for the worker's response; until then, execute the calls that the worker makes back to the server."""
         while True:
             entries = await worker.receive()
             if entries[0] != CALL:
@@ -159,7 +159,9 @@ class LanceProcesses:
 
     @staticmethod
     async def _complete(worker_task: WorkerTask, worker: WorkerProcess) -> None:
-        """Signal the end of the body to the process. If the process had died before, nothing has changed."""
+        """Send the end-of-body marker to the process. If the process has died before, the request has changed
+        nothing.
+        """
         try:
             await worker.send([COMPLETE])
         except ConnectionError:
@@ -167,7 +169,9 @@ class LanceProcesses:
             raise
 
     async def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Send a request and yield the response in chunks. The first chunk follows once the response is certain."""
+        """Send a request and yield the response in chunks. The process sends the first chunk only once it has
+        succeeded.
+        """
         async with self._hand(worker_task) as worker:
             await worker_task.begin()
             worker_task.is_open = True
@@ -183,7 +187,7 @@ class LanceProcesses:
 
     @asynccontextmanager
     async def _hand(self, worker_task: WorkerTask) -> AsyncIterator[WorkerProcess]:
-        """Hold a process for the body of a `with`. It is killed unless its work was completed."""
+        """Acquire a worker process for the body of the `with`. It is killed unless it has completed its work."""
         async with self._turns.turn(self._keys(worker_task)):
             worker = self._one()
             self._busy[worker] = False
@@ -205,7 +209,7 @@ class LanceProcesses:
             self._after(worker, worker_task)
 
     def _after(self, worker: WorkerProcess, worker_task: WorkerTask) -> None:
-        """Keep a process that has completed its response or got no request; kill it otherwise."""
+        """Return a process to the pool if it has completed its response or received no request; kill it otherwise."""
         self._busy.pop(worker, None)
         if worker in self._starting:
             return  # it is still starting; the next caller can use it
@@ -215,7 +219,10 @@ class LanceProcesses:
             self._rest(worker)
 
     def _lost(self, worker_task: WorkerTask, *, grown: bool, crashed: bool) -> LimnosError:
-        """Return the error for work whose process has died."""
+        """Return the error for a request whose process has died.
+
+        `grown`: it was killed because of its memory. For a write that had begun it may be StateUnknown.
+        """
         DONE[worker_task.kind, "too large" if grown else "died"] += 1
         log.warning(
             "a worker process for a table has ended unexpectedly",
@@ -262,7 +269,7 @@ class LanceProcesses:
         return self._half_started() or self._new()
 
     def _half_started(self) -> WorkerProcess | None:
-        """Return a starting process without waiting callers, unless it takes too long to start."""
+        """Return a starting process that no caller waits for, or None. Kills those that take too long to start."""
         now = asyncio.get_running_loop().time()
         for worker in [each for each in self._starting if each not in self._busy]:
             if now - worker.used_at < START_MAX_S:
@@ -279,7 +286,7 @@ class LanceProcesses:
         return worker
 
     async def _start(self, worker: WorkerProcess) -> bool:
-        """Wait until a process has loaded its libraries, independent of callers. Returns whether it is alive then."""
+        """Wait until a process has loaded its libraries, even if callers leave. Returns whether it is alive then."""
         try:
             await worker.ask([START, b""])
         except ConnectionError:
@@ -323,7 +330,7 @@ class LanceProcesses:
             self._next_look = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
     def _look(self) -> None:
-        """Kill busy processes that use too much memory."""
+        """Kill busy processes whose resident memory exceeds the limit."""
         self._next_look = None
         for worker, grown in tuple(self._busy.items()):
             if not grown and worker.resident_bytes() > self._resident_bytes_max:
@@ -333,7 +340,7 @@ class LanceProcesses:
             self._look_later()
 
     def _rest(self, worker: WorkerProcess) -> None:
-        """Keep a process for the next request, and end it after an idle time."""
+        """Return a process to the pool of idle ones, or end it if it uses more than half of the memory limit."""
         if self._is_closed or worker.resident_bytes() > self._resident_bytes_max // 2:
             worker.end()  # a process does not return memory to the system
         else:
@@ -344,7 +351,7 @@ class LanceProcesses:
         return [worker.pid for worker in {**self._busy, **self._starting, **dict.fromkeys(self._idle)}]
 
     def close(self) -> None:
-        """Kill all processes, and start no more for waiting callers."""
+        """Kill all processes, and start none for waiting callers."""
         self._is_closed = True
         if self._next_look is not None:
             self._next_look.cancel()

@@ -1,4 +1,4 @@
-"""The server's listening sockets, bound before anything else, so that a taken address is reported immediately.
+"""The server's listening sockets, bound first at startup, so that an address in use is reported immediately.
 
 May import `config` and `model`. Must not know the application.
 """
@@ -21,13 +21,15 @@ BACKLOG = 2048
 
 
 class CannotListen(CannotStart):
-    """The address is taken, or not an address of this machine."""
+    """The address is in use, or not an address of this machine."""
 
     code = "cannot-listen"
 
 
 def listen(settings: Settings) -> list[socket.socket]:
-    """Bind the address of the settings. If none is set, also bind the usual ports of the protocols if they are free."""
+    """Bind the address of the settings. Without one, bind the default address and the usual ports of the protocols if
+    free.
+    """
     address = settings.server.listen or DEFAULT_LISTEN
     host, port = split_listen(address)
     sockets = [_bind(host, port)]
@@ -43,7 +45,8 @@ def listen(settings: Settings) -> list[socket.socket]:
 def listen_together(settings: Settings, count: int) -> list[list[socket.socket]]:
     """Bind `count` sockets to each address, one per worker; the kernel distributes connections among them.
 
-    The first bind does not share the port. So it fails if another program has the address, even a shared one.
+    The first bind does not set SO_REUSEPORT. So it fails if another program has bound the address, even with that
+    option.
     """
     groups: list[list[socket.socket]] = [[] for _ in range(count)]
     for probe in listen(settings):
@@ -58,12 +61,14 @@ def listen_together(settings: Settings, count: int) -> list[list[socket.socket]]
 
 
 def can_listen(settings: Settings) -> None:
-    """Check that the server can bind an address. Raises CannotListen."""
+    """Check that the server can bind an address. Raises CannotListen if the address is in use or not of this
+    machine.
+    """
     _bind(*split_listen(settings.server.listen or DEFAULT_LISTEN)).close()
 
 
 def bind_address(host: str, port: int) -> socket.socket:
-    """Bind one address and listen on it. Raises CannotListen."""
+    """Bind one address and listen on it. Raises CannotListen if it is in use or not an address of this machine."""
     bind = _bind(host, port)
     _begin(bind)
     return bind
@@ -90,6 +95,6 @@ def _begin(bound: socket.socket) -> None:
 
 
 def url_of(bound: socket.socket, *, scheme: str = "http") -> str:
-    """Return the URL of a socket's address."""
+    """Return the URL of a socket's bound address."""
     host, port = bound.getsockname()[:2]
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -1,8 +1,8 @@
 """The server's own executor of maintenance: a process with Spark, started when operations wait, which ends when idle.
 
 May import `config`, `services`, `access`, `store`, `model`, `telemetry` and this package. Must not know operations. The
-process uses the server over HTTP, as any executor does. Its token allows it to lease operations and nothing else, comes
-on its standard input, and is revoked when it ends.
+process uses the server over HTTP, as any executor does. Its token only allows it to lease operations. The process reads
+the token from its standard input, and the server revokes it when the process ends.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STARTS = Counter("limnos_maintenance_executor_starts_total", "Starts of the serv
 
 
 class MaintenanceProcess(WorkPoller):
-    """Starts the executor of maintenance in a child process when operations wait, one process at a time."""
+    """Runs the executor of maintenance in a child process while operations wait, one process at a time."""
 
     works = "maintenance operations"
 
@@ -57,7 +57,7 @@ class MaintenanceProcess(WorkPoller):
         self._rounds = 0
 
     async def _take(self) -> None:
-        """Start the process if operations wait and it is not running."""
+        """Start the process if operations wait and no process is running."""
         self._rounds += 1
         if self._held or self._rounds % LOOK_EVERY:
             return

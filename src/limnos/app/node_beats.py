@@ -1,6 +1,7 @@
 """Heartbeats of this node: it writes a row at its start and every half minute, and deletes the row when it stops.
 
-May import `services`, `store` and the layers below. A node that cannot write tries again; it serves all the same.
+May import `services`, `store` and the layers below. A failed heartbeat is retried, and does not stop the node from
+serving.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class NodeBeats:
         OWN_NODE.put(services, self.id)
 
     async def run(self) -> None:
-        """Write heartbeats until cancelled. The last one reports that the node has stopped."""
+        """Write heartbeats until cancelled, then delete the node's row."""
         try:
             while True:
                 await self.beat()

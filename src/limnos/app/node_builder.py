@@ -82,7 +82,7 @@ per caller.
 
 
 class ServerNode(NamedTuple):
-    """A server node: the application, and the parts that must be closed."""
+    """A server node: the application, and the components that must be closed."""
 
     application: Application
     services: NodeServices
@@ -92,7 +92,7 @@ class ServerNode(NamedTuple):
     """The background indexing of words; None if this node does not index."""
 
     async def close(self) -> None:
-        """Close the node: first running work and processes, then the store, and finally its files."""
+        """Close the node: first running requests and processes, then the store, and finally its files."""
         services = self.services
         self.application.stop()
         await REQUESTS.of(services).close()
@@ -125,7 +125,7 @@ def database_of(settings: Settings) -> str:
 
 
 def warehouse_of(settings: Settings) -> str:
-    """Return the location of tables in catalogs without their own warehouse."""
+    """Return the storage location of tables in catalogs without their own warehouse."""
     warehouse = settings.storage.warehouse
     if warehouse is None:
         return f"file://{Path(settings.server.data).absolute()}/warehouse"
@@ -133,14 +133,15 @@ def warehouse_of(settings: Settings) -> str:
 
 
 def _listens_on(settings: Settings) -> tuple[str, ...]:
-    """Return the host of the listen address in the settings; empty if none is set."""
+    """Return the host of the listen address as a tuple; empty if the settings have no listen address."""
     return () if settings.server.listen is None else split_listen(settings.server.listen)[:1]
 
 
 def allowed_of(settings: Settings) -> AllowedStorage:
-    """Return the storage that catalogs may use: the server's warehouse and the allowed roots, but not its own data.
+    """Return the storage that catalogs may use: the server's warehouse and the allowed roots, but not its data
+    directory.
 
-    The warehouse in the data directory remains allowed if new tables are created elsewhere, because it may have older
+    A warehouse in the data directory remains allowed if new tables are created elsewhere, because it may have older
     tables.
     """
     warehouse = root_of(warehouse_of(settings))
@@ -203,14 +204,14 @@ def open_store(settings: Settings) -> Store:
 
 
 def make_data_directory(settings: Settings) -> Path:
-    """Create the directory of the server's own files, closed to other users. Raises OSError."""
+    """Create the server's data directory, with mode 700. Raises OSError."""
     data = Path(settings.server.data)
     private_directory(data, marks=(DATABASE_FILE, TOKEN_FILE))
     return data
 
 
 def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedStorages) -> RequestDefaults:
-    """Return the default settings in the form that the services use."""
+    """Convert the settings that requests use to `RequestDefaults`."""
     return RequestDefaults(
         settings.server.metalake,
         settings.server.catalog,
@@ -272,7 +273,7 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
 
 
 def audit_settings_of(settings: AuditSection) -> AuditRules:
-    """Return the audit's settings in the form that the services use."""
+    """Convert the audit settings to `AuditRules`."""
     one_in = {"off": 0, "sampled": settings.sample_one_in, "whole": 1}
     return AuditRules(
         settings.changes,
@@ -303,7 +304,7 @@ def _issuer_of(settings: Settings, clock: TimeSource) -> Issuer | None:
 
 
 def job_rules_of(settings: Settings) -> JobRules:
-    """Return the jobs' settings in the form that the services use."""
+    """Convert the job settings to `JobRules`."""
     jobs = settings.jobs
     return JobRules(
         jobs.executor == "local", jobs.allowed, jobs.environment, jobs.spark_configs, waiting_max=jobs.waiting_max
@@ -324,7 +325,7 @@ def console_site_of(settings: Settings) -> ConsoleSite:
 
 
 def _public_hosts(settings: Settings) -> tuple[str, ...]:
-    """Return the host of the server's public URL, which a proxy may send as the requests' Host."""
+    """Return the host of the server's public URL as a tuple, which requests through a proxy have as their Host."""
     host = urlsplit(settings.server.public_url or "").hostname
     return (host,) if host else ()
 
@@ -335,8 +336,9 @@ def _is_on_loopback(settings: Settings) -> bool:
 
 
 def _console_idle_s(settings: Settings) -> int:
-    """Return the idle timeout of a session in seconds: shorter over HTTP, because other servers on the machine get its
-    cookie.
+    """Return the idle timeout of a console session in seconds.
+
+    It is shorter over HTTP, because browsers send the cookie to other servers on the same host.
     """
     idle_s = settings.console.idle_s
     return idle_s if console_site_of(settings).is_tls else min(idle_s, CONSOLE_IDLE_HTTP_S)
@@ -356,7 +358,7 @@ def _protocols(settings: Settings) -> list[Protocol]:
 
 
 def _put_parts(services: NodeServices, settings: Settings) -> None:
-    """Create the parts of a node that need settings. Other parts are created by their keys."""
+    """Register the node's components that need settings. The services create the other components on first use."""
     sqlpp_offloader = OffloadProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX)
     SQLPP_OFFLOADER.put(services, sqlpp_offloader)
     scan_offloader = OffloadProcesses(processes_max=settings.planning.workers_max)
@@ -379,7 +381,7 @@ def _put_parts(services: NodeServices, settings: Settings) -> None:
 
 
 def build(settings: Settings) -> ServerNode:
-    """Build a node and open its store. Nothing listens yet."""
+    """Build a node and open its store. No sockets are opened yet."""
     make_data_directory(settings)
     store = open_store(settings)
     view = StoreView(bytes_max=settings.view.bytes_max)

@@ -1,7 +1,7 @@
 """Worker processes for offloaded work: started on demand, killed at the request's deadline, replaced when they die.
 
 May import `model`, `telemetry`, this package's worker processes and fair queue, and the standard library. Must not know
-the work: it passes names and bytes.
+the work: it passes function names and arguments as bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CLOSING = "The server is stopping, and nothing was changed: try again"
 
 
 class OffloadProcesses:
-    """A pool of worker processes for offloaded work. A named caller may use all processes but one.
+    """A pool of worker processes for offloaded work. A user may occupy all processes except one.
 
     Callers wait while all processes are busy, and are refused if too many wait.
     """
@@ -74,7 +74,9 @@ class OffloadProcesses:
         return self._taken(name, answer)
 
     async def _ask(self, parts: list[bytes]) -> list[bytes]:
-        """Send the work to a process. An idle process that has died is replaced without an error."""
+        """Send a function call to a process and return the result. An idle process that has died is replaced without an
+        error.
+        """
         while self._idle:
             try:
                 return await self._ask_one(self._idle.pop(), parts)
@@ -119,7 +121,7 @@ class OffloadProcesses:
         raise RuntimeError(f"Offloaded work {name} failed: {parts[0].decode()}")
 
     def _rest(self, worker: WorkerProcess) -> None:
-        """Keep a process for the next work, and end it after an idle time."""
+        """Return a process to the pool; it ends after an idle time."""
         if self._is_closed:
             worker.end()
         else:
@@ -130,7 +132,7 @@ class OffloadProcesses:
         return [worker.pid for worker in (*self._busy, *self._idle)]
 
     def close(self) -> None:
-        """Kill all processes, and start no more for waiting callers."""
+        """Kill all processes, and start none for waiting callers."""
         self._is_closed = True
         for worker in tuple(self._busy):
             worker.end()

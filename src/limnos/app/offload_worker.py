@@ -22,7 +22,7 @@ MEMORY = "CHORE_MEMORY_BYTES"
 
 
 def main() -> None:
-    """Serve requests one after another until the other side closes the socket."""
+    """Serve requests one after another until the server closes the socket."""
     with suppress(OSError, ValueError):
         most = int(os.environ.get(MEMORY, MEMORY_BYTES_MAX))
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -48,7 +48,7 @@ def _run(name: str, parts: list[bytes]) -> list[bytes]:
 def _offloader(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
     """Return the functions of the module that implements an offloaded function, found by the prefix of its name.
 
-    Those of SQL++ and of scans load slowly, so they are loaded on first use.
+    The modules of SQL++ and of scans load slowly, so they are imported on first use.
     """
     if name in OFFLOADED_WORK:
         return OFFLOADED_WORK

@@ -1,4 +1,4 @@
-"""Checks at the start that the packages of extras that the settings need are installed.
+"""Startup checks that the optional packages (extras) that the settings need are installed.
 
 May import `config`, `files`, `model` and this package. Packages that only single requests need are not checked here;
 such requests are refused with the package's name.
@@ -20,7 +20,7 @@ STORES: Final = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs"}
 
 
 def require_driver(settings: Settings) -> None:
-    """Refuse a store whose driver is not installed. Raises CannotStart."""
+    """Check that the driver of the store is installed. Raises CannotStart if it is missing."""
     database = database_of(settings)
     for name in DRIVERS if "://" in database else ():
         if find_spec(name) is None:
@@ -28,9 +28,9 @@ def require_driver(settings: Settings) -> None:
 
 
 def require_packages(settings: Settings) -> None:
-    """Refuse settings that need a missing package: the store's driver, or the warehouse's library.
+    """Check that the packages that the settings need are installed: the store's driver, and the warehouse's library.
 
-    Raises CannotStart.
+    Raises CannotStart if one is missing.
     """
     require_driver(settings)
     scheme = warehouse_of(settings).partition(":")[0]

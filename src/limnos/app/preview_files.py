@@ -31,7 +31,7 @@ _DAMAGED: Final = (
 class PreviewRequest(msgspec.Struct, frozen=True):
     """A request for the first rows of a file, with the connection to its file store.
 
-    `roots` are the locations below which the files lie; `read_bytes_max` is the most bytes to read.
+    `roots` are the locations below which the files lie; `read_bytes_max` is the largest count of bytes to read.
     """
 
     head: HeadRequest
@@ -43,7 +43,7 @@ class PreviewRequest(msgspec.Struct, frozen=True):
 
 
 def preview_file(question: bytes) -> list[bytes]:
-    """Read the first rows of a file. Returns JSON: the rows, whether they are all, and the number of bytes read.
+    """Read the first rows of a file. Returns JSON: the rows, whether the file has no further rows, and the bytes read.
 
     Raises UnsupportedOperation, StorageFailed, ServiceUnavailable.
     """
@@ -70,7 +70,9 @@ def preview_file(question: bytes) -> list[bytes]:
 
 @contextmanager
 def _told_without_names(budget: ReadBudget) -> Iterator[None]:
-    """Replace errors by errors that do not name files. The originals are attached as causes, for the log."""
+    """Replace exceptions by ones whose messages do not name files. The originals are attached as causes, for the
+    log.
+    """
     try:
         with _damage_explained(budget, _UNREADABLE):
             yield
@@ -80,7 +82,9 @@ def _told_without_names(budget: ReadBudget) -> Iterator[None]:
 
 @contextmanager
 def _damage_explained(budget: ReadBudget, text: str) -> Iterator[None]:
-    """Replace errors of libraries by one with this text, or by the refusal of the budget, which they may wrap."""
+    """Replace exceptions of libraries by StorageFailed with this text, or by the budget's own exception if they wrap
+    it.
+    """
     try:
         yield
     except (LimnosError, MemoryError):
@@ -90,8 +94,9 @@ def _damage_explained(budget: ReadBudget, text: str) -> Iterator[None]:
 
 
 class FilesetFileRequest(msgspec.Struct, frozen=True):
-    """A request for the beginning of a fileset's file, with the connection to its file store. `root` is the fileset's
-    own location, which symbolic links must not leave.
+    """A request for the beginning of a fileset's file, with the connection to its file store.
+
+    `root` is the fileset's storage location; a symbolic link that leads outside of it is refused.
     """
 
     location: str
@@ -124,7 +129,9 @@ def preview_fileset_file(question: bytes) -> list[bytes]:
 
 
 def preview_ready() -> list[bytes]:
-    """No-op: importing this module has loaded the libraries that previews need."""
+    """Return nothing: the call makes the worker import this module, which loads the libraries of previews in
+    advance.
+    """
     return []
 
 

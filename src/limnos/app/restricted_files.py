@@ -26,7 +26,7 @@ _ELSEWHERE: Final = "A file of the table is outside of the table's location, whe
 
 
 class RestrictedFileRequest(msgspec.Struct, frozen=True):
-    """A request for a restricted file: a task of a scan plan with its delete files, its table, and the target."""
+    """A request for a restricted file: a scan task with its delete files, its table, and the location to write to."""
 
     shape: ReadShape
     task: dict[str, Any]
@@ -73,7 +73,9 @@ def _write_restricted(request: RestrictedFileRequest) -> RewrittenFile:
 
 
 def _keep_description(store: FileStore, location: str, *, description: dict[str, Any]) -> bytes:
-    """Store the description of a file. If another process was faster, use its description and delete our file."""
+    """Store the description of a rewritten file. If another process stored one first, return that and delete our
+    file.
+    """
     data = msgspec.json.encode(description)
     try:
         store.write_new(location, data)
@@ -85,7 +87,7 @@ def _keep_description(store: FileStore, location: str, *, description: dict[str,
 
 
 def _read(request: RestrictedFileRequest) -> dict[str, bytes]:
-    """Read a data file and its delete files, only below the table's location."""
+    """Read a data file and its delete files. Locations outside of the table's location are refused."""
     requested = [request.task["data-file"], *request.deletes]
     if sum(each["file-size-in-bytes"] for each in requested) > BYTES_MAX:
         raise UnsupportedOperation(_TOO_LARGE)
@@ -106,14 +108,17 @@ def _bytes(request: RestrictedFileRequest, location: str) -> bytes:
 
 
 class DeleteRequest(msgspec.Struct, frozen=True):
-    """A directory to delete, and the properties of its file store."""
+    """A request to delete a directory, with the properties of its file store."""
 
     location: str
     properties: dict[str, str]
 
 
 def files_delete(question: bytes) -> list[bytes]:
-    """Delete a directory that no restricted scan plan needs any more. Raises StorageFailed, ServiceUnavailable."""
+    """Delete a directory that no restricted scan plan needs any more.
+
+    Raises StorageFailed, or ServiceUnavailable if the store is unreachable.
+    """
     request = msgspec.json.decode(question, type=DeleteRequest)
     delete_directory(request.location, request.properties)
     return []

@@ -17,7 +17,7 @@ from limnos.store.backends.sealed_keys import KeyUse, sealed_keys
 
 
 def missing_keys(settings: Settings, database: str) -> Mapping[str, KeyUse]:
-    """Return the keys of a store or a backup that the settings lack, with their uses.
+    """Return the encryption keys of a store or a backup that the settings lack, with the count of uses of each.
 
     Raises CannotStart for a key file that cannot be used.
     """
@@ -28,7 +28,7 @@ def missing_keys(settings: Settings, database: str) -> Mapping[str, KeyUse]:
 
 
 def keys_origin(settings: Settings) -> str:
-    """Return the file or setting of this server's keys, as a part of a sentence."""
+    """Return a phrase for messages that names the file or setting from which this server's keys come."""
     file = key_file_of(settings)
     return str(file) if file else "storage.keys" if settings.storage.keys else "storage.key_file, which is not set,"
 

@@ -1,7 +1,7 @@
-"""Indexing of words for searches: one node at a time holds the lease, and indexes the zones whose index is behind.
+"""Full-text indexing for searches: one node at a time holds the lease, and indexes the zones whose index is behind.
 
 May import `services`, `store` and the layers below. `services.search.indexing` implements a step. If a node is killed,
-the next one takes the lease when it expires, and continues at the stored positions.
+the next node takes the lease when it expires, and continues at the stored positions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STEPS = Counter(
 
 
 class SearchIndexing(WorkPoller):
-    """Fills the search index of words on this node."""
+    """Fills the full-text search index on this node."""
 
     works = "index of words"
 
@@ -55,7 +55,7 @@ class SearchIndexing(WorkPoller):
         return bool(await self.services.gate.look_up(partial(zones_behind_read, limit=1)))
 
     async def _lease(self) -> bool:
-        """Return whether this node has the lease: take it, or renew it unless that happened a short time ago."""
+        """Acquire the lease, or renew it unless it was renewed recently. Returns whether this node has it."""
         now = monotonic()
         if self._leased_at + RENEWED_S > now:
             return True

@@ -49,7 +49,9 @@ log = get_logger("limnos.server")
 
 
 def start(settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit code of several workers; a single process exits itself."""
+    """Serve until SIGTERM or SIGINT. Returns the exit code of several workers; a single process exits the interpreter
+    itself.
+    """
     _configure_logs(settings)
     with explain_startup_errors(settings, database_of(settings)) as phase:
         require_packages(settings)
@@ -93,12 +95,12 @@ def check(settings: Settings) -> list[CannotStart]:
 
 
 def startup_notes(settings: Settings) -> list[str]:
-    """Return notes on optional parts that a started server lacks, one sentence each."""
+    """Return one sentence for each optional component that the server would start without, such as engine files."""
     return engine_notes(settings) if has_engine(settings) else []
 
 
 def _place_warnings(settings: Settings) -> list[StartWarning]:
-    """Return warnings about overlapping storage locations that are older than the check for overlaps."""
+    """Return warnings about overlapping storage locations that were stored before a release that refuses them."""
     if not _has_store(settings):
         return []
     if asyncio.run(_read_store(settings, is_unsettled)):
@@ -115,7 +117,9 @@ def _place_warnings(settings: Settings) -> list[StartWarning]:
 
 
 def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:
-    """Return a warning about locations of dropped objects that still hold files, as found by the task's last run."""
+    """Return a warning if locations of dropped objects still have files, by the last run of the task that checks
+    them.
+    """
     if not locations.kept:
         return []
     named = ", ".join(locations.kept_first)
@@ -147,7 +151,7 @@ def _display_name(fields: Mapping[str, object]) -> str:
 
 
 def _name_warnings(settings: Settings) -> list[StartWarning]:
-    """Return warnings about names of users, groups and roles that are older than today's checks and violate them."""
+    """Return warnings about stored names of users, groups and roles that today's checks would refuse."""
     if not _has_store(settings):
         return []
     admins = frozenset({settings.server.admin, *settings.access.service_admins})
@@ -220,7 +224,9 @@ def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = 
 
 
 def janitor(settings: Settings, *, dry_run: bool) -> list[str]:
-    """Run the janitor's round now. Returns the removed paths; with `dry_run` nothing is removed."""
+    """Run the removal of orphan files now. Returns the removed paths; with `dry_run`, the paths that would be
+    removed.
+    """
     _configure_logs(settings)
     with explain_startup_errors(settings, database_of(settings)):
         make_data_directory(settings)
@@ -277,14 +283,14 @@ def _how_to_connect(settings: Settings, url: str) -> str:
 
 
 def _console_line(settings: Settings, url: str) -> str:
-    """Return the line with the console's URL; empty if it is not served."""
+    """Return the line with the console's URL; "" if the console is disabled."""
     if not settings.console.enabled:
         return ""
     return f"  Console         {settings.server.public_url or url}/console/   (limnos console opens it signed in)\n"
 
 
 def _lonely(settings: Settings) -> str:
-    """Return a warning if nodes may share the store while its tables are on this machine's disk; else an empty text."""
+    """Return a warning if nodes may share the store while its tables are on this machine's disk; else ""."""
     if "://" not in database_of(settings) or not warehouse_of(settings).startswith("file:"):
         return ""
     return f"""

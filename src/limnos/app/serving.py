@@ -59,7 +59,7 @@ def serve(
 
 
 def leaves_within_s(drain_timeout_s: float) -> float:
-    """Return the shutdown timeout in seconds: the drain timeout, but at least `LEAVE_S_MIN`."""
+    """Return the time in seconds after which shutdown is forced: the drain timeout, but at least `LEAVE_S_MIN`."""
     return max(drain_timeout_s, LEAVE_S_MIN)
 
 
@@ -76,7 +76,7 @@ class _NodeServer(uvicorn.Server):
     """A loopback socket without TLS for the server's own processes, because no certificate is valid for its name."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, with time limits for TLS handshakes and closing."""
+        """Open the listening sockets, with time limits for TLS handshakes and for closing connections."""
         self.servers = [await self._listening(each, self.tls) for each in sockets or ()]
         if self.inner is not None:
             self.servers.append(await self._listening(self.inner, None))
@@ -102,7 +102,7 @@ class _NodeServer(uvicorn.Server):
             yield
 
     def leave(self) -> None:
-        """Start the forced exit after the drain time. May be called on any thread."""
+        """Start the timer that forces the exit after the drain time. May be called on any thread."""
         if not self.is_leaving:
             self.is_leaving = True
             exit_within(leaves_within_s(self.drain_timeout_s))
@@ -180,7 +180,9 @@ def _config(built: ServerNode, settings: Settings) -> uvicorn.Config:
 
 
 def settle_memory() -> None:
-    """Tune the garbage collector: objects of the startup are permanent, and requests create few reference cycles."""
+    """Tune the garbage collector: exempt the objects of the startup, and collect rarely, as requests make few
+    cycles.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -16,7 +16,7 @@ from limnos.services.upkeep.effective_settings import SettingLine
 
 
 def setting_lines(settings: Settings) -> tuple[SettingLine, ...]:
-    """Return all settings in the order of the documentation. A value that holds a secret is masked whole."""
+    """Return all settings in the order of the documentation. A value that contains a secret is masked completely."""
     own, default = settings.model_dump(mode="json"), Settings().model_dump(mode="json")
     secrets = [msgspec.json.encode(text)[1:-1] for text in secrets_of(settings)]
     return tuple(_line(key, own, default=default, secrets=secrets) for key in keys())

@@ -76,14 +76,14 @@ _DATABASES: tuple[tuple[str, str, str], ...] = (
 
 
 class StartPhase:
-    """The startup phase. Once it `is_over`, failures are no startup errors."""
+    """Marks whether startup is over; later failures are not converted to startup errors."""
 
     is_over = False
 
 
 @contextmanager
 def explain_startup_errors(settings: Settings, database: str) -> Iterator[StartPhase]:
-    """Convert known failures of a start to CannotStart. The traceback is logged at debug level."""
+    """Convert known failures during startup to CannotStart. The traceback is logged at debug level."""
     start = StartPhase()
     try:
         yield start
@@ -96,7 +96,7 @@ def explain_startup_errors(settings: Settings, database: str) -> Iterator[StartP
 
 
 def startup_error_of(error: Exception, settings: Settings, database: str) -> CannotStart | None:
-    """Return the CannotStart for an exception; None for an unknown one."""
+    """Convert an exception to a CannotStart; None for an unknown exception."""
     if isinstance(error, CannotStart):
         return error
     if isinstance(error, LimnosError):
@@ -113,7 +113,7 @@ def startup_error_of(error: Exception, settings: Settings, database: str) -> Can
 
 
 def missing_package_error(why: str, extra: str) -> CannotStart:
-    """Return the error for a missing package of an extra."""
+    """Return the error for a missing package, with advice to install the extra that has it."""
     return CannotStart("A package is not installed here", why=why, advice=install_hint(extra))
 
 
@@ -145,7 +145,7 @@ def _store_trouble(database: str, why: str, advice: str) -> CannotStart:
 
 
 def _words(error: Exception) -> str:
-    """Return the first line of the driver's message. SQLAlchemy has its driver's error in `orig`."""
+    """Return the first line of an exception's message, or of the driver's if SQLAlchemy wraps it in `orig`."""
     message: object = getattr(error, "orig", None) or error
     lines = [line.strip() for line in str(message).splitlines() if line.strip()]
     return lines[0].rstrip(".") if lines else type(message).__name__

@@ -70,7 +70,7 @@ TRIES_PASSING: Final = 100
 
 
 class TaskOutcome(NamedTuple):
-    """The outcome of a task: a result to store, and the next payload of a periodic task."""
+    """The outcome of a successful task: a result to store, and the next payload of a periodic task."""
 
     result: str | None = None
     payload: str | None = None
@@ -82,9 +82,8 @@ TaskFunction = Callable[["TaskContext", str], Awaitable[TaskOutcome]]
 class TaskKind(NamedTuple):
     """A kind of background task, with its function and its schedule.
 
-    A periodic task has `every_s`, runs once for the whole store, and begins with the payload `first`.
-
-    A task that `takes_long` runs in a separate loop, one at a time on a node.
+    A periodic task has `every_s`, runs once for the whole store, and begins with the payload `first`. A task that
+    `takes_long` runs in a separate loop, one at a time on a node.
     """
 
     name: str
@@ -96,13 +95,13 @@ class TaskKind(NamedTuple):
     takes_long: bool = False
 
     def is_lost(self, error: Exception, attempts: int) -> bool:
-        """Return whether a task has failed permanently, after an error and this number of attempts."""
+        """Return whether a task has failed permanently, after `attempts` attempts of which the last raised `error`."""
         passes = isinstance(error, (ServiceUnavailable, StorageFailed, InterruptedError))
         return self.every_s is None and attempts >= (TRIES_PASSING if passes else self.tries)
 
 
 def typed_runner(payload: type[P], run: Callable[[TaskContext, P], Awaitable[TaskOutcome]]) -> TaskFunction:
-    """Return a task function that decodes the payload for a function with a typed payload."""
+    """Return a task function that decodes the payload and passes it to `run`."""
 
     def runner(work: TaskContext, text: str) -> Awaitable[TaskOutcome]:
         return run(work, msgspec.json.decode(text, type=payload))
@@ -120,7 +119,7 @@ def result_runner(payload: type[P], run: Callable[[TaskContext, P], Awaitable[st
 
 
 def periodic_runner(payload: type[P], run: Callable[[TaskContext, P], Awaitable[tuple[P, str | None]]]) -> TaskFunction:
-    """Return a task function for a `run` that returns the next payload and the task's result."""
+    """Return a task function that stores the next payload and the result that `run` returns."""
 
     async def runner(work: TaskContext, payload: P) -> TaskOutcome:
         next_payload, result = await run(work, payload)

@@ -46,7 +46,7 @@ TASKS = Counter("limnos_tasks_total", "Tasks that this node ran, by kind and out
 
 
 class Upkeep:
-    """Runs tasks when woken, and at least every `IDLE_S` seconds."""
+    """Runs due tasks of the store, when woken and at least every `IDLE_S` seconds."""
 
     def __init__(
         self,
@@ -77,13 +77,13 @@ class Upkeep:
             woken.set()
 
     async def run(self) -> None:
-        """Work until cancelled. Long tasks have their own loop, so that they do not delay others."""
+        """Run tasks until cancelled. Long tasks have their own loop, so that they do not delay others."""
         async with asyncio.TaskGroup() as group:
             for among_long in self._woken:
                 group.create_task(self._run(among_long=among_long))
 
     async def _run(self, *, among_long: bool) -> None:
-        """Run either the long tasks, or all others and the store's maintenance."""
+        """Loop over due tasks: the long ones if `among_long`, else all others and the store's maintenance."""
         loop, woken = asyncio.get_running_loop(), self._woken[among_long]
         swept_at = loop.time() - SWEEP_EVERY_S
         while True:
@@ -104,9 +104,7 @@ class Upkeep:
             woken.clear()
 
     async def sweep(self) -> None:
-        """Prune the change feed, audit, trash, reports and orphaned rows; delete old tasks; ensure that periodic tasks
-        exist.
-        """
+        """Delete old rows of the change feed, audit log, trash, reports and tasks; ensure that periodic tasks exist."""
         await self.tell_audit()
         audited = self.audit is not None and self.audit.rules.changes
         await self.store.submit(self._permit, lambda tx: feed_prune(tx, keep_ms=self.keep_ms, audited=audited))
@@ -140,7 +138,7 @@ class Upkeep:
     async def run_one(self, *, among_long: bool = False) -> bool:
         """Run the oldest due task among the long ones, or among the others. Returns whether there was one.
 
-        It is found by a read, so an idle node takes no lock of the store.
+        A read finds the task, so an idle node takes no write lock on the store.
         """
         now_ms = self.store.time.now_ms()
         if not await self.gate.look_up(lambda: task_due(now_ms, kinds=LONG, among=among_long)):
@@ -192,7 +190,7 @@ class Upkeep:
         await self.store.submit(self._permit, lambda tx: tx.tasks.retry(task.id, text, delay_ms=delay))
 
     async def count(self) -> None:
-        """Update the metric of open and failed tasks."""
+        """Update the metric of the counts of open and failed tasks."""
         counts = await self.gate.look_up(task_counts)
         WAITING.clear()
         WAITING.update({(kind, state): number for (kind, state), number in counts.items() if state != "done"})
@@ -210,7 +208,7 @@ def _settle(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome) -
 
 
 def _ensure(tx: Tx) -> None:
-    """Ensure that all periodic tasks are in the store."""
+    """Insert the periodic tasks that are missing in the store."""
     for kind in KINDS.values():
         if kind.every_s is not None:
             tx.tasks.ensure(kind.name, kind.first, delay_ms=0)

@@ -1,4 +1,4 @@
-"""A poller of work in the store: takes due work, starts it, and polls again when woken or after a pause.
+"""A poller of work in the store: leases due work, starts it, and polls again when woken or after a pause.
 
 May import `model`, `telemetry`. Knows nothing of the work: subclasses select the work and its lease
 (`deliveries`, `executor`).
@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 
 class WorkPoller(ABC):
-    """Runs due work until the poller's task is cancelled.
+    """Base class: runs due work until the poller's task is cancelled, then cancels and awaits the running work.
 
-    Running work is then cancelled, too, and awaited. `wake` makes it poll immediately.
+    `wake` makes it poll immediately.
     """
 
     works: ClassVar[str]
@@ -38,7 +38,7 @@ class WorkPoller(ABC):
         self._woken.set()
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Poll and start work until cancelled."""
         try:
             while True:
                 try:
@@ -63,8 +63,9 @@ class WorkPoller(ABC):
     async def _begin_leased(
         self, leasing: Coroutine[None, None, list[T]], work: Callable[[T], Coroutine[None, None, None]]
     ) -> None:
-        """Lease work, and start each piece. A cancellation takes effect after the lease is known, so that each leased
-        piece has a task that releases it.
+        """Lease work, and start a task for each leased item.
+
+        A cancellation takes effect only after the lease is known, so that each leased item has a task that releases it.
         """
         leased = asyncio.ensure_future(leasing)
         try:
@@ -74,7 +75,7 @@ class WorkPoller(ABC):
                 self._begin(work(piece))
 
     def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Start a piece of work and track it until it ends."""
+        """Start a task for one item of work, and track it until it ends."""
         task = asyncio.create_task(work)
         self._held.add(task)
         task.add_done_callback(self._held.discard)

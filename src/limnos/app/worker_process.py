@@ -1,4 +1,4 @@
-"""A worker process, the socket to it, and the idle processes of a pool.
+"""A worker process with the socket to it, and the list of idle processes of a pool.
 
 May import `sources.wire` and the standard library. Must not know the work. The process is spawned, not forked,
 with an environment without secrets. It exits when this process has ended.
@@ -27,9 +27,9 @@ _LOOK_S: Final = 0.02
 
 
 class WorkerProcess:
-    """One process, and the socket to it.
+    """One worker process, and the socket to it.
 
-    `environment` is added to the inherited variables. Raises OSError if it cannot start.
+    `environment` is added to the inherited variables. The constructor raises OSError if the process cannot start.
     """
 
     def __init__(self, module: str, environment: Mapping[str, str] | None = None) -> None:
@@ -49,7 +49,7 @@ class WorkerProcess:
         self.used_at = 0.0
 
     async def ask(self, parts: list[bytes]) -> list[bytes]:
-        """Send a request and wait for the answer. Raises ConnectionError if the process has ended."""
+        """Send a request and wait for the response. Raises ConnectionError if the process has ended."""
         await self.send(parts)
         return await self.receive()
 
@@ -61,7 +61,7 @@ class WorkerProcess:
             raise ConnectionResetError("The process has ended") from error
 
     async def receive(self) -> list[bytes]:
-        """Wait for a message. Raises ConnectionError if the process has ended."""
+        """Wait for a complete message and return its parts. Raises ConnectionError if the process has ended."""
         (count,) = COUNT.unpack(await self._exactly(COUNT.size))
         return [await self._exactly(LENGTH.unpack(await self._exactly(LENGTH.size))[0]) for _ in range(count)]
 
@@ -79,7 +79,7 @@ class WorkerProcess:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def is_there(self) -> bool:
-        """Return whether an idle process still exists: an ended process has closed its socket."""
+        """Return whether an idle process is still alive: an ended process has closed its socket."""
         try:
             return self._wire.recv(1, socket.MSG_PEEK) != b""
         except BlockingIOError:
@@ -95,7 +95,7 @@ class WorkerProcess:
             return 0
 
     def kill(self) -> None:
-        """Kill the process with SIGKILL. Callers that wait for it get ConnectionError."""
+        """Kill the process with SIGKILL. Callers that wait for its response get ConnectionError."""
         if not self._ended:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -129,14 +129,14 @@ class WorkerProcess:
 
 
 class IdleWorkers(list[WorkerProcess]):
-    """The processes of a pool that wait for work. Each one ends after `IDLE_S` seconds without work."""
+    """The idle processes of a pool. Each one ends after `IDLE_S` seconds without work."""
 
     def __init__(self) -> None:
         super().__init__()
         self._timer: asyncio.TimerHandle | None = None
 
     def rest(self, worker: WorkerProcess) -> None:
-        """Keep a process for the next work."""
+        """Add a process to the idle ones, for reuse by a later request."""
         loop = asyncio.get_running_loop()
         worker.used_at = loop.time()
         self.append(worker)

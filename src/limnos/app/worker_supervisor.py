@@ -2,7 +2,7 @@
 
 May import `telemetry`, `config` and this package. The supervisor serves nothing, opens no database and has one thread,
 so it may fork; workers share its imported modules. Each worker has its own listening socket, and the supervisor holds
-all of them. While a worker restarts, connections to its socket wait and are not refused.
+all of them. While a worker restarts, new connections to its socket wait in the kernel's backlog.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 @dataclass(slots=True)
 class ServingProcess:
-    """One serving process, and the time of its next start."""
+    """One serving process, with its heartbeats and the time of its next start."""
 
     number: int
     sockets: list[socket.socket]
@@ -62,7 +62,7 @@ class ServingProcess:
 
 @dataclass(slots=True)
 class Supervisor:
-    """The supervisor. `run` returns the exit code when all workers have ended."""
+    """Supervises the workers. `run` returns the exit code when all workers have ended."""
 
     settings: Settings
     sockets: Sequence[list[socket.socket]]
@@ -78,7 +78,7 @@ class Supervisor:
     _wake: tuple[int, int] = (-1, -1)
 
     def run(self) -> int:
-        """Start the first worker, which fills an empty store, then the others; watch them until a signal."""
+        """Start the first worker, which fills an empty store, then the others; supervise them until a signal."""
         self._ready, self._lifeline, self._wake = os.pipe(), os.pipe(), os.pipe()
         for end in (*self._ready, *self._wake):
             os.set_blocking(end, False)
@@ -96,7 +96,7 @@ class Supervisor:
         return self.code
 
     def stop(self) -> None:
-        """Tell all workers to stop. Each ends within its drain time."""
+        """Signal all workers to stop. Each ends within its drain time."""
         now = time.monotonic()
         if self.stopping_until is None:
             self.stopping_until = now + leaves_within_s(self.settings.server.drain_timeout_s)
@@ -119,7 +119,7 @@ class Supervisor:
                     os.kill(each.pid, which)
 
     def _due(self) -> list[ServingProcess]:
-        """Return the workers to start now or later. Until the first worker serves, no other one starts."""
+        """Return the workers that have a time to start. Until the first worker serves, no other worker starts."""
         if self.stopping_until is not None:
             return []
         allowed = self.workers if self.workers[0].is_serving or self.announced else self.workers[:1]
@@ -142,7 +142,7 @@ class Supervisor:
         log.info("worker started", worker=worker.number, pid=pid)
 
     def _become(self, worker: ServingProcess) -> NoReturn:
-        """In the new process: serve as a worker. Never returns."""
+        """Serve as a worker, in the forked child process. Never returns."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -171,12 +171,12 @@ class Supervisor:
             os._exit(code)
 
     def _beat(self, worker: ServingProcess) -> None:
-        """In a worker's process: send a heartbeat to the supervisor."""
+        """Send a heartbeat to the supervisor; called in a worker's process."""
         with suppress(BlockingIOError):  # the pipe is full, so another heartbeat adds nothing
             os.write(self._ready[1], bytes([worker.number]))
 
     def _wait(self) -> None:
-        """Wait for a signal, a heartbeat, or the next due time."""
+        """Wait for a signal, a heartbeat, or the time of the next restart."""
         times = [each.due_at or 0.0 for each in self._due()]
         if self.stopping_until is not None:
             times = [self.stopping_until]
@@ -187,7 +187,9 @@ class Supervisor:
                 os.read(self._wake[0], 4096)
 
     def _take_beats(self) -> None:
-        """Read heartbeats. Each second counts as one missed heartbeat of every worker, until its next one arrives."""
+        """Read heartbeats from the pipe. Each second adds a missed heartbeat to every worker, and a heartbeat resets
+        the count.
+        """
         now = time.monotonic()
         if now - self._counted_at >= BEAT_S:
             self._counted_at = now
@@ -223,8 +225,9 @@ class Supervisor:
                 each.missed = 0
 
     def _ended(self, worker: ServingProcess, code: int) -> None:
-        """Schedule a worker's restart, with exponential backoff if it dies repeatedly. If it never started, stop all
-        workers.
+        """Schedule the restart of a dead worker, with exponential backoff if it dies soon after each start.
+
+        If the worker never served and the server is not ready yet, stop all workers.
         """
         now = time.monotonic()
         began, worker.pid, worker.is_serving, worker.missed = worker.is_serving, 0, False, 0
