@@ -47,7 +47,7 @@ def _issuer_url(url: str) -> str:
 
 
 class OidcSection(SettingsSection):
-    """An external issuer of tokens (OpenID Connect): its JWTs are taken as bearer tokens, in every protocol."""
+    """An external OpenID Connect issuer: its JWTs are accepted as bearer tokens in every protocol."""
 
     issuer: Annotated[str, AfterValidator(_issuer_url)] | None = None
     """The issuer's URL, exactly as in the claim `iss` of its tokens. Unset: none."""

@@ -13,7 +13,7 @@ from limnos.config.section import SettingsSection
 
 
 class AuditSection(SettingsSection):
-    """The audit: records of actions, with user, object and right."""
+    """The audit log: one record for each action, with the user, the object and the privilege that allowed it."""
 
     changes: bool = True
     """Record the user, the origin and the right of each change, in the change's own transaction. Must be the same on

@@ -17,7 +17,7 @@ from limnos.names.path import check_part
 
 
 class SqlppSection(SettingsSection):
-    """SQL++, at `/query/service`."""
+    """SQL++: AsterixDB's query service at `/query/service`."""
 
     enabled: bool = True
     """Serve SQL++."""
@@ -64,9 +64,9 @@ HEAP_DEFAULT = "1g"
 
 
 def _heap(text: str) -> str:
-    """Parse a heap size with which Spark can start and which this machine has.
+    """Check a heap size, such as `2g`: not less than Spark needs, not more than this machine's memory.
 
-    The default is not checked against the machine.
+    The default is not checked against the machine. Raises ValueError.
     """
     if text == HEAP_DEFAULT:
         return text
@@ -80,7 +80,7 @@ def _heap(text: str) -> str:
 
 
 class EngineSection(SettingsSection):
-    """The engine of SQL++: a process with Spark, started for the first statement that reads or changes data."""
+    """The engine of SQL++: a Spark process, started for the first statement that reads or changes data."""
 
     master: str = "local"
     """Spark master that executes statements: `local` is this machine, else a URL as `spark://host:7077`."""

@@ -26,7 +26,7 @@ DirectoryPaths = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], W
 
 
 class JobsSection(SettingsSection):
-    """Jobs of Gravitino's templates, which the server runs in separate processes."""
+    """Jobs of Gravitino's job templates, which the server executes in separate processes."""
 
     executor: Literal["off", "local"] = "off"
     """`local` runs jobs on this machine, confined by the settings below; `off` runs none."""

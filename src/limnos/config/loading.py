@@ -1,4 +1,4 @@
-"""Loading of settings: flags precede the environment, one TOML file, and the defaults.
+"""Loads the settings from flags, environment variables, one TOML file, and defaults, in this order of precedence.
 
 May import `settings` of this package, `model` and the standard library. Must not know the meaning of a setting; it
 knows names, origins and the reporting of errors.
@@ -60,7 +60,7 @@ class _SettingValue:
 
 
 def load(*, flags: Mapping[str, object], file: Path | None, environ: Mapping[str, str]) -> LoadedSettings:
-    """Combine all layers and check the result.
+    """Combine the flags, the environment, the file and the defaults, and check the result.
 
     `flags` has keys `section.key`; None means that the flag was not given. `file` is a TOML file, or None. An empty
     environment variable counts as not set. Raises ConfigError, which names every wrong setting with its origin.
@@ -155,7 +155,9 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str
 
 
 def _got(value: object, *, kind: str, key: str) -> str:
-    """Repeat the value in an error message, unless the message already has it or it may be a secret."""
+    """Return `, not VALUE` for the end of an error message; "" if the message already has the value or it may be a
+    secret.
+    """
     if kind == "value_error" or "://" in str(value) or is_secret(key):
         return ""
     return f", not {value!r}"

@@ -11,7 +11,7 @@ from limnos.config.section import SettingsSection
 
 
 class PlanningSection(SettingsSection):
-    """Scans of Iceberg tables that are planned by the server."""
+    """Scan planning of Iceberg tables by the server."""
 
     workers_max: PositiveInt = 2
     """The maximum number of processes that plan scans; no user can occupy the last one."""

@@ -41,8 +41,8 @@ def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
 
 
 def show_value(value: object) -> object:
-    """Show a secret setting without the secret: whether it is set, the address of a URL, and the names of its
-    entries.
+    """Return a secret setting in a form without secrets: a URL with masked password, the names of a mapping's entries,
+    or a mask.
     """
     if isinstance(value, Secret):
         return mask_value(value.reveal()) if "://" in value.reveal() else MASK

@@ -1,4 +1,4 @@
-"""Settings that are secrets: their types, and the texts of those that are set.
+"""Types of secret settings, and the collection of all secret values for masking in output.
 
 May import pydantic, `model` and this package. A setting with a password, a key or a token has one of these types, which
 keep its text out of `repr`, dumps and errors.
@@ -24,7 +24,7 @@ _PASSWORD_IN_URL: Final = re.compile(r"://[^/?#@\s:]*:[^/?#@\s]+@")
 
 
 def secret(value: object) -> object:
-    """Convert a text to a secret."""
+    """Wrap a string in `Secret`; other values are returned unchanged, for pydantic to check."""
     return Secret(value) if isinstance(value, str) else value
 
 
@@ -58,7 +58,7 @@ def secrets_of(settings: BaseModel) -> tuple[str, ...]:
 
 
 def open_passwords(settings: BaseModel) -> Iterator[str]:
-    """Return the settings, as `section.key`, that contain a password in a URL although their type does not hide it."""
+    """Yield the settings, as `section.key`, that contain a password in a URL although their type does not hide it."""
     for name, value in _values(settings):
         if isinstance(value, str) and _PASSWORD_IN_URL.search(value):
             yield ".".join(name[:2])

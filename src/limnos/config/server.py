@@ -64,7 +64,7 @@ PublicUrl = Annotated[str, AfterValidator(_public_url)]
 
 
 class ServerSection(SettingsSection):
-    """The listen address, the data directory, and limits of the server."""
+    """The listen address, the data directory, and the request limits of the server."""
 
     data: str = Field(default="./limnos-data", min_length=1)
     """Directory of the embedded database, warehouse and admin token."""
@@ -117,7 +117,7 @@ class ServerSection(SettingsSection):
 
 
 class ConsoleSection(SettingsSection):
-    """The console: pages for people."""
+    """The web console under `/console`."""
 
     enabled: bool = True
     """Serve the console under `/console`."""
@@ -128,7 +128,7 @@ class ConsoleSection(SettingsSection):
 
 
 class TlsSection(SettingsSection):
-    """TLS on the server's own addresses: both settings, or neither."""
+    """TLS on the server's listen addresses. Both settings are needed, or neither."""
 
     certificate: str | None = None
     """PEM file of the server's certificate, followed by intermediate certificates. Unset: no TLS."""

@@ -75,7 +75,7 @@ ViewBytes = Annotated[int, AfterValidator(_view_bytes)]
 
 
 class DatabaseSection(SettingsSection):
-    """The store that the server uses."""
+    """The database in which the server stores its metadata."""
 
     url: Annotated[SecretText, AfterValidator(_url)] | None = None
     """postgresql:// or sqlite:// URL of the store. Unset: an SQLite file under `server.data`."""
@@ -88,7 +88,7 @@ class DatabaseSection(SettingsSection):
 
 
 class NamesSection(SettingsSection):
-    """The spelling of nested namespaces in protocols that have one string for them."""
+    """The separator by which nested namespaces are written in protocols that have one string for a namespace."""
 
     separator: str = ":"
     """One character between the parts of a nested namespace."""
@@ -106,7 +106,7 @@ def _catalog_or_none(name: str) -> str:
 
 
 class IcebergSection(SettingsSection):
-    """Iceberg REST."""
+    """Iceberg REST: checks of metadata and data files, idempotency keys, and metrics reports."""
 
     verify_metadata_file: Literal["local", "always", "never"] = "local"
     """Check whether a table's metadata file still exists: for file: locations, always, never."""
@@ -140,7 +140,7 @@ class IcebergSection(SettingsSection):
 
 
 class LanceSection(SettingsSection):
-    """Lance REST."""
+    """The Lance REST protocol, and the worker processes for Lance tables."""
 
     catalog: Annotated[str, AfterValidator(_catalog_or_none)] = "lance"
     """Catalog for Lance tables that is created on an empty store; empty: none is created."""
@@ -204,7 +204,7 @@ def _event_url(text: str) -> str:
 
 
 class EventsSection(SettingsSection):
-    """The allowed receivers of changes."""
+    """The URLs to which webhooks may send changes."""
 
     allowed_urls: Annotated[tuple[Annotated[str, AfterValidator(_event_url)], ...], Words] = ()
     """Addresses below which webhooks may be, as `https://hooks.example.com/limnos`; unset: no webhooks can be created.
@@ -215,7 +215,7 @@ class EventsSection(SettingsSection):
 
 
 class SearchSection(SettingsSection):
-    """Whether this node fills the search index of words."""
+    """Full-text search: whether this node fills the search index."""
 
     words: bool = True
     """Whether this node may maintain the search index of words in names, columns and comments. Without such a node,
@@ -224,7 +224,7 @@ class SearchSection(SettingsSection):
 
 
 class LogSection(SettingsSection):
-    """Logs, which are written to standard error."""
+    """The log, which is written to standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least severe level that is logged."""
@@ -233,7 +233,7 @@ class LogSection(SettingsSection):
 
 
 class TelemetrySection(SettingsSection):
-    """The request log."""
+    """The request log: one line for each request."""
 
     request_log: Literal["all", "refusals", "none"] = "all"
     """Which requests are logged, at level `info`: all, those with status 400 or higher, or none."""
@@ -242,7 +242,7 @@ class TelemetrySection(SettingsSection):
 
 
 class SparkSection(SettingsSection):
-    """The archives that Spark needs."""
+    """The source and the cache of the jar files that Spark needs."""
 
     repository: str | None = None
     """Maven repository URL for jars. Unset: Maven Central."""

@@ -32,8 +32,9 @@ def _warehouse(text: str) -> str:
 
 
 def _no_warehouse(text: str, why: str) -> ValueError:
-    """Return the error for a missing warehouse; its reason is on a separate line, because the command line shows cause
-    and advice separately.
+    """Return the error for a location that cannot be the warehouse.
+
+    The reason is on a separate line, because the command line prints the cause and the advice separately.
     """
     return ValueError(
         f"'{text}' cannot be the warehouse\n"
@@ -109,7 +110,9 @@ class StorageSection(SettingsSection):
 
 
 def _address(text: str) -> str:
-    """Normalise the address of an external system."""
+    """Normalize the `HOST:PORT` of an external system: lower case, IPv6 hosts in brackets. Raises ValueError for port
+    0.
+    """
     host, port = split_listen(text)
     if port == 0:
         raise ValueError(
@@ -119,7 +122,7 @@ def _address(text: str) -> str:
 
 
 class SourcesSection(SettingsSection):
-    """External systems that catalogs show: databases, clusters of Kafka."""
+    """External systems, such as databases and Kafka clusters, to which connector catalogs may connect."""
 
     allowed_addresses: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], Words] = ()
     """Addresses that catalogs of external systems may name, as `HOST:PORT`, separated by commas. Unset: none."""

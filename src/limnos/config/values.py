@@ -15,7 +15,7 @@ from pydantic.functional_validators import AfterValidator, BeforeValidator
 def split_listen(text: str) -> tuple[str, int]:
     """Split `HOST:PORT`. An IPv6 host is in brackets; port 0 means any free port.
 
-    Raises ValueError with a message for the reader of the settings.
+    Raises ValueError with a message for the operator.
     """
     host, colon, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
@@ -45,7 +45,7 @@ def split_words(value: object) -> object:
 
 
 def check_root(text: str) -> str:
-    """Check a location that is configured as a root of files."""
+    """Check the URI or path of a storage root in the settings. Raises ValueError."""
     if not re.match("/|file:/|[a-z0-9]+://", text):
         raise ValueError(
             f"'{text}' is not a location; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
@@ -69,7 +69,7 @@ _HOUR_S: Final = 3600
 
 
 def never_or_an_hour(seconds: int) -> int:
-    """Check an age in the settings: 0 (never), or at least an hour."""
+    """Check an age in seconds: 0, which means never, or at least 3600. Raises ValueError."""
     if seconds != 0 and seconds < _HOUR_S:
         raise ValueError(f"write 0, or at least {_HOUR_S}")
     return seconds

@@ -35,7 +35,8 @@ _HIDDEN: set[str] = set()
 def configure(
     level: str = "info", format: Format = "auto", *, stream: TextIO | None = None, hidden: Iterable[str] = ()
 ) -> None:
-    """Send every log line of the process to `stream` (stderr), in one of FORMATS, from one of LEVELS upwards.
+    """Configure logging: send all log lines of the process to one stream, in one of FORMATS, from one of LEVELS
+    upwards.
 
     May be called again; the last call applies, also to loggers already in use.
 
@@ -68,7 +69,7 @@ def configure(
 
 
 def request_log(expected: LoggedRequests = "all", sample: float = 1.0) -> RequestLog | None:
-    """Create the request log of this process; None if the settings want none or `configure` was not called."""
+    """Create the request log of this process; None if the settings disable it or `configure` was not called."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _Handler) and expected != "none" and logging.getLogger().level <= logging.INFO:
             return RequestLog(handler.stream, json=handler.json, mode=expected, sample=sample)
@@ -125,14 +126,14 @@ def _renderers(*, json: bool, terminal: bool) -> list[Processor]:
 
 
 def _traceback(stream: TextIO, exc_info: ExcInfo) -> None:
-    """Write a traceback as Python does. The pretty formatters print local variables, which hold credentials."""
+    """Write a traceback without local variables, which may hold credentials."""
     written = StringIO()
     structlog.dev.plain_traceback(written, exc_info)
     stream.write(hide_secrets(written.getvalue(), _HIDDEN))
 
 
 def _hide(*called: object) -> EventDict:
-    """Mask known secrets in a log line, as a structlog processor. The last argument is the line."""
+    """Mask known secrets in a log event, as a structlog processor; the event dict is the last argument."""
     event = cast("EventDict", called[-1])
     for name, value in event.items():
         if isinstance(value, str):
@@ -162,7 +163,7 @@ def _mask_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> Eve
 
 
 def _configure_least() -> None:
-    """Configure logging before the first call of `configure`: warnings on standard error, with plain tracebacks.
+    """Configure fallback logging for use before `configure`: warnings on standard error, with plain tracebacks.
 
     Structlog's own default writes every level to standard output, and local variables into tracebacks.
     """

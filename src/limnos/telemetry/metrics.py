@@ -1,4 +1,5 @@
-"""Metrics: counters, gauges and histograms that cost a dictionary increment, rendered as Prometheus text on request.
+"""Metrics: counters, gauges and histograms, rendered in Prometheus' text format. An update costs one dictionary
+increment.
 
 May import prometheus-client (only to render). Must not know the metrics. Label by operation, never by a raw path or a
 name that callers choose: every combination of labels lives as long as the process.
@@ -50,7 +51,7 @@ class MetricRegistry:
         return tuple(self._metrics[name] for name in sorted(self._metrics))
 
     def collect(self) -> Iterator[Family]:
-        """Yield every metric in prometheus-client's form."""
+        """Yield every metric as a metric family of prometheus-client."""
         for metric in self.all():
             yield _of_worker(metric.family())
 
@@ -84,7 +85,7 @@ class Counter(dict[LabelValues, float]):
         return 0
 
     def family(self) -> Family:
-        """Return the counts in prometheus-client's form."""
+        """Return the counts as a metric family of prometheus-client."""
         from prometheus_client.core import CounterMetricFamily
 
         family = CounterMetricFamily(self.name, self.help, labels=self.labels)
@@ -106,7 +107,7 @@ class Gauge(dict[LabelValues, float]):
         registry.add(self)
 
     def family(self) -> Family:
-        """Return the values in prometheus-client's form."""
+        """Return the values as a metric family of prometheus-client."""
         from prometheus_client.core import GaugeMetricFamily
 
         family = GaugeMetricFamily(self.name, self.help, labels=self.labels)
@@ -143,7 +144,7 @@ class Histogram:
         row[-1] += value
 
     def family(self) -> Family:
-        """Return the cumulative buckets in prometheus-client's form."""
+        """Return the cumulative buckets as a metric family of prometheus-client."""
         from prometheus_client.core import HistogramMetricFamily
 
         family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
@@ -176,7 +177,7 @@ class _ProcessMetrics:
         self._collector = collector
 
     def collect(self) -> Iterator[Family]:
-        """Yield every metric in prometheus-client's form; none where there is no /proc."""
+        """Yield every metric as a metric family of prometheus-client; none on systems without /proc."""
         for family in self._collector.collect():
             yield _of_worker(family)
 

@@ -26,7 +26,7 @@ def next_request_id() -> str:
 
 
 def _begin() -> None:
-    """Choose a random prefix for the process. A forked child chooses another."""
+    """Choose the random prefix of this process's request ids. Called again in a forked child."""
     global _prefix, _count  # noqa: PLW0603 - one prefix per process is the point
     _prefix = secrets.token_hex(PREFIX_LENGTH // 2)
     _count = itertools.count(1)

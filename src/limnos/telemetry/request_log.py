@@ -36,7 +36,7 @@ LINES_LOST = Counter("limnos_request_lines_lost_total", "Lines of the request lo
 
 
 class RequestLogEntry(NamedTuple):
-    """One request; `ended` is a value of `time.perf_counter()`."""
+    """The log entry of one request. `ended` is a value of `time.perf_counter()`."""
 
     ended: float
     seconds: float
@@ -73,7 +73,7 @@ _encode_lines = msgspec.json.Encoder().encode_lines
 
 
 class RequestLog:
-    """Collects entries and writes them to a stream, as JSON lines or for a terminal."""
+    """Buffers entries and writes them to a stream, as JSON lines or for a terminal."""
 
     def __init__(self, stream: TextIO, *, json: bool, mode: LoggedRequests = "all", sample: float = 1.0) -> None:
         self._stream = stream
@@ -88,7 +88,7 @@ class RequestLog:
         self._flushing = False
 
     def add(self, entry: tuple[object, ...]) -> None:
-        """Add an entry, with the fields of `RequestLogEntry` in order, if the settings want it.
+        """Add an entry if the settings include its request; the fields are those of `RequestLogEntry` in order.
 
         `sample` applies only to requests that succeeded. Must be called in an event loop, which writes the entry within
         50 ms.
@@ -115,7 +115,7 @@ class RequestLog:
         return True
 
     def flush(self) -> None:
-        """Write the waiting lines, as far as the stream accepts them without blocking."""
+        """Write the buffered lines, as far as the stream accepts them without blocking."""
         entries, self._entries = self._entries, []
         if entries:
             self._unwritten.extend(self._spelled(entries))
@@ -160,7 +160,10 @@ class RequestLog:
             os.write(descriptor, piece)
 
     def _piece(self, size: int) -> bytes:
-        """Take as many whole lines as fit. A write of at most PIECE_BYTES is not mixed with other processes' lines."""
+        """Remove and return as many whole lines from the buffer as fit into `size` bytes.
+
+        A write of at most PIECE_BYTES is atomic: output of other processes cannot split it.
+        """
         lines, unwritten = [self._unwritten.popleft()], self._unwritten
         total = len(lines[0])
         while unwritten and total + len(unwritten[0]) <= size:
@@ -191,7 +194,7 @@ def _line(entry: RequestLogEntry, offset: float) -> _RequestLogLine:
 
 
 def _instant(seconds: float) -> str:
-    """Format a time as the other log lines do."""
+    """Format a Unix time in the timestamp format of the other log lines."""
     whole = int(seconds)
     return "%s.%06dZ" % (_seconds.get(whole) or _second(whole), (seconds - whole) * 1e6)  # noqa: UP031 - cheaper by a quarter
 
@@ -206,7 +209,7 @@ def _second(whole: int) -> str:
 
 
 def _console_text(line: _RequestLogLine) -> str:
-    """Format a line for a terminal."""
+    """Format an entry as one line for a terminal: the time, then `key=value` fields."""
     fields = {
         "method": line.method, "operation": line.operation, "path": line.path, "status": line.status, "user": line.user or "-",
         "client": line.client, "duration_ms": line.duration_ms, "bytes": line.bytes, "request_id": line.request_id,

@@ -1,4 +1,4 @@
-"""The number of this worker process, for log lines and metrics; None if the server has only one.
+"""The ordinal of this worker process, for log lines and metrics; None if the server has only one.
 
 May import nothing. Must not know the start of processes.
 """
@@ -9,6 +9,6 @@ number: int | None = None
 
 
 def set_worker_number(chosen: int) -> None:
-    """Set the number of this worker process in logs and metrics, from 1."""
+    """Set the ordinal of this worker process, from 1, which logs and metrics carry."""
     global number  # noqa: PLW0603 - one number per process is the point
     number = chosen
