@@ -1,4 +1,4 @@
-"""Reads ADM, AsterixDB's text of values: JSON with suffixes of numbers, constructors such as `date("…")`, and `{{ }}`.
+"""Parser for ADM, AsterixDB's text format: JSON with number suffixes, constructors such as `date("…")`, and `{{ }}`.
 
 May import `sqlpp`. Must not know files. Constructors are SQL++'s own functions. An incomplete text is distinguished
 from a malformed one, because a value may continue on the next line.
@@ -41,7 +41,11 @@ class UnfinishedText(MalformedText):
 
 
 def read_adm(text: str) -> list[Value]:
-    """Read the values of a text, one after the other. Raises MalformedText, UnfinishedText, SqlppError."""
+    """Parse the values of a text, which follow one another.
+
+    Raises MalformedText for a syntax error, UnfinishedText if the text ends within a value, SqlppError for a
+    constructor's invalid argument.
+    """
     reader = _AdmReader(text)
     entries: list[Value] = []
     while reader.skip(_BETWEEN):
@@ -51,9 +55,9 @@ def read_adm(text: str) -> list[Value]:
 
 
 def read_json(text: str) -> list[Value]:
-    """Read the values of a JSON text, one after the other.
+    """Parse the values of a JSON text, which follow one another.
 
-    Raises MalformedText, UnfinishedText, RecursionError, SqlppError for a field that an object has twice.
+    Raises MalformedText, UnfinishedText, RecursionError, and SqlppError for an object with a duplicate field.
     """
     at, values = 0, []
     while (at := _past(_BETWEEN, text, at=at)) < len(text):
@@ -67,7 +71,7 @@ def read_json(text: str) -> list[Value]:
 
 
 def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
-    """Return the fields as an object. Raises SqlppError if one occurs twice."""
+    """Return the fields as an object. Raises SqlppError for a duplicate field."""
     fields: dict[str, Value] = {}
     for name, value in pairs:
         if name in fields:
@@ -94,7 +98,7 @@ class _AdmReader:
         return self.at < self.end
 
     def value(self, depth: int) -> Value:
-        """Read one value of any type. `depth` is its nesting depth."""
+        """Parse one value of any type. `depth` is its nesting depth."""
         if not self.skip(_SPACE):
             raise UnfinishedText("a value is missing")
         if depth > NESTED_MAX:
@@ -111,7 +115,7 @@ class _AdmReader:
         return self.number() if head.isdigit() or head in "-+." else self.word()
 
     def string(self) -> str:
-        """Read a string in single or double quotes, and decode its escapes."""
+        """Parse a string in single or double quotes, and decode its escapes."""
         match = _STRING.match(self.text, self.at)
         if match is None:
             raise UnfinishedText("a string has no end")
@@ -126,7 +130,7 @@ class _AdmReader:
             raise MalformedText(f"an escape of {match[0][:40]}") from None
 
     def items(self, end: str, *, depth: int) -> list[Value]:
-        """Read the items of an array or a multiset."""
+        """Parse the items of an array or a multiset, up to the closing bracket `end`."""
         self.at += len(end)
         entries: list[Value] = []
         while self.skip(_BETWEEN):
@@ -137,7 +141,7 @@ class _AdmReader:
         raise UnfinishedText(f"no {end}")
 
     def object(self, depth: int) -> Value:
-        """Read an object, from its opening brace. Fields with the value MISSING are left out."""
+        """Parse an object, from its opening brace. Fields with the value MISSING are omitted."""
         self.at += 1
         entries: list[tuple[str, Value]] = []
         while self.skip(_BETWEEN):
@@ -156,7 +160,7 @@ class _AdmReader:
         raise UnfinishedText("no }")
 
     def number(self) -> Value:
-        """Read a number with its suffix; a bare integer is a bigint, another number a double."""
+        """Parse a number with its suffix; a number without suffix is a bigint if it is an integer, else a double."""
         match = _NUMBER.match(self.text, self.at)
         if match is None:
             return self.word()
@@ -172,7 +176,7 @@ class _AdmReader:
         return Float(float(digits)) if suffix in ("f", "F") else float(digits)
 
     def word(self) -> Value:
-        """Read a literal, or a call of a constructor."""
+        """Parse a literal such as `true` or `missing`, or a constructor call."""
         match = _NAME.match(self.text, self.at)
         if match is None:
             raise MalformedText(f"no value at {self.text[self.at : self.at + 20]}")
@@ -191,7 +195,7 @@ class _AdmReader:
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the offset of the bracket that closes the one at `at`. Raises UnfinishedText."""
+    """Return the offset of the parenthesis that closes the one at `at`. Raises UnfinishedText if there is none."""
     depth = 0
     while at < len(text):
         if text[at] in "\"'":

@@ -61,7 +61,7 @@ def schema_of(record: RecordType, *, keys: frozenset[tuple[str, ...]] = frozense
 
 
 def table_of(form: StorageForm, objects: Iterable[Mapping[str, Value]]) -> pa.Table:
-    """Return the Arrow table of objects that already have the dataset's type."""
+    """Convert objects that already have the dataset's type to an Arrow table."""
     row = to_row(form)
     plain = schema_of(form.type, plain=True)
     rows = [row(each) for each in objects]
@@ -70,7 +70,7 @@ def table_of(form: StorageForm, objects: Iterable[Mapping[str, Value]]) -> pa.Ta
 
 
 def objects_of(form: StorageForm, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Value]]:
-    """Return the SQL++ objects of Arrow batches from Spark. Reads only the columns that the batches have."""
+    """Convert Arrow batches from Spark to SQL++ objects. Columns that the batches lack are MISSING."""
     make = to_object(form)
     plain = schema_of(form.type, plain=True)
     for batch in batches:
@@ -82,9 +82,8 @@ def objects_of(form: StorageForm, batches: Iterable[pa.RecordBatch]) -> Iterator
 
 
 def plain_type(type_: DeclaredType) -> pa.DataType:
-    """Return the Arrow type to which a column from Spark is cast before its values are read.
-
-    Dates and timestamps are integers.
+    """Return the Arrow type to which a column from Spark is cast before its values are read: integers for dates and
+    timestamps.
     """
     return _type(type_, path=(), keys=frozenset(), plain=True)
 

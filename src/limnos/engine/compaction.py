@@ -44,12 +44,12 @@ def compact_dataset(
     Args:
         spark: The session of the statement.
         ref: The dataset.
-        tidying: Sizes and ages.
+        tidying: The target file size, and the retention of snapshots and orphan files.
         number: The statement's id, which the new snapshot records.
         stop: Raises if the job has been cancelled or timed out; called between the steps.
 
     Yields:
-        One line of JSON with the numbers of files: `{"rewritten": 12, "written": 1, "debris": 0}`.
+        One line of JSON with counts of files: `{"rewritten": 12, "written": 1, "debris": 0}`.
     """
     table = load_iceberg_table(spark, ref)
     entries = {"rewritten": 0, "written": 0, "debris": 0}
@@ -79,7 +79,7 @@ def sweep_plan(marks: Iterable[str], before_ms: int | None) -> tuple[int | None,
 
     Args:
         marks: The values of the property `SWEPT` in the table's snapshots.
-        before_ms: Orphan files older than this may be removed; None for none.
+        before_ms: Orphan files older than this may be removed; None if none may be removed.
 
     Returns:
         The time before which orphan files are removed now, or None; and the value of `SWEPT` for the new snapshot.
@@ -98,9 +98,9 @@ def _marks(table: JavaObject) -> list[str]:
 
 
 def _has_older(table: JavaObject, before_ms: int) -> bool:
-    """Return whether a snapshot can be expired.
+    """Return whether a snapshot other than the current one is older than `before_ms`.
 
-    Checked first, because listing the files of expired snapshots is the slowest step.
+    A cheap check, because listing the files of expired snapshots is the slowest step.
     """
     current = table.currentSnapshot().snapshotId()
     return any(one.timestampMillis() < before_ms for one in table.snapshots() if one.snapshotId() != current)
@@ -136,8 +136,7 @@ def _rewrite_files(
 def expires_before(table: JavaObject, tidying: CompactionOptions) -> int:
     """Return the time before which snapshots expire: by age, or a later time if there are too many snapshots.
 
-    A dataset retains about `states_max` snapshots, but no snapshot made after `keeps_after_ms` expires because of their
-    number.
+    A dataset retains about `states_max` snapshots. This limit does not expire snapshots made after `keeps_after_ms`.
     """
     results = sorted(int(one.timestampMillis()) for one in table.snapshots())
     too_many = results[-tidying.states_max] if len(results) > tidying.states_max else 0
@@ -145,7 +144,7 @@ def expires_before(table: JavaObject, tidying: CompactionOptions) -> int:
 
 
 def _swept(spark: SparkSession, table: JavaObject, *, before_ms: int) -> int:
-    """Delete the table's files that are older than `before_ms` and referenced by no snapshot. Returns their number."""
+    """Delete the table's orphan files: older than `before_ms`, and referenced by no snapshot. Returns their count."""
     location = str(table.location())
     if not _PLAIN.fullmatch(location):
         logger.info("Files that killed statements left stay at %s: its name is spelled in two ways", location)

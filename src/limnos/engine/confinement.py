@@ -70,14 +70,14 @@ def version() -> int:
 def confine(
     *, readable: Iterable[str], writable: Iterable[str], closed: Iterable[str], opened: Iterable[str] = ()
 ) -> bool:
-    """Remove all file rights except the given ones from this process and its children.
+    """Remove all file rights except the listed ones from this process and its children.
 
     Must be called before the process has other threads.
 
     Args:
         readable: Files and directories that may be read and executed.
         writable: Files and directories with all rights, also within `closed` directories.
-        closed: Directories that stay closed even within a `readable` directory.
+        closed: Directories that stay inaccessible even within a `readable` directory.
         opened: Files and directories that may be read even within `closed` directories.
 
     Returns:
@@ -115,7 +115,7 @@ def confine(
 
 
 def drop_capabilities() -> None:
-    """Give up root's capabilities in this process and its children: with them it could read other processes' memory.
+    """Drop root's capabilities in this process and its children: with them it could read other processes' memory.
 
     No-op for an ordinary user.
     """
@@ -130,8 +130,8 @@ def drop_capabilities() -> None:
 
 
 def open_parts(path: Path, closed: list[Path]) -> Iterator[Path]:
-    """Return the directory itself or, if a closed directory is in it, the parts of it that contain no closed
-    directory.
+    """Yield the largest directories and files below a path that contain no closed directory: the path itself if
+    possible.
     """
     try:
         path = path.resolve(strict=True)

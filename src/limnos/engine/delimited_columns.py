@@ -1,9 +1,9 @@
-"""Reads delimited text as columns, block by block, for large files with simple lines.
+"""Parses delimited text into Arrow columns, block by block, for large files with simple lines.
 
 May import `sqlpp.stored`, pyarrow and the sibling `delimited_text`. Must not know files. The result is the same as that
-of `delimited_text` and `object_shaper`, which read one field at a time. A block that could differ (quotes, other
-numbers of fields, texts that are not plainly of the declared type) raises `IrregularText`, and the caller reads it the
-other way, which also reports errors.
+of `delimited_text` and `object_shaper`, which parse one field at a time. A block that could differ (quotes, another
+count of fields, text that is not plainly of the declared type) raises `IrregularText`. The caller then uses the other
+parser, which also reports errors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PLAIN: Final[Mapping[ScalarName, str | None]] = {
 
 
 class IrregularText(Exception):
-    """Raised for text that is not read as columns."""
+    """Raised for text that this parser does not support, and that `delimited_text` must parse."""
 
 
 def read_columns(file: IO[bytes], form: StorageForm, *, options: TextOptions) -> Iterator[pa.Table]:
@@ -48,7 +48,7 @@ def read_columns(file: IO[bytes], form: StorageForm, *, options: TextOptions) ->
         options: Delimiter, quote and so on.
 
     Raises:
-        IrregularText: The rest of the text, from the end of the yielded rows, must be read otherwise.
+        IrregularText: The text after the yielded rows must be parsed by `delimited_text`.
     """
     if not _is_simple(form, options):
         raise IrregularText
@@ -60,7 +60,7 @@ def read_columns(file: IO[bytes], form: StorageForm, *, options: TextOptions) ->
 
 
 def _is_simple(form: StorageForm, options: TextOptions) -> bool:
-    """Return whether all fields are columns of types that are converted here."""
+    """Return whether this parser supports all field types of the dataset, and the options."""
     fields = form.type.fields
     return (
         options.null is None
@@ -74,7 +74,7 @@ def _is_simple(form: StorageForm, options: TextOptions) -> bool:
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield blocks that end at the end of a line."""
+    """Yield blocks of whole lines. Raises IrregularText for a line that is longer than a block."""
     rest = file.read(len(_BOM)).removeprefix(_BOM)
     while data := file.read(BLOCK_BYTES):
         whole, newline, rest_of_line = data.rpartition(b"\n")
@@ -117,7 +117,7 @@ def _table(block: bytes, form: StorageForm, *, options: TextOptions, skips: bool
 
 
 def _texts(lines: bytes, count: int, *, options: TextOptions) -> pa.Table:
-    """Return the fields of lines as texts."""
+    """Parse lines into a table of `count` string columns, one per field."""
     names = [str(at) for at in range(count)]
     return csv.read_csv(
         io.BytesIO(lines),
@@ -130,7 +130,10 @@ def _texts(lines: bytes, count: int, *, options: TextOptions) -> pa.Table:
 
 
 def _column(texts: pa.ChunkedArray, kind: ScalarName, *, optional: bool) -> pa.ChunkedArray:
-    """Convert the texts of a column. An empty text is MISSING, except in a string. Raises IrregularText."""
+    """Convert the texts of a column. An empty text is MISSING, except in a string.
+
+    Raises IrregularText if a text is not plainly of the column's type.
+    """
     pattern = _PLAIN[kind]
     if pattern is None:
         return texts

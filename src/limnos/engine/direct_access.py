@@ -1,7 +1,7 @@
-"""Reads and changes of a few objects through Iceberg's Java library, without a Spark job.
+"""Reads and writes a few objects through Iceberg's Java library, without a Spark job.
 
-May import the sibling modules, conditions of `sqlpp` and PySpark's gateway. Must not know statements. A Spark job alone
-takes longer than all of this. Large results and some types and tables are not supported: the functions then return None
+May import the sibling modules, conditions of `sqlpp` and PySpark's gateway. Must not know statements. This avoids the
+latency of a Spark job. Large results and some types and tables are not supported: the functions then return None
 or False, or raise `NoSingleValue`, and the caller uses Spark. Both ways give the same result.
 """
 
@@ -70,7 +70,9 @@ class DirectTable:
         return None if matches is None else [one.row for one in matches]
 
     def find(self, keys: Sequence[KeyConditions], *, most: int | None = None) -> list[FoundRow] | None:
-        """Read rows as `rows` does, with their positions; the location of a row's file is empty if it is not known."""
+        """Read rows as `rows` does, with the file location and position of each; the location is empty if it is not
+        known.
+        """
         if self._snapshot is None:
             return []
         scan = self._table.newScan().useSnapshot(self._snapshot).filter(self._expression(keys))
@@ -92,7 +94,7 @@ class DirectTable:
     def _rows_by_java(
         self, keys: Sequence[KeyConditions], form: Mapping[str, Json], *, most: int | None
     ) -> list[dict[str, Plain]] | None:
-        """Read rows by Iceberg's own reader, which reads whole row groups."""
+        """Read rows with Iceberg's Java reader, which reads whole row groups."""
         read = self._iceberg.read(self._table).useSnapshot(self._snapshot).where(self._expression(keys))
         records = read.build()
         try:
@@ -103,9 +105,9 @@ class DirectTable:
         return None if most is not None and len(texts) > most else [decoded(text, form) for text in texts]
 
     def _text(self, record: JavaObject) -> str:
-        """Return a row as JSON by field ids.
+        """Return a row as JSON, keyed by field id.
 
-        It may have more fields than the scan's columns, because delete files need some of their own.
+        It may have more fields than the scan's columns, because applying delete files needs further columns.
         """
         struct = record.struct()
         return str(self._iceberg.value_text(struct, self._iceberg.wrapper(struct).wrap(record)))
@@ -113,7 +115,7 @@ class DirectTable:
     def write(self, rows: Iterable[Row], *, keys: Sequence[KeyConditions], deleted: Sequence[FoundRow] = ()) -> bool:
         """Insert rows and delete others with one commit.
 
-        It fails if rows with one of the keys were committed after the statement's snapshot.
+        The commit fails if rows with one of the keys were committed after the statement's snapshot.
 
         Args:
             rows: The new rows.
@@ -121,8 +123,8 @@ class DirectTable:
             deleted: Existing rows.
 
         Returns:
-            False if the table is not supported here: it is partitioned, sorted or not Parquet, or has deletion vectors,
-            or the position of a deleted row is not known. Nothing is written then.
+            False if nothing is written because the table is not supported here: it is partitioned, sorted or not
+            Parquet, or has deletion vectors, or the file location of a deleted row is not known.
 
         Raises:
             NoSingleValue: A type of a column or a value is not supported here.
@@ -152,10 +154,10 @@ class DirectTable:
         return True
 
     def append(self, rows: pa.Table, *, keys: Sequence[tuple[str, ...]]) -> bool:
-        """Insert many rows as one file, unless a row with one of their keys exists or was committed in between.
+        """Insert many rows as one file, unless a row with one of their keys exists or was committed concurrently.
 
-        Returns False if a key may exist, or if the table is not supported here. Nothing is written then. Raises
-        UnsupportedFile for the same reasons, and Py4JJavaError as `write`.
+        Returns False, and writes nothing, if a key may exist or the table is not supported here. Raises UnsupportedFile
+        for a file or type that is not supported, and Py4JJavaError as `write`.
         """
         if not self._is_plain or not self._takes_positions:
             return False
@@ -189,7 +191,7 @@ class DirectTable:
     def _data_file(
         self, out: JavaObject, texts: Sequence[str], *, schema: JavaObject, struct: JavaObject
     ) -> JavaObject:
-        """Write rows to a new Parquet file. Returns Iceberg's description of the data file."""
+        """Write rows, each as JSON text, to a new Parquet file. Returns Iceberg's `DataFile` for it."""
         writing = self._iceberg.write(self._iceberg.parquet, out)
         appender = writing.schema(schema).set(self._table.properties()).build()
         for text in texts:
@@ -200,7 +202,7 @@ class DirectTable:
         return sized.withRecordCount(len(texts)).withSplitOffsets(appender.splitOffsets()).build()
 
     def _delete_file(self, out: JavaObject, deleted: Sequence[FoundRow]) -> JavaObject:
-        """Write the positions of deleted rows to a file."""
+        """Write a position delete file for rows. Returns Iceberg's `DeleteFile` for it."""
         factory = self._iceberg.writer_factory(self._table).build()
         writer = factory.newPositionDeleteWriter(self._iceberg.as_encrypted(out), self._table.spec(), None)
         for location, position in sorted((one.location, one.position) for one in deleted):
@@ -209,7 +211,7 @@ class DirectTable:
         return writer.toDeleteFile()
 
     def _commit(self, change: JavaObject, *, keys: Sequence[KeyConditions], deleted: Sequence[FoundRow]) -> None:
-        """Commit one snapshot, unless a row with one of the keys was committed in between."""
+        """Commit one snapshot. The commit fails if another writer committed a row with one of the keys."""
         if keys:
             if self._snapshot is not None:
                 change = change.validateFromSnapshot(self._snapshot)
@@ -223,7 +225,9 @@ class DirectTable:
 
     @cached_property
     def _takes_positions(self) -> bool:
-        """Return whether deleted rows are stored as position delete files, which format version 3 no longer has."""
+        """Return whether the table stores position delete files: format version 2, since version 3 has deletion vectors
+        instead.
+        """
         return int(self._iceberg.format_version(self._table)) == 2
 
     @property
@@ -244,9 +248,7 @@ class DirectTable:
         return results
 
     def _tasks(self, scan: JavaObject) -> list[Mapping[str, Any]] | None:
-        """Return the files that may have matching rows, by their statistics, in Iceberg's JSON; None if there are too
-        many.
-        """
+        """Plan a scan: return its tasks in Iceberg's JSON; None if there are too many."""
         planned = scan.planFiles()
         tasks: list[Mapping[str, Any]] = []
         try:
@@ -267,7 +269,7 @@ class DirectTable:
 
 
 def _files_of(tasks: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of data files and delete files."""
+    """Return the total count of data files and delete files in scan tasks."""
     return len(tasks) + len({str(one["file-path"]) for task in tasks for one in task.get("delete-files", ())})
 
 
@@ -276,7 +278,7 @@ def _size_of(tasks: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _local_file(task: Mapping[str, Any]) -> FileWithDeletes:
-    """Return the data file of a task with its delete files. Raises UnsupportedFile for files of other forms."""
+    """Return the data file of a scan task with its delete files. Raises UnsupportedFile for other file formats."""
     deletes = task.get("delete-files", ())
     if any(str(one["content"]).upper().replace("-", "_") != "POSITION_DELETES" for one in deletes):
         raise UnsupportedFile("deletes by other columns")
@@ -286,7 +288,7 @@ def _local_file(task: Mapping[str, Any]) -> FileWithDeletes:
 
 
 def _local_path(file: Mapping[str, Any]) -> str:
-    """Return the path of a Parquet file on this machine. Raises UnsupportedFile for another one."""
+    """Return the local path of a Parquet file. Raises UnsupportedFile for another format or a remote file."""
     if str(file["file-format"]).lower() != "parquet":
         raise UnsupportedFile("no Parquet file")
     return local_path(str(file["file-path"]))
@@ -307,7 +309,7 @@ def expression_of(keys: Sequence[KeyConditions]) -> Json:
 
 
 def _balanced_tree(word: str, parts: Sequence[Json]) -> Json:
-    """Join parts by a binary operator (`and`, `or`) into a balanced tree, which is not deeper than it must be."""
+    """Join conditions by a binary operator (`and`, `or`) into a balanced tree, to keep its depth logarithmic."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2

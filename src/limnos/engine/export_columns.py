@@ -26,8 +26,9 @@ _UNSTORED: Final = ("interval", "point", "point3d", "line", "rectangle", "circle
 
 
 def plain(value: Value) -> object:
-    """Convert a value to a plain Python value; a duration or UUID becomes text. Raises SqlppError for shapes and
-    intervals.
+    """Convert a SQL++ value to a Python value that Arrow accepts; a duration or UUID becomes text.
+
+    Raises SqlppError for shapes and intervals.
     """
     if value is None or isinstance(value, (bool, str, bytes)):
         return value
@@ -52,7 +53,7 @@ def plain(value: Value) -> object:
 
 
 def columns_of(record: RecordType) -> pa.Schema:
-    """Return the columns of a record type. Raises SqlppError for a type that Parquet does not have."""
+    """Return the Arrow schema for a record type. Raises SqlppError for a type that Parquet cannot represent."""
     import pyarrow as pa  # noqa: PLC0415 - heavy
 
     return pa.schema([pa.field(field.name, _arrow_type(field.type), field.optional) for field in record.fields])

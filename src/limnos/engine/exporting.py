@@ -1,8 +1,8 @@
-"""Writes the results of a query as the contents of files: JSON, ADM, delimited text, Parquet.
+"""Encodes the results of a query as the contents of files: JSON, ADM, delimited text, Parquet.
 
 May import `sqlpp`, pyarrow and the standard library. Must not know the locations of files: the server places and names
-them. The engine's answer has a line for the start of each file (`BEGIN`, with the parts of its directory), lines with
-its bytes (`BYTES`, in base64), and one for its end (`END`, with the number of its objects).
+them. The engine's output has a line for the begin of each file (`BEGIN`, with the parts of its directory), lines with
+its bytes (`BYTES`, in base64), and one for its end (`END`, with the count of its objects).
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class _FileText(Protocol):
 
 
 def export_lines(values: Iterable[Value], form: ExportFormat, *, budget: Budget) -> Iterator[str]:
-    """Yield the lines of the files of some values.
+    """Yield the engine's output lines for the files of some values.
 
-    An object without a directory, and one that does not have the declared type, is left out with a warning. Raises
+    An object without a directory, and one that does not have the declared type, is skipped with a warning. Raises
     SqlppError.
     """
     current: tuple[str, ...] | None = None
@@ -96,7 +96,7 @@ def export_lines(values: Iterable[Value], form: ExportFormat, *, budget: Budget)
 
 
 def _directory(parts: Value, *, budget: Budget) -> tuple[str, ...] | None:
-    """Return the names of a directory; None, with a warning, if a part is no text, number or time."""
+    """Return the path parts of a file's directory; None, with a warning, if a part is not a string, number or time."""
     names: list[str] = []
     for part in cast("tuple[Value, ...]", parts):
         if part is None or part is MISSING or isinstance(part, dict) or type_name(part) in ("array", "multiset"):
@@ -109,7 +109,7 @@ def _directory(parts: Value, *, budget: Budget) -> tuple[str, ...] | None:
 
 
 class _ExportFile:
-    """The file that is being written: packs its contents, counts its objects and bytes."""
+    """The file that is being written: compresses its contents, counts its objects and bytes."""
 
     def __init__(self, form: ExportFormat) -> None:
         self._form = form
@@ -125,7 +125,7 @@ class _ExportFile:
         return self._count >= self._form.objects_max or 0 < self._form.bytes_max <= size
 
     def text(self, value: Value) -> bytes:
-        """Encode an object as bytes. Raises SkippedObject, SqlppError."""
+        """Encode an object as bytes. Raises SkippedObject for a value that the format cannot represent, SqlppError."""
         return self._file.add(value)
 
     def begin(self) -> Iterator[str]:
@@ -136,7 +136,7 @@ class _ExportFile:
         return self._packed(data)
 
     def end(self) -> Iterator[str]:
-        """Yield the rest of the file and its last line; the next object begins another one."""
+        """Yield the remaining contents of the file and its `END` line. The next object begins another file."""
         yield from self._packed(self._file.end())
         if self._packer is not None:
             self._held += self._packer.flush()
@@ -163,7 +163,7 @@ def _packer_of(form: ExportFormat) -> zlib._Compress | None:
 
 
 class _Lines:
-    """Encodes objects as lines of JSON or ADM."""
+    """Encodes objects as JSON lines or lines of ADM."""
 
     size = 0
 
@@ -181,7 +181,7 @@ class _Lines:
 
 
 class _DelimitedLines:
-    """Encodes objects as lines of delimited text, with the fields of a type and no others."""
+    """Encodes objects as lines of delimited text. The columns are the fields of a record type."""
 
     size = 0
 
@@ -245,7 +245,7 @@ class _DelimitedLines:
 
 
 def _fits(value: Value, declared: str) -> bool:
-    """Whether a value has a declared type; integers fit into wider ones and into doubles."""
+    """Return whether a value has a declared type; integers fit into wider integers and into doubles."""
     kind = type_name(value)
     if kind == declared or not declared:
         return True

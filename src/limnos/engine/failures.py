@@ -1,7 +1,7 @@
 """Mapping of errors of Spark and of the server to SQL++ errors.
 
 May import `sqlpp.errors`, `model`, the wire and PySpark's errors. Must not know statements. Messages of Spark and Java
-go to the engine's log only: the caller's message has advice, without the position in a library.
+go to the engine's log only: the caller's message has advice, without the source position inside a library.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def timed_out_error() -> SqlppError:
 
 
 def failure_of(error: BaseException, job: str) -> JobFailure:
-    """Return the failure that is sent to the caller of a job for an error. Logs errors other than SQL++ errors."""
+    """Convert an exception to the failure message that the engine sends to the server. Logs errors other than SQL++
+    errors.
+    """
     sqlpp_error = sqlpp_error_of(error)
     if sqlpp_error is not error:
         logger.info("Job %s was refused: %s", job, text_of(error)[:2000])
@@ -76,7 +78,7 @@ def failure_of(error: BaseException, job: str) -> JobFailure:
 
 
 def start_error(error: BaseException, start: EngineStart) -> SparkStartError:
-    """Return the error with the reason why Spark could not be started."""
+    """Convert an exception of Spark's start to an error with the reason, such as a full disk or too little memory."""
     if isinstance(error, LimnosError):
         return SparkStartError(error.message)
     if "No space left" in str(error) or is_full(start.scratch):
@@ -89,7 +91,7 @@ def start_error(error: BaseException, start: EngineStart) -> SparkStartError:
 
 
 def is_full(directory: str) -> bool:
-    """Return whether the disk of a directory has too little space or too few inodes left for Java to start."""
+    """Return whether a directory's disk has too little free space or too few free inodes for Java to start."""
     try:
         result = os.statvfs(directory)
     except OSError:
@@ -131,7 +133,7 @@ def is_conflict(error: BaseException) -> bool:
 
 
 def is_unknown(error: BaseException) -> bool:
-    """Return whether it is unknown after the error if the commit was applied."""
+    """Return whether the outcome of a commit is unknown after the error."""
     return "CommitStateUnknownException" in text_of(error)
 
 
@@ -141,7 +143,7 @@ def duplicate_key_error(key: Mapping[str, object]) -> SqlppError:
 
 
 def duplicate_key_error_of(text: str) -> SqlppError:
-    """Return the duplicate key error for the text of an error that a statement raised inside Spark (see
+    """Return the duplicate key error for the message of an exception that a MERGE raised inside Spark (see
     `DUPLICATE`).
     """
     try:
@@ -166,16 +168,16 @@ def is_too_complex(error: BaseException) -> bool:
 
 
 def is_planner_bug(error: BaseException) -> bool:
-    """Return whether Spark fails to plan a valid query because of a bug in Spark.
+    """Return whether the error is a bug of Spark's planner, in a query that is valid.
 
-    Example: it pushes down a condition with a NULL among its parts.
+    Example: Spark pushes down a condition with a NULL among its operands.
     """
     text = text_of(error)
     return any(mark in text for mark in ("java.lang.AssertionError", "scala.MatchError", "[INTERNAL_ERROR]"))
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Return whether every later statement would fail in this JVM.
+    """Return whether every later statement in this JVM would fail with the same error.
 
     A class that failed to load, as after a full disk, is never loaded again.
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class IcebergLibrary:
-    """Functions and classes of Iceberg in one JVM."""
+    """References to functions and classes of Iceberg's Java library in one JVM."""
 
     def __init__(self, machine: JVMView) -> None:
         iceberg = machine.org.apache.iceberg

@@ -1,4 +1,4 @@
-"""Values of JSON files as a dataset's type has them: GeoJSON as shapes, doubles as integers, types that JSON lacks.
+"""Converts values of JSON files to a dataset's type: GeoJSON to shapes, doubles to integers, types that JSON lacks.
 
 May import `sqlpp`. Must not know files. Text of dates and numbers is left to the conversion that all formats share.
 """
@@ -27,10 +27,10 @@ _SHAPES: Final = {"point": "Point", "line": "LineString", "polygon": "Polygon"}
 
 
 def json_converter(type_: RecordType) -> Callable[[Value], Value]:
-    """Return the function that converts an object of a JSON file.
+    """Return the function that converts an object of a JSON file to a record type.
 
-    Raises SqlppError for a type with a field that JSON has no values for. The function raises it for values of another
-    type, and for geometries that no shape has.
+    Raises SqlppError for a type with a field that JSON cannot represent. The function raises SqlppError for values of
+    another type, and for GeoJSON geometries that have no SQL++ type.
     """
     return _converter(type_)
 
@@ -84,7 +84,7 @@ def _scalar(value: Value, name: str) -> Value:
 
 
 def _shape(value: dict[str, Value], name: str) -> Value:
-    """Return the shape of a geometry of GeoJSON."""
+    """Convert a GeoJSON geometry to a SQL++ shape. `name` is the declared type."""
     if value.get("type") not in _SHAPES.values():
         raise _simple_only()
     if value.get("type") != _SHAPES[name]:

@@ -1,7 +1,7 @@
 """Executes queries that look up a few objects by keys or indexes, without Spark.
 
-May import the sibling modules and `sqlpp`. Must not know the wire protocol. Only the server and the files of tables are
-needed, so these queries run before Spark has started. For any other query the result is None, and Spark executes it.
+May import the sibling modules and `sqlpp`. Must not know the wire protocol. A lookup needs only the server and the
+tables' files, so it runs before Spark has started. For any other query the result is None, and Spark executes it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INDEXED_MAX: Final = 64
 def look_up(job: EngineJob, client: TableClient, *, budget: Budget) -> Iterator[str] | None:
     """Return the results of a query that only looks up objects, each as JSON; None for another job.
 
-    Raises SqlppError: the query failed.
+    Raises SqlppError if the query fails.
     """
     if job.kind != "query" or job.export is not None:
         return None
@@ -52,7 +52,7 @@ def look_up(job: EngineJob, client: TableClient, *, budget: Budget) -> Iterator[
 
 
 class _Lookups:
-    """The lookups of one job, each table at one snapshot."""
+    """The lookups of one job; each table is read at one snapshot."""
 
     def __init__(self, job: EngineJob, client: TableClient) -> None:
         self._job = job
@@ -60,7 +60,7 @@ class _Lookups:
         self._tables: dict[tuple[str, ...], TableSnapshot] = {}
 
     def of(self, requirements: tuple[ScanRequirement, ...]) -> list[list[Value]] | None:
-        """Return the objects of each scan; None if one is no lookup, or if its table is not supported."""
+        """Return the objects of each scan; None if a scan is not a lookup, or if its table is not supported."""
         result = []
         try:
             for one in requirements:

@@ -39,14 +39,14 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class _ReadOptions(NamedTuple):
-    """The dataset's type and the options of a LOAD statement, which determine the parsing of a file."""
+    """The options of parsing a file: the dataset's type, and the options of the LOAD statement."""
 
     form: StorageForm
     options: Mapping[str, str]
 
 
 class SourceFiles(NamedTuple):
-    """The files of a source, and how they are read."""
+    """The files of a source, their format and their options."""
 
     paths: list[Path]
     format: str
@@ -54,22 +54,24 @@ class SourceFiles(NamedTuple):
 
     @property
     def bytes_total(self) -> int:
-        """The estimated uncompressed size of the files in bytes: a compressed file counts several times."""
+        """The estimated uncompressed size of the files in bytes; the size of a compressed file is multiplied by a
+        ratio.
+        """
         return sum(path.stat().st_size * (PACKED_RATIO if path.suffix == ".gz" else 1) for path in self.paths)
 
     @property
     def delimiter(self) -> str | None:
-        """The default delimiter of the format; None if it is no delimited text."""
+        """The default delimiter of the format; None if the format is not delimited text."""
         return _DELIMITERS.get(self.format)
 
     @property
     def text_options(self) -> Mapping[str, str]:
-        """The options of delimited text; tab-separated text has no quotes unless they are named."""
+        """The options of delimited text. TSV has no quote character unless the options name one."""
         return {"quote": "none", **self.options} if self.format == "tsv" else self.options
 
 
 def files_of(source: ExternalSource | None) -> SourceFiles:
-    """Return the files that a source names. Raises SqlppError if one is missing, or if their format is unknown."""
+    """Resolve the files of a source. Raises SqlppError if one is missing, or if the format is unknown."""
     if source is None:
         raise compilation("LOAD needs a source")
     options = {name.lower(): value for name, value in source.options}
@@ -82,7 +84,7 @@ def files_of(source: ExternalSource | None) -> SourceFiles:
 
 
 def read_files(source: ExternalSource | None, form: StorageForm) -> Iterator[Value]:
-    """Read the objects of the files that a source names.
+    """Read the objects in the files of a source.
 
     Raises SqlppError if a file is missing or malformed, or if its format is unknown.
     """
@@ -92,12 +94,12 @@ def read_files(source: ExternalSource | None, form: StorageForm) -> Iterator[Val
 
 
 def read_file(path: Path, files: SourceFiles, *, form: StorageForm) -> Iterator[Value]:
-    """Read the objects of one of a source's files. Raises SqlppError if it is malformed."""
+    """Read the objects in one file of a source. Raises SqlppError if it is malformed."""
     yield from _FORMATS[files.format](path, _ReadOptions(form, files.options))
 
 
 def read_objects(source: ExternalSource | None, form: StorageForm) -> Iterator[Value]:
-    """Read the objects of the files that a source names, of the source's own type if it has one.
+    """Read the objects in the files of a source, with the source's declared type if it has one.
 
     Raises SqlppError as `read_files`, and if an object does not have that type.
     """
@@ -108,8 +110,9 @@ def read_objects(source: ExternalSource | None, form: StorageForm) -> Iterator[V
 
 
 def _resolve_links(file: Path, source: ExternalSource) -> Path:
-    """Return the path of a file with links resolved. Raises SqlppError if it is outside the directories that statements
-    may read.
+    """Return the path of a file with symbolic links resolved.
+
+    Raises SqlppError if the path is outside the directories that statements may read.
     """
     real = file.resolve()
     if not source.within:
@@ -127,7 +130,7 @@ def _path(location: str) -> Path:
 
 
 def _files(location: str) -> list[Path]:
-    """Return the file, or all files below the directory. Names that begin with `.` or `_` are left out."""
+    """Return the file, or all files below the directory. Names that begin with `.` or `_` are skipped."""
     path = _path(location)
     if path.is_file():
         return [path]
@@ -161,7 +164,9 @@ def _lines(file: Path) -> Iterator[str]:
 
 
 def _documents(file: Path, read: Callable[[str], list[Value]]) -> Iterator[Value]:
-    """Read the objects of a file."""
+    """Read the objects of a file of JSON or ADM, whose documents are parsed by `read`. Raises SqlppError if one is
+    malformed.
+    """
     for number, document, text in _texts(file, read):
         if document is None:
             raise _malformed_error(
@@ -172,9 +177,9 @@ def _documents(file: Path, read: Callable[[str], list[Value]]) -> Iterator[Value
 
 
 def _texts(file: Path, read: Callable[[str], list[Value]]) -> Iterator[tuple[int, list[Value] | None, str]]:
-    """Yield the values of each text with the number of its first line; None for a malformed text.
+    """Yield each document's first line number, its values (None if it is malformed) and its text.
 
-    A text is a line, or all lines until its brackets are closed.
+    A document is one line, or several lines up to the end of its brackets.
     """
     names: list[str] = []
     first_line, depth, quote, size = 1, 0, "", 0
@@ -202,7 +207,9 @@ def _texts(file: Path, read: Callable[[str], list[Value]]) -> Iterator[tuple[int
 
 
 def _attempt(read: Callable[[str], list[Value]], text: str) -> list[Value] | None:
-    """Return the values of a text; None if it is malformed, `UNFINISHED` if it ends within a value."""
+    """Parse a text; None if it is malformed, `UNFINISHED` if it ends within a value. Raises SqlppError for a duplicate
+    field.
+    """
     try:
         return read(text)
     except UnfinishedText:
@@ -216,7 +223,10 @@ def _attempt(read: Callable[[str], list[Value]], text: str) -> list[Value] | Non
 
 
 def _depth(line: str, depth: int, *, quote: str) -> tuple[int, str]:
-    """Return the number of open brackets after a line, and the quote of a string that is still open."""
+    """Return the count of unclosed brackets after a line, and the quote character of an unclosed string or "".
+
+    `depth` and `quote` are the values before the line.
+    """
     escaped = False
     for character in line:
         if escaped:
@@ -241,7 +251,7 @@ def _read_json(file: Path, wish: _ReadOptions) -> Iterator[Value]:
 def _plain(value: object) -> Value:
     """Convert a value from a file to a SQL++ value.
 
-    Lists become arrays. Decimals and integers beyond 64 bits become doubles. Times without a zone are taken as UTC.
+    Lists become arrays. Decimals and integers beyond 64 bits become doubles. Times without a zone are read as UTC.
     Values of unknown types become text.
     """
     if isinstance(value, dict):

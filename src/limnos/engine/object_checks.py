@@ -1,4 +1,4 @@
-"""Checks the objects that a statement writes: their types, and each key once.
+"""Checks the objects that a statement writes: their types, and that their keys are unique.
 
 May import the sibling `failures` and `sqlpp`. Must not know tables or Spark.
 """
@@ -61,15 +61,15 @@ class ObjectChecker:
 
 
 def check_objects(checker: ObjectChecker, values: Iterable[Value], *, replaces: bool) -> list[Object]:
-    """Convert the objects that a statement writes to the dataset's type, each key once, in key order.
+    """Convert the objects that a statement writes to the dataset's type. Keys are unique; the result is in key order.
 
-    Files in the order of the keys have close bounds, and a query without ORDER BY mostly reads them in that order.
-    Objects of a dataset that generates its keys stay in the given order.
+    Files in key order have tight column bounds, and a query without ORDER BY mostly reads them in that order.
+    Objects of a dataset that generates its keys stay in the order of `values`.
 
     Args:
-        checker: Of the dataset.
+        checker: The checker of the dataset's type and keys.
         values: The objects.
-        replaces: Whether the later of two objects with one key replaces the earlier one; otherwise that is an error.
+        replaces: Whether the later of two objects with the same key wins; otherwise that is an error.
 
     Raises:
         SqlppError: An object does not fit the type, or a key occurs twice.
@@ -90,12 +90,12 @@ def check_objects(checker: ObjectChecker, values: Iterable[Value], *, replaces: 
 
 
 def key_of(form: StorageForm, value: Object) -> bytes:
-    """Return the key of an object as bytes; equal keys have equal bytes."""
+    """Encode the key of an object as bytes; equal keys have equal bytes."""
     return b"".join(key(at_path(value, path)) for path in form.keys)
 
 
 def key_text(form: StorageForm, value: Object) -> dict[str, object]:
-    """Return the key of an object as JSON values, for messages."""
+    """Return the key of an object as JSON values by field name, for error messages."""
     return {".".join(path): json.loads(json_text(at_path(value, path))) for path in form.keys}
 
 

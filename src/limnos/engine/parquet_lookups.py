@@ -44,12 +44,13 @@ _Schema: TypeAlias = "Mapping[str, Json]"
 
 
 class UnsupportedFile(Exception):
-    """Raised if a file or a type is not supported, or if too many bytes had to be read."""
+    """Raised if a file or a type is not supported, or if the lookup would read too many bytes."""
 
 
 class FileWithDeletes(NamedTuple):
-    """A data file and the position delete files that apply to it; paths of this machine, and the name of the data file
-    in the delete files.
+    """A data file and the position delete files that apply to it, as local paths.
+
+    It also has the location by which the delete files refer to the data file.
     """
 
     path: str
@@ -59,19 +60,19 @@ class FileWithDeletes(NamedTuple):
 
 @dataclass(slots=True)
 class ReadAllowance:
-    """The number of bytes that one lookup may still read."""
+    """The read budget of one lookup, in bytes."""
 
     bytes_left: int = READ_BYTES_MAX
 
     def spend(self, size: int) -> None:
-        """Count bytes. Raises UnsupportedFile if there are too many."""
+        """Deduct bytes from the budget. Raises UnsupportedFile if it is exceeded."""
         self.bytes_left -= size
         if self.bytes_left < 0:
             raise UnsupportedFile("too many bytes")
 
 
 class FileCache:
-    """Footers and columns of Parquet files, the most recently used ones. Threads may share it."""
+    """An LRU cache of footers and columns of Parquet files. Safe for use by several threads."""
 
     def __init__(self, bytes_max: int = CACHE_BYTES_MAX, *, columns_max: int = COLUMNS_MAX) -> None:
         self._bytes_max = bytes_max
@@ -96,7 +97,10 @@ class FileCache:
         return footer
 
     def column(self, path: str, group: int, *, name: str, reading: ReadAllowance) -> pa.Array:
-        """Return a top-level column of a row group. Raises UnsupportedFile if it must be read and is too large."""
+        """Return a top-level column of a row group, from the cache or the file.
+
+        Raises UnsupportedFile if reading it would exceed the read budget.
+        """
         key = (path, group, name)
         with self._lock:
             array = self._columns.get(key)
@@ -128,7 +132,7 @@ CACHE: Final = FileCache()
 
 
 def _bytes_of(footer: pq.FileMetaData, group: int, *, name: str) -> int:
-    """Return the size of a column of a row group in the file."""
+    """Return the compressed size in bytes of a column in a row group."""
     columns = footer.row_group(group)
     return sum(
         chunk.total_compressed_size
@@ -145,20 +149,20 @@ def read_rows(
     most: int | None = None,
     cache: FileCache = CACHE,
 ) -> list[FoundRow] | None:
-    """Read the rows that meet all conditions of at least one key, with their positions.
+    """Read the rows that meet all conditions of at least one key, with the file and position of each.
 
     Args:
         files: The files that may have such rows.
         schema: The columns as Iceberg's JSON.
         keys: The conditions of each key.
-        most: The largest number of rows to return; None for any.
+        most: The largest count of rows to return; None for no limit.
         cache: The cache of columns.
 
     Returns:
         The rows; None if there are more than `most`.
 
     Raises:
-        UnsupportedFile: See the module.
+        UnsupportedFile: A file, type or condition is not supported, or the read budget is exceeded.
     """
     fields: Sequence[Any] = schema["fields"]  # type: ignore[assignment]
     for field in fields:
@@ -175,7 +179,7 @@ def read_rows(
 
 
 class FoundRow(NamedTuple):
-    """A row, the location of its file, and its position in that file."""
+    """A row with the location of its file and its position (row ordinal) in that file."""
 
     row: dict[str, Plain]
     location: str
@@ -210,7 +214,7 @@ class FileLookup:
         return [one for one in results if one.position not in deleted]
 
     def has_value(self, name: str, values: pa.Array) -> bool:
-        """Return whether a row that is not deleted has one of some values in a column."""
+        """Return whether a column contains one of some values in a row that is not deleted."""
         own = self._columns[name]
         if own is None:
             raise UnsupportedFile("a column that the file does not have")
@@ -223,7 +227,7 @@ class FileLookup:
         return bool(places) and not self._deleted().issuperset(places)
 
     def _may_match(self, group: int, key: KeyConditions) -> bool:
-        """Return whether a row group may have a row of a key, by its statistics."""
+        """Return whether a row group may contain a row that meets a key's conditions, by its column statistics."""
         return all(self._may_meet(group, condition) for condition in key)
 
     def _may_meet(self, group: int, condition: Condition) -> bool:
@@ -240,7 +244,7 @@ class FileLookup:
         return any(may_be(condition.operator, each, low=low, high=high) for each in values)
 
     def _name(self, condition: Condition) -> str:
-        """Return the name of a condition's column in the file. Raises UnsupportedFile for fields of records."""
+        """Return the name of a condition's column in the file. Raises UnsupportedFile for nested fields."""
         if len(condition.path) > 1:
             raise UnsupportedFile("a condition about a field of a record")
         name = self._columns.get(condition.path[0])
@@ -252,7 +256,7 @@ class FileLookup:
         return self._cache.column(self._file.path, group, name=name, reading=self._reading)
 
     def _places(self, group: int, keys: Sequence[KeyConditions]) -> pa.Array:
-        """Return the indices of the rows of a row group that meet all conditions of at least one key."""
+        """Return the indices, within a row group, of the rows that meet all conditions of at least one key."""
         mask = None
         for key in keys:
             here = None
@@ -276,7 +280,7 @@ class FileLookup:
         ]
 
     def _deleted(self) -> frozenset[int]:
-        """Return the deleted positions of the file."""
+        """Return the positions of the file's deleted rows, from its position delete files."""
         positions: set[int] = set()
         for path in self._file.deletes:
             for group in range(self._cache.footer(path).num_row_groups):
@@ -288,9 +292,9 @@ class FileLookup:
 
 
 def _columns_of(schema: pa.Schema, fields: Sequence[Any]) -> dict[str, str | None]:
-    """Return the name in the file of each column; None for one that the file does not have.
+    """Map each column of the table to its name in the file; None for a column that the file does not have.
 
-    Raises UnsupportedFile if the file has no field ids, or another form of a column with parts.
+    Raises UnsupportedFile if the file has no field ids, or a nested column has another structure in the file.
     """
     by_id = {}
     for field in schema:
@@ -310,7 +314,7 @@ def _columns_of(schema: pa.Schema, fields: Sequence[Any]) -> dict[str, str | Non
 
 
 def _is_same(own: pa.Field, field: Mapping[str, Any]) -> bool:
-    """Return whether parts of a column have the same ids, names and order in the file as in the table."""
+    """Return whether a nested column has the same field ids, names and order in the file as in the table."""
     type_ = field["type"]
     if isinstance(type_, str):
         return not pa.types.is_nested(own.type)
@@ -331,7 +335,10 @@ def _is_same(own: pa.Field, field: Mapping[str, Any]) -> bool:
 
 
 def _check_type(type_: Any, *, alone: bool = True) -> None:  # noqa: ANN401 - JSON
-    """Check that values of a type are supported. Raises UnsupportedFile."""
+    """Check that values of a type can be read. Raises UnsupportedFile.
+
+    `alone`: the type is that of a column, not nested in a list or struct, where fewer types are supported.
+    """
     if isinstance(type_, str):
         if type_ not in _ALONE and not (alone and type_ in _CONVERTED):
             raise UnsupportedFile(f"values of type {type_}")
@@ -364,14 +371,17 @@ _CONVERTED: Final[Mapping[str, Any]] = {
 
 
 def may_be(operator: str, value: Any, *, low: Any, high: Any) -> bool:  # noqa: ANN401 - one type for all
-    """Return whether a column between two values may have one that meets a condition."""
+    """Return whether values between `low` and `high` may meet a condition.
+
+    `value` is the condition's operand; for `=` and `in` it is one of the values to be equal to.
+    """
     if operator in ("=", "in"):
         return bool(low <= value <= high)
     return bool({"<": low < value, "<=": low <= value, ">": high > value, ">=": high >= value}[operator])
 
 
 def _mask(column: pa.Array, condition: Condition) -> pa.Array:
-    """Return which rows meet a condition."""
+    """Return a boolean array that marks the rows that meet a condition."""
     storage = column.storage if isinstance(column, pa.ExtensionArray) else column
     if pa.types.is_timestamp(storage.type):
         storage = storage.cast(pa.timestamp("us", "UTC"))
@@ -387,8 +397,8 @@ _COMPARE: Final[Mapping[str, Any]] = {
 
 
 def literal_of(value: Value) -> object:
-    """Convert a value for a comparison with an Arrow column. Raises UnsupportedFile for other values than numbers,
-    texts and times.
+    """Convert a value for a comparison with an Arrow column. Raises UnsupportedFile unless it is a number, text or
+    time.
     """
     if isinstance(value, Date):
         return pa.scalar(value.days, pa.int32()).cast(pa.date32()).as_py()

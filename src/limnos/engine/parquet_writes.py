@@ -37,7 +37,9 @@ _STORED: Final[dict[str, pa.DataType]] = {
 
 
 def with_field_ids(schema: pa.Schema, fields: Sequence[Any]) -> pa.Schema:
-    """Return the schema of the file: the table's columns with their ids. Raises UnsupportedFile for other columns."""
+    """Return the schema of a new file: the table's columns with their field ids. Raises UnsupportedFile for other
+    columns.
+    """
     if [field.name for field in schema] != [field["name"] for field in fields]:
         raise UnsupportedFile("other columns than the dataset's")
     if not all(
@@ -52,7 +54,9 @@ def with_field_ids(schema: pa.Schema, fields: Sequence[Any]) -> pa.Schema:
 
 
 def key_range(rows: pa.Table, keys: Sequence[tuple[str, ...]]) -> KeyConditions:
-    """Return conditions that the keys of all rows meet. Raises UnsupportedFile for keys without an order here."""
+    """Return conditions that bound the keys of all rows. Raises UnsupportedFile for key types whose order is not
+    supported.
+    """
     if any(len(path) > 1 for path in keys):
         raise UnsupportedFile("a key in a record")
     bounds = pc.min_max(rows.column(keys[0][0])).as_py()
@@ -65,7 +69,7 @@ def has_key(
     files: Sequence[FileWithDeletes], fields: Sequence[Any], *, rows: pa.Table, keys: Sequence[tuple[str, ...]],
     cache: FileCache = CACHE,
 ) -> bool:  # fmt: skip
-    """Return whether one of the files has a row with the key of a new one. Raises UnsupportedFile."""
+    """Return whether one of the files has a row with the key of a new row. Raises UnsupportedFile as `read_rows`."""
     if not files:
         return False
     if len(keys) > 1:
@@ -78,7 +82,7 @@ def has_key(
 
 
 def write_rows(rows: pa.Table, path: Path) -> None:
-    """Write rows to a new Parquet file, which is removed again after a failure."""
+    """Write rows to a new Parquet file. A failure removes the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         pq.write_table(rows, path, compression="zstd", store_schema=False)

@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _own() -> Iterable[str]:
-    """Return the directories of the Python interpreter, its libraries, Java and the cache of archives."""
+    """Return the directories that the interpreter needs: of Python, its libraries, Java and the cache of archives."""
     from limnos.spark.jars import cache_directory  # noqa: PLC0415
 
     named = (sys.prefix, sys.base_prefix, os.environ.get("JAVA_HOME", ""), *sys.path, str(cache_directory()))
@@ -109,12 +109,12 @@ def _begin(start: wire.EngineStart, task: Future[StatementSessions]) -> None:
 
 
 def _end_soon() -> None:
-    """End this process and its children after the period in which it reports the reason."""
+    """Kill this process and its children after `TOLD_WITHIN_S`, the time in which it reports the reason."""
     threading.Timer(TOLD_WITHIN_S, os.killpg, (0, signal.SIGKILL)).start()
 
 
 class _JobConnection:
-    """One job on its socket, with its deadline and whether the client has disconnected."""
+    """The socket of one job, with the job's deadline and whether the client has disconnected."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class _JobConnection:
                     self._socket.shutdown(socket.SHUT_RDWR)  # ends the thread that listens on it
 
     def _is_over(self) -> bool:
-        """Return whether Spark had started and its JVM no longer answers."""
+        """Return whether Spark had started and its JVM no longer responds."""
         task = self._begun
         return task.done() and task.exception() is None and not task.result().is_alive()
 
@@ -179,7 +179,7 @@ class _JobConnection:
         self._socket.sendall(wire.encode_frame(wire.DONE, warnings))
 
     def _look_up(self, job: EngineJob) -> bytes | None:
-        """Run a job that only looks up objects, and send its results. Returns its warnings; None for another job."""
+        """Run a lookup job and send its results. Returns its encoded warnings; None if the job is not a lookup."""
         from limnos.engine.key_lookups import look_up  # noqa: PLC0415
         from limnos.sqlpp.evaluator import Budget  # noqa: PLC0415
         from limnos.sqlpp.offloaded_work import packed_warnings  # noqa: PLC0415
@@ -194,7 +194,7 @@ class _JobConnection:
         return packed_warnings(budget.warnings.values())
 
     def _carry_out(self, sessions: StatementSessions, job: EngineJob) -> bytes:
-        """Run a job and send its results. Returns its warnings."""
+        """Run a job on Spark and send its results. Returns its encoded warnings."""
         from limnos.engine.statements import run_job  # noqa: PLC0415
         from limnos.sqlpp.evaluator import Budget  # noqa: PLC0415
         from limnos.sqlpp.offloaded_work import packed_warnings  # noqa: PLC0415
@@ -206,7 +206,7 @@ class _JobConnection:
         return packed_warnings(budget.warnings.values())
 
     def _send_all(self, texts: Iterable[str]) -> None:
-        """Send results in batches."""
+        """Send results to the server in batches of about BATCH_BYTES."""
         batch: list[bytes] = []
         size = 0
         for text in texts:
@@ -245,7 +245,9 @@ class _JobConnection:
             self._begun.result().end(self._job.id)
 
     def _listen(self, event: threading.Event) -> None:
-        """Wait for the end of the stream: after the job the server sends nothing else."""
+        """Wait until the server closes its end of the socket, then set the event. After the job the server sends no
+        data.
+        """
         with contextlib.suppress(OSError, ValueError):
             while self._socket.recv(1):
                 pass

@@ -1,4 +1,4 @@
-"""Reads objects of datasets with Spark, with the columns and conditions that a scan needs pushed down.
+"""Reads objects of datasets with Spark, with projection and predicate pushdown.
 
 May import the sibling modules, `sqlpp` and PySpark. Must not know statements. A condition is pushed down only if it has
 the same meaning in Spark and SQL++, and only if every object of the result meets it. The evaluator applies all other
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 def objects(spark: SparkSession, table: DatasetTable, *, requirement: ScanRequirement, parts: int) -> Iterator[Value]:
-    """Read the objects that a scan needs, with the fields that it needs. Yields groups if the scan is grouped.
+    """Read the objects of a scan, with the fields that it needs. Yields groups if the scan is grouped.
 
     Args:
         spark: The session of the statement.
@@ -57,7 +57,7 @@ def objects(spark: SparkSession, table: DatasetTable, *, requirement: ScanRequir
 def look_up_objects(spark: SparkSession, table: DatasetTable, *, lookup: Lookup) -> list[Value] | None:
     """Read the objects of a key or index lookup without a Spark job; None if there are too many.
 
-    Also None if a type or value is not supported without Spark.
+    Also None if a type or value cannot be read without Spark.
     """
     try:
         rows = DirectTable(spark, table).rows([lookup.conditions], most=None if lookup.by is None else ROWS_MAX)
@@ -116,8 +116,8 @@ def _measure(measure: GroupMeasure) -> Column:
 
 
 def needed_columns(record: RecordType, fields: frozenset[str] | None) -> list[str]:
-    """Return the columns that hold the given fields. Includes the open part if one of the fields may be stored
-    there.
+    """Return the columns that hold some fields (None: all), including the column of open fields if it may have one of
+    them.
     """
     types = [field for field in columns(record) if fields is None or field.name in fields]
     names = [field.name for field in types]
@@ -127,7 +127,7 @@ def needed_columns(record: RecordType, fields: frozenset[str] | None) -> list[st
 
 
 def condition_of(record: RecordType, condition: Condition) -> Column | None:
-    """Return a condition as a Spark column; None if it has another meaning in Spark."""
+    """Return a condition as a Spark column; None if Spark evaluates it differently."""
     scalar = column_type(record, condition.path)
     if scalar is None or not is_exact(record, condition):
         return None

@@ -56,8 +56,8 @@ def _planned_frame(
 ) -> DataFrame:
     """Return the data frame of the query, after Spark has planned it.
 
-    If the planner fails because of a bug in Spark, the query is planned again without pushed-down conditions, which
-    cause the bug.
+    If the planner fails because of a bug in Spark, the query is planned again without predicate pushdown, which causes
+    the bug.
     """
     for source in (_source, _source_apart):
         statement = statement_of(carried.relation, carried.layout, sources=partial(source, tables), parts=parts)
@@ -78,15 +78,15 @@ def _plan(frame: DataFrame) -> str:
 
 
 def _multiplies(frame: DataFrame, relation: Relation) -> bool:
-    """Return whether Spark joins by a Cartesian product: then each side should be one partition.
+    """Return whether Spark joins by a Cartesian product, which runs a task for each pair of partitions.
 
-    Such a join runs a task for each pair of partitions.
+    Each side should then have one partition.
     """
     return any(isinstance(one, Join) for one in parts_of(relation)) and "CartesianProduct" in _plan(frame)
 
 
 def has_few_rows(relation: Relation) -> bool:
-    """Return whether a relation has at most `FEW` rows, regardless of the size of its datasets."""
+    """Return whether a relation has at most `FEW` rows, whatever the size of its datasets."""
     while isinstance(relation, (Extension, Filter, Sort, Window)):
         relation = relation.source
     if isinstance(relation, RowLimit):
@@ -95,12 +95,12 @@ def has_few_rows(relation: Relation) -> bool:
 
 
 def _source(tables: Callable[[tuple[str, ...], str], DatasetTable], read: DatasetRead) -> str:
-    """Return the dataset in FROM, at the statement's snapshot."""
+    """Return the FROM item of a dataset, at the statement's snapshot."""
     return tables(read.dataverse, read.name).source
 
 
 def _source_apart(tables: Callable[[tuple[str, ...], str], DatasetTable], read: DatasetRead) -> str:
-    """Return the dataset as a subquery with an always true condition that Spark treats as nondeterministic.
+    """Return a dataset as a subquery with an always true condition that Spark treats as nondeterministic.
 
     This optimisation barrier stops Spark from pushing other conditions below the subquery.
     """
@@ -108,7 +108,7 @@ def _source_apart(tables: Callable[[tuple[str, ...], str], DatasetTable], read: 
 
 
 def decoded(layout: ResultLayout, batches: Iterable[pa.RecordBatch]) -> Iterator[Value]:
-    """Return the values of Arrow batches in the layout of the result."""
+    """Convert Arrow batches in a result layout to values."""
     return layout.values(_rows([plain_type(type_) for _, type_ in layout.columns], batches))
 
 

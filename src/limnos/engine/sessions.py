@@ -1,7 +1,7 @@
 """Spark sessions for statements: one JVM for all, and one session with the caller's credential for each statement.
 
-May import `spark`, the jobs of `sqlpp` and PySpark. Must not know statements. Each statement may use all task slots but
-one, and its results on the driver are limited in size.
+May import `spark`, the jobs of `sqlpp` and PySpark. Must not know statements. Each statement may use all task slots
+except one, and the size of its results on the driver is limited.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class StatementSessions:
         self._pools = cycle(range(POOLS))
 
     def begin(self) -> None:
-        """Start Spark; takes seconds. Raises the errors of `limnos.spark.session`."""
+        """Start Spark, which takes seconds. Raises the errors of `limnos.spark.session`."""
         start = self._start
         settings = {
             "spark.driver.memory": start.memory,
@@ -72,7 +72,7 @@ class StatementSessions:
         self._spark.sparkContext.setLogLevel("ERROR")
 
     def warm_up(self) -> None:
-        """Run a small job, which loads classes that every first statement needs."""
+        """Run a small job to load the classes that every first statement needs."""
         if self._spark is None:
             raise RuntimeError("Spark has not been started")
         spark = self._spark.newSession()
@@ -81,13 +81,11 @@ class StatementSessions:
 
     @property
     def parts(self) -> int:
-        """The number of tasks that one statement runs concurrently: all slots but one, which is left to other
-        statements.
-        """
+        """The number of tasks that one statement runs concurrently: all task slots except one, for other statements."""
         return max(1, self._start.slots - 1)
 
     def is_alive(self) -> bool:
-        """Return whether the JVM answers."""
+        """Return whether the JVM responds."""
         machine = None if self._spark is None else self._spark._jvm  # noqa: SLF001 - PySpark has no API for it
         try:
             return machine is not None and machine.java.lang.System.currentTimeMillis() > 0

@@ -1,8 +1,8 @@
-"""Conversion between rows and the JSON by field ids that Iceberg's library reads.
+"""Conversion between rows and Iceberg's JSON single-value serialization (Iceberg specification, Appendix D).
 
-The format is the JSON single-value serialization of the Iceberg specification, Appendix D. May import `sqlpp.stored`
-for the names of plain values. Must not know Spark. A row holds plain Python values: a date is its number of days, a
-timestamp its microseconds. Values that this JSON cannot express raise `NoSingleValue`; the caller then uses Spark.
+May import `sqlpp.stored` for the names of plain values. Must not know Spark. The JSON is keyed by field id. A row holds
+plain Python values: a date is its number of days, a timestamp its microseconds. Values that this JSON cannot express
+raise `NoSingleValue`; the caller then uses Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NoSingleValue(Exception):
 
 
 def check(schema: Mapping[str, Json]) -> None:
-    """Check that rows of a schema can be read and written in this form. Raises NoSingleValue."""
+    """Check that rows of a schema can be serialized in this format. Raises NoSingleValue."""
     for field in _fields(schema):
         _check(field["type"], types=frozenset(_READ))
 
@@ -51,12 +51,12 @@ def _check(type_: Json, *, types: frozenset[str]) -> None:
 
 
 def encoded(row: Row, schema: Mapping[str, Json]) -> str:
-    """Return a row as JSON text. Raises NoSingleValue for a value that JSON cannot express."""
+    """Serialize a row as JSON. Raises NoSingleValue for a value that JSON cannot express."""
     return json.dumps(_encode(row, schema), allow_nan=False)
 
 
 def decoded(text: str, schema: Mapping[str, Json]) -> dict[str, Plain]:
-    """Return the row of a JSON text. Raises NoSingleValue for a date or timestamp that Python cannot express."""
+    """Parse the JSON of a row. Raises NoSingleValue for a date or timestamp that Python cannot express."""
     result = _decode(json.loads(text), schema)
     if not isinstance(result, dict):
         raise NoSingleValue("a row that is no object")
@@ -103,14 +103,16 @@ def _real(value: Plain) -> Json:
 
 
 def day_text(value: Plain) -> str:
-    """Return the ISO text of a date, from its number of days since 1970. Raises NoSingleValue."""
+    """Format a date, in days since 1970, as ISO text. Raises NoSingleValue beyond the range of Python's dates."""
     if not isinstance(value, int) or not DAY_FIRST <= value + EPOCH.toordinal() <= DAY_LAST:
         raise NoSingleValue("a day of another era")
     return date.fromordinal(value + EPOCH.toordinal()).isoformat()
 
 
 def moment_text(value: Plain) -> str:
-    """Return the ISO text of a timestamp, from its microseconds since 1970. Raises NoSingleValue."""
+    """Format a timestamp, in microseconds since 1970, as ISO text. Raises NoSingleValue beyond the range of Python's
+    dates.
+    """
     if not isinstance(value, int):
         raise NoSingleValue("a moment that is none")
     try:
@@ -134,7 +136,7 @@ def _moment(text: Json) -> Plain:
 
 
 def _single(value: Json) -> Plain:
-    """Return the value of a 32-bit float with the shortest decimal text that denotes it."""
+    """Return a 32-bit float as the double with its shortest decimal representation."""
     number = float(value)  # type: ignore[arg-type]
     unpack: float = struct.unpack("f", struct.pack("f", number))[0]
     return unpack

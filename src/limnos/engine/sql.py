@@ -1,8 +1,8 @@
-"""Writes relations as Spark SQL.
+"""Generates Spark SQL from relations.
 
-May import relations and values of `sqlpp`. Must not know a session: the result is text and parameters. The text
-contains nothing from a user but quoted names of tables and columns. Strings are passed as parameters, and numbers are
-formatted here. Each operation has the meaning that `sqlpp.relations` gives it.
+May import relations and values of `sqlpp`. Must not know a session: the result is text and parameters. The only user
+input in the text is quoted names of tables and columns. Strings are passed as parameters, and numbers are formatted
+here. Each operation has the meaning that `sqlpp.relations` defines.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def statement_of(
     sources: Callable[[nodes.DatasetRead], str],
     parts: int | None = None,
 ) -> SparkStatement:
-    """Write the query that returns a relation's rows in a layout.
+    """Generate the query that returns a relation's rows in a layout.
 
     Args:
         relation: The relation.
         layout: The result columns, which are named `r0`, `r1` and so on.
-        sources: Gives the text of a dataset in FROM.
-        parts: The largest number of tasks that read a dataset concurrently; None for any.
+        sources: Returns the FROM item of a dataset.
+        parts: The largest number of tasks that read a dataset concurrently; None for no limit.
     """
     writing = _StatementWriter(sources, "" if parts is None else f"/*+ COALESCE({int(parts)}) */ ")
     terms = [f"{writing.term(term)} AS r{at}" for at, (term, _) in enumerate(layout.columns)] or ["1 AS r0"]
@@ -62,7 +62,7 @@ def statement_of(
 
 
 class _StatementWriter:
-    """Writes one statement and collects its parameters."""
+    """Generates one statement and collects its parameters."""
 
     def __init__(self, sources: Callable[[nodes.DatasetRead], str], hint: str) -> None:
         self.parameters: dict[str, str] = {}
@@ -240,7 +240,7 @@ def _function(node: CallTerm, arguments: tuple[str, ...]) -> str:
 
 
 def _exact(node: CallTerm, arguments: tuple[str, ...]) -> str:
-    """Compare an integer with a double without loss.
+    """Generate a lossless comparison of an integer with a double.
 
     They are compared as doubles, and as integers where the doubles are equal. A double at or above 2^63 is greater than
     any integer.
@@ -284,7 +284,7 @@ _PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 
 def _part(node: CallTerm, arguments: tuple[str, ...]) -> str:
-    """Write the extraction of a part of a date or timestamp, as in `get_year`."""
+    """Generate the extraction of a part of a date or timestamp, as in `get_year`."""
     part = node.name.removeprefix("get_")
     return _part_of_text(part, arguments[0]) if node.word == "string" else f"CAST({part}({arguments[0]}) AS BIGINT)"
 
@@ -303,9 +303,10 @@ _USUAL_PARTS = {"year": (1, 4), "month": (6, 2), "day": (9, 2)}
 
 
 def _part_of_text(part: str, text: str) -> str:
-    """Write the extraction of a part (`year`, `month`, `day`) from the text of a date or datetime; NULL for others.
+    """Generate the extraction of a part (`year`, `month`, `day`) from the text of a date or datetime; NULL for other
+    text.
 
-    The usual text of a date has a short expression. For the others a lambda names the parts, because it keeps the
+    The usual date format has a short expression. For the other formats a lambda names the parts: this keeps the
     expression small, although Spark does not compile it.
     """
     year, month, day, hour, minute, second, _, offset_hour, offset_minute = (f"CAST(p[{at}] AS INT)" for at in range(9))

@@ -75,7 +75,7 @@ def run_job(
 
 
 class _JobRun:
-    """The state that the steps of one job share."""
+    """The execution of one job, with the session, tables and budget that its steps share."""
 
     def __init__(
         self, spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None], budget: Budget
@@ -88,7 +88,7 @@ class _JobRun:
         self._tables: dict[tuple[str, ...], DatasetTable] = {}
 
     def query(self) -> Iterator[Value]:
-        """Yield the results of a query, or the value of an expression."""
+        """Yield the results of a query; for an expression, its value."""
         return self._evaluated(self._job.expression, slots=self._job.slots)
 
     def change(self) -> Iterator[Value]:
@@ -116,7 +116,7 @@ class _JobRun:
         yield from returned
 
     def _objects(self, checker: ObjectChecker) -> list[Object]:
-        """Return all objects to write or delete, evaluated and checked."""
+        """Evaluate and check all objects to write, or evaluate those to delete."""
         kind, form = self._job.kind, checker.form
         if kind == "delete":
             keys = frozenset(path[0] for path in form.keys)
@@ -166,15 +166,15 @@ class _JobRun:
     def _in_parts(
         self, changed: Expression, requirements: tuple[ScanRequirement, ...], *, slots: int
     ) -> Iterator[Value]:
-        """Yield the results of a statement that the evaluator executes over Spark scans."""
+        """Yield the results of a statement that the evaluator executes over scans by Spark."""
         bound = BoundQuery(changed, slots, ())
         return results(bound, lambda _, number: self._read(requirements[int(number)], slots), budget=self.budget)
 
     def _near(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None
     ) -> Iterator[Value] | None:
-        """Return the results of a statement that reads only a few objects by keys or indexes; None for other
-        statements.
+        """Return the results of a statement whose scans are all key or index lookups, read without a Spark job; None
+        for others.
         """
         if sum(isinstance(node, Scan) for node in walk(expression)) not in range(1, SCANS_MAX + 1):
             return None
@@ -191,7 +191,9 @@ class _JobRun:
         return results(BoundQuery(changed, slots, ()), lambda _, number: result[int(number)], budget=self.budget)
 
     def _lookup(self, requirement: ScanRequirement) -> tuple[DatasetTable, Lookup] | None:
-        """Return the table and the lookup of a scan; None if the conditions fix neither a key nor an index."""
+        """Return the table and the lookup of a scan; None if its conditions do not determine a key or an index
+        entry.
+        """
         ref = self._ref(requirement.dataverse, requirement.name)
         if ref.files is not None:
             return None
@@ -231,7 +233,7 @@ class _JobRun:
         return objects(self._spark, self._table(ref), requirement=want, parts=self._parts)
 
     def _type(self, dataverse: tuple[str, ...], name: str) -> RecordType | None:
-        """Return the type of a dataset's columns; None for files."""
+        """Return the record type of a dataset's columns; None for an external dataset, which has files."""
         ref = self._ref(dataverse, name)
         return self._table(ref).form.type if ref.files is None else None
 

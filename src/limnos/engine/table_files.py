@@ -1,9 +1,9 @@
-"""Finds the files of a table that may have rows of a key, from Iceberg's metadata, without the JVM.
+"""Plans scans from Iceberg's metadata without the JVM: finds the files of a table that may have rows of a key.
 
 May import `sqlpp`, fastavro and the sibling `parquet_lookups`. Must not know statements. The table's metadata comes
 from the server with the credential of a statement, so the server decides who may read the files. Manifests never
-change, so decoded ones are cached. What is not supported (partitions, equality deletes, other format versions than 2,
-tables of object stores) raises `UnsupportedFile`, and the caller uses Iceberg's library.
+change, so decoded ones are cached. Unsupported tables (partitions, equality deletes, other format versions than 2,
+files in object stores) raise `UnsupportedFile`, and the caller uses Iceberg's library.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _LoadedTable(msgspec.Struct, rename="kebab"):
 
 
 class _File(NamedTuple):
-    """An entry of a manifest."""
+    """A data or delete file in a manifest, with its column bounds by field id."""
 
     location: str
     is_parquet: bool
@@ -73,8 +73,8 @@ class _File(NamedTuple):
 
 
 class TableSnapshot(NamedTuple):
-    """The current snapshot of a table: its schema as Iceberg's JSON, and its list of manifests; None before the first
-    commit.
+    """The current snapshot of a table: its schema as Iceberg's JSON, and the location of its manifest list (None before
+    the first commit).
     """
 
     schema: dict[str, Any]
@@ -92,7 +92,9 @@ class TableClient:
         self._idle: deque[http.client.HTTPConnection] = deque(maxlen=8)
 
     def load(self, ref: DatasetRef, credential: str) -> TableSnapshot:
-        """Load the current snapshot of a dataset's table. Raises UnsupportedFile."""
+        """Load the current snapshot of a dataset's table. Raises UnsupportedFile for a table that this reader does not
+        support.
+        """
         if not self._is_plain:
             raise UnsupportedFile("a server with TLS")
         catalog, *namespace, name = (quote(part, safe="") for part in ref.path)
@@ -113,7 +115,9 @@ class TableClient:
             self._idle.pop().close()
 
     def _get(self, target: str, credential: str) -> tuple[int, bytes]:
-        """Send a request over an idle connection, or over a new one if that has been closed."""
+        """Send a GET request over an idle connection, or over a new one if the server has closed it. Returns status and
+        body.
+        """
         headers = {"Authorization": f"Bearer {credential}"}
         while True:
             try:
@@ -153,7 +157,7 @@ def _snapshot_of(table: _LoadedTable) -> TableSnapshot:
 def files_of(table: TableSnapshot, keys: Sequence[KeyConditions]) -> list[FileWithDeletes]:
     """Return the data files that may have a row of a key, with the delete files that apply to them.
 
-    Raises UnsupportedFile, also if there are too many.
+    Raises UnsupportedFile for unsupported files, and for too many.
     """
     if table.manifest_list is None:
         return []
@@ -185,7 +189,7 @@ def _with_deletes(file: _File, deletes: Sequence[_File]) -> FileWithDeletes:
 
 
 def _may_name(deletes: _File, location: str) -> bool:
-    """Return whether a position delete file may name a data file.
+    """Return whether a position delete file may refer to a data file, by its bounds of file paths.
 
     A truncated upper bound covers all paths that begin with it.
     """
@@ -196,9 +200,9 @@ def _may_name(deletes: _File, location: str) -> bool:
 
 
 def local_path(location: str) -> str:
-    """Return the path of a file on this machine. Raises UnsupportedFile for another one.
+    """Return the local path of a location. Raises UnsupportedFile if it is not local.
 
-    Iceberg takes the characters of a location as they are, so one with a percent sign would be ambiguous.
+    Iceberg does not percent-decode locations, so a location with a percent sign would be ambiguous.
     """
     scheme, _, path = location.rpartition(":")
     if scheme not in ("", "file") or not path.startswith("/") or (path.startswith("//") and not path.startswith("///")):
@@ -209,7 +213,7 @@ def local_path(location: str) -> str:
 
 
 class _ConditionBounds:
-    """A condition, compared with the bounds of files."""
+    """Compares a condition with the column bounds of files."""
 
     def __init__(self, fields: dict[str, dict[str, Any]], condition: Condition) -> None:
         field = fields.get(condition.path[0]) if len(condition.path) == 1 else None
@@ -221,7 +225,7 @@ class _ConditionBounds:
         self._values = [literal_of(each) for each in (value if isinstance(value, tuple) else (value,))]
 
     def may_meet(self, file: _File) -> bool:
-        """Return whether a file may have a row that meets the condition, by its bounds."""
+        """Return whether a file may contain a row that meets the condition, by its column bounds."""
         low, high = file.lower.get(self._id), file.upper.get(self._id)
         if low is None or high is None:
             return True
@@ -246,7 +250,7 @@ class _Manifest(NamedTuple):
     sequence: int
 
     def files(self, path: str) -> list[_File]:
-        """Read the entries of a manifest, without deleted ones."""
+        """Read the live entries of a manifest."""
         if self.length > MANIFEST_BYTES_MAX:
             raise UnsupportedFile("a large manifest")
         return [self._file(entry) for entry in _records(path) if entry["status"] != _DELETED]
@@ -301,14 +305,14 @@ def _records(path: str) -> Iterator[dict[str, Any]]:
 
 
 class _ManifestCache:
-    """Decoded manifests and lists of manifests, the most recently used ones."""
+    """An LRU cache of decoded manifests and manifest lists."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Any] = OrderedDict()
 
     def get(self, location: str, read: Callable[[str], list[T]]) -> list[T]:
-        """Return the content of a file, which `read` reads if it is not cached."""
+        """Return the decoded content of a file from the cache; on a miss, `read` decodes the file."""
         with self._lock:
             content: list[T] | None = self._kept.get(location)
             if content is not None:

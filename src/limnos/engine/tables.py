@@ -44,8 +44,8 @@ class DatasetTable(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The item of a FROM clause that reads the table. Without a snapshot it has no rows, regardless of later
-        commits.
+        """The FROM item that reads the table. Without a snapshot it has no rows, even if another writer commits
+        meanwhile.
         """
         if self.snapshot is None:
             return f"(SELECT {', '.join(self.columns) or '*'} FROM {self.quoted} WHERE FALSE)"
@@ -54,7 +54,7 @@ class DatasetTable(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The SELECT list if the open part is stored as VARIANT, which is read as JSON text.
+        """The SELECT list if the open part is stored as VARIANT, which the list converts to JSON text.
 
         Empty if all columns are read as stored.
         """

@@ -32,7 +32,7 @@ PING: Final = b"P"
 
 
 class JobFailure(Struct, frozen=True):
-    """A job's failure: the number and message of a SQL++ error, and its position in the statement."""
+    """The failure of a job: the number and message of a SQL++ error, and its position in the statement."""
 
     number: int
     message: str
@@ -72,7 +72,7 @@ class EngineStart(Struct, frozen=True):
 
 
 def encode_frame(kind: bytes, body: bytes = b"") -> bytes:
-    """Encode a frame of a kind (`JOB`, `ROWS` and so on) and a body."""
+    """Encode a frame from its kind (such as `JOB` or `ROWS`) and a body."""
     return HEAD.pack(kind, len(body)) + body
 
 
