@@ -25,7 +25,7 @@ async def options(_request: Request, ctx: Context) -> Response:
 
 
 async def version(_request: Request, ctx: Context) -> Response:
-    """Return the server's version."""
+    """Return product and version in the field `git.build.version`, as AsterixDB's `/admin/version` does."""
     await caller_require(ctx)
     return json_response({"git.build.version": f"limnos {installed('limnos')}"})
 

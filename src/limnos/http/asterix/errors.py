@@ -52,8 +52,10 @@ Failure = LimnosError | InvalidName | SqlppError | RequestEnded
 
 
 def public_failure(failure: Failure) -> Failure:
-    """Return the error that a caller may see: a missing metalake gets the same error as one that the caller may not
-    use.
+    """Return the error in the form that the caller may see.
+
+    A missing metalake and one that the caller may not use give the same error, so that the names of metalakes do not
+    leak.
     """
     if isinstance(failure, (SqlppError, RequestEnded)):
         return failure
@@ -61,7 +63,7 @@ def public_failure(failure: Failure) -> Failure:
 
 
 def error_entry(failure: Failure) -> dict[str, object]:
-    """Return one entry of a body's `errors` or `warnings`."""
+    """Return one entry of a body's `errors` or `warnings`: `{"code": 1, "msg": "…"}`."""
     return {"code": 1, "msg": unescape_percent(str(public_failure(failure)))}
 
 
@@ -82,7 +84,7 @@ def status_of(failure: Failure, operation: str = "") -> int:
 
 
 def headers_of(failure: Failure, status: int) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the headers that belong to a status."""
+    """Return the response headers that a status requires: `Retry-After` for 429 and 503, `WWW-Authenticate` for 401."""
     if status in (429, 503):
         return ((b"retry-after", b"%d" % getattr(failure, "retry_after_s", STORAGE_RETRY_AFTER_S)),)
     return ((b"www-authenticate", b"Bearer"),) if status == 401 else ()

@@ -1,8 +1,8 @@
-"""The parameters of a request to the query service: in its query string, as a form or as JSON.
+"""The parameters of a request to the query service: in the query string, as a form or as JSON.
 
 May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Must not know statements. The
-first value of a repeated parameter counts, except for `dataverse`, whose values are the parts of one name. In JSON that
-is a string for one part, an array for more; a string is never split.
+first value of a repeated parameter counts, except for `dataverse`, whose values are the parts of one name. In JSON a
+dataverse is a string for one part, or an array for several parts; a string is never split.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _INT_MAX: Final = 1 << 63
 
 
 class QueryRequest(NamedTuple):
-    """A parsed request to the query service."""
+    """A parsed request to the query service: the statement text, the result format, and the options of execution."""
 
     statement: str
     mode: str
@@ -93,17 +93,19 @@ class QueryRequest(NamedTuple):
 
     @property
     def is_tabular(self) -> bool:
-        """Whether AsterixDB's JDBC driver asks, which needs the names and types of the results' fields."""
+        """Whether the client is AsterixDB's JDBC driver, which needs the names and types of the results' fields."""
         return self.client_type == JDBC
 
     @property
     def is_read_once(self) -> bool:
-        """Whether stored results are deleted once read. The JDBC driver reads each result once and deletes none."""
+        """Whether stored results are deleted after the first read. The JDBC driver reads each result once and deletes
+        none.
+        """
         return self.reads_max == 1 or (self.reads_max is None and self.is_tabular)
 
 
 class RequestParameters:
-    """The parameters of a request in any encoding: each with its values, which are JSON values if the body is JSON."""
+    """The parameters of a request in any encoding: values by name. The values are JSON values if the body is JSON."""
 
     def __init__(self, values: Mapping[str, list[object]]) -> None:
         self._values = values
@@ -114,7 +116,7 @@ class RequestParameters:
         return values[0] if values else None
 
     def named(self, names: Iterable[str]) -> list[str]:
-        """Return those of the names that the request has."""
+        """Return the elements of `names` that are parameters of the request."""
         return [name for name in names if name in self._values]
 
     def text(self, name: str) -> str | None:
@@ -128,7 +130,10 @@ class RequestParameters:
         raise bad_value(name, value)
 
     def word(self, name: str, words: tuple[str, ...]) -> str:
-        """Return the parameter as one of `words`, ignoring case; the first of them by default. Raises SqlppError."""
+        """Return a parameter that takes one of several keywords, in lower case.
+
+        `words` lists the keywords; the first is the default. Raises SqlppError for any other value.
+        """
         if name not in self._values:
             return words[0]
         text = self.text(name)
@@ -139,13 +144,15 @@ class RequestParameters:
         return text.lower()
 
     def flag(self, name: str, *, unset: bool = False) -> bool:
-        """Return a boolean parameter; `unset` if it is absent. Raises SqlppError."""
+        """Return a boolean parameter; `unset` if it is absent. Raises SqlppError for a value that is not a boolean."""
         if name not in self._values:
             return unset
         return self.word(name, ("true", "false") if unset else ("false", "true")) == "true"
 
     def whole(self, name: str, *, least: int = 0) -> int | None:
-        """Return a parameter as an integer of at least `least`; None if it is absent. Raises SqlppError."""
+        """Return a parameter as an integer; None if it is absent. Raises SqlppError for other values and for integers
+        below `least`.
+        """
         text = self.text(name)
         if text is None:
             return None
@@ -154,9 +161,10 @@ class RequestParameters:
         return int(text)
 
     def name(self, parameter: str, *, canonical: bool = False) -> Levels | None:
-        """Return the name of a dataverse, or None. Raises SqlppError for an invalid name.
+        """Return the name of a dataverse as a list of parts; None if the parameter is absent or null.
 
-        With `canonical` a text is a canonical name, such as `a.b`, as in the dataverse Metadata.
+        With `canonical`, a string is a canonical name such as `a.b`, as stored in the dataverse `Metadata`. Raises
+        SqlppError for an invalid name.
         """
         values = self._values.get(parameter)
         if canonical and values and isinstance(values[0], str):
@@ -171,9 +179,11 @@ class RequestParameters:
         return decode_levels(list(parts))
 
     def parameters(self, read: Callable[[object], Value]) -> dict[str | int, Value]:
-        """Return the statement's parameters, from `$x` and `args`: `read` converts decoded JSON to a value.
+        """Return the statement's parameters: named ones from `$x` by name, positional ones from `args` by position from
+        1.
 
-        Raises SqlppError.
+        `read` converts a decoded JSON value to a SQL++ value. Raises SqlppError if there are too many values, or if
+        `args` is not an array.
         """
         parameters: dict[str | int, Value] = {}
         names = [name for name in self._values if name.startswith("$") and len(name) > 1]
@@ -188,7 +198,7 @@ class RequestParameters:
         return parameters
 
     def _check(self, names: list[str]) -> None:
-        """Check the number of the parameters' values, once. Raises SqlppError."""
+        """Check the total count of values in these parameters. No-op for JSON, which is checked when it is parsed."""
 
     def _value(self, name: str, read: Callable[[object], Value]) -> Value:
         try:
@@ -199,7 +209,7 @@ class RequestParameters:
             raise bad_value(name, "it is nested too deeply; make it flatter") from None
 
     def _json(self, name: str) -> object:
-        """Return the JSON value of a parameter. Text of a form is parsed as JSON."""
+        """Return the decoded JSON value of a parameter. Text in a query string or form is parsed as JSON."""
         return self.first(name)
 
 
@@ -236,9 +246,9 @@ def value_of(document: object) -> Value:
 
 
 async def request_parameters_of(request: Request, ctx: Context) -> RequestParameters:
-    """Parse the parameters of a request; a body over SHORT_BODY_BYTES is parsed in a process.
+    """Parse the parameters of a request. A body over SHORT_BODY_BYTES is parsed in a worker process.
 
-    Raises SqlppError, TooLarge, ServiceUnavailable.
+    Raises SqlppError for a malformed body, TooLarge, and ServiceUnavailable if no worker process is free.
     """
     if request.method in ("GET", "HEAD"):
         return FormParameters(_by_name(form_parameters(request.query_string)))
@@ -258,7 +268,9 @@ async def request_parameters_of(request: Request, ctx: Context) -> RequestParame
 
 
 def _by_name(encoded: list[EncodedParameter]) -> dict[str, list[object]]:
-    """Return the values of parameters by name, in order."""
+    """Group encoded parameters by name, each with its decoded values in order of occurrence. Raises SqlppError for
+    invalid JSON.
+    """
     values: dict[str, list[object]] = {}
     try:
         for name, text, is_text in encoded:
@@ -269,10 +281,10 @@ def _by_name(encoded: list[EncodedParameter]) -> dict[str, list[object]]:
 
 
 def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") -> QueryRequest:
-    """Build the query request from its parameters.
+    """Build a `QueryRequest` from request parameters.
 
-    `reads`: the method allows only reading. `accept`: the request's header, which is used if no parameter names a
-    format. Raises SqlppError.
+    `reads`: the method allows read-only statements only. `accept`: the `Accept` header, which decides the format if no
+    parameter names one. Raises SqlppError for an invalid parameter.
     """
     statement = sent.text("statement")
     if not statement or not statement.strip():
@@ -302,7 +314,9 @@ def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") 
 
 
 def _format(sent: RequestParameters, accept: str) -> ResultFormat:
-    """Return the format of the results, by the parameter or the header. Raises SqlppError for an unknown parameter."""
+    """Return the result format, from the parameter or else the `Accept` header. Raises SqlppError for an unknown
+    parameter.
+    """
     text = sent.text("format")
     if text:
         known_format = _format_of(text)
@@ -313,7 +327,7 @@ def _format(sent: RequestParameters, accept: str) -> ResultFormat:
 
 
 def _format_of(text: str) -> ResultFormat | None:
-    """Return the format with a name or a media type; None for an unknown one."""
+    """Return the result format for a name (`json`) or a media type; None for an unknown one."""
     name, *options = (part.strip().lower() for part in text.split(";"))
     known_format = FORMATS.get(name)
     if known_format == "json":
@@ -323,7 +337,9 @@ def _format_of(text: str) -> ResultFormat | None:
 
 
 def _check_unsupported(sent: RequestParameters) -> None:
-    """Refuse AsterixDB's parameters for features that this service lacks. Raises SqlppError."""
+    """Check that AsterixDB's parameters for features that this service lacks have their default values. Raises
+    SqlppError.
+    """
     for name in sent.named(_PLANS):
         if sent.flag(name):
             raise compilation(f"The parameter {name} is not supported: use EXPLAIN")
@@ -332,7 +348,9 @@ def _check_unsupported(sent: RequestParameters) -> None:
 
 
 def _duration(text: str | None) -> int | None:
-    """Parse `10s`, `500ms` or `2m` into milliseconds. Raises SqlppError, also for a number without unit."""
+    """Parse a duration such as `10s`, `500ms` or `2m` into milliseconds. Raises SqlppError, also for a number without
+    unit.
+    """
     if not text:
         return None
     match = _DURATION.fullmatch(text.strip())

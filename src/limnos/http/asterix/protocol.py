@@ -1,4 +1,4 @@
-"""SQL++ as a protocol: the query service, and the other routes that its clients need.
+"""The AsterixDB protocol: the routes of the query service and of the administration API, and its error format.
 
 May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Must not know
 statements.
@@ -30,7 +30,9 @@ GRACE_S: Final = 10.0
 
 
 def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
-    """Return all routes. `timeout_s` is the time limit for one request's statements."""
+    """Return the routes of the query service and the administration API. `timeout_s` is the time limit of one
+    request.
+    """
     asks = (Action.CATALOG_LOAD,)
     deadline_s = timeout_s + GRACE_S
     return (
@@ -53,7 +55,7 @@ def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
 
 
 class AsterixProtocol:
-    """The protocol of AsterixDB: SQL++ at `/query/service`."""
+    """The protocol of AsterixDB: SQL++ statements at `/query/service`."""
 
     name = "asterix"
     anonymous: frozenset[str] = frozenset()
@@ -62,7 +64,7 @@ class AsterixProtocol:
         self.router: Router[Handler] = Router("", routes(timeout_s))
 
     def place_of(self, _path: str, _request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the scope of a path: the catalog of dataverses."""
+        """Return the metalake and catalog that requests apply to: those of the settings' defaults, for every path."""
         return RequestScope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:

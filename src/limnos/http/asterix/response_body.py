@@ -1,4 +1,4 @@
-"""The body of a query service's response, complete or in chunks: first the results, then the outcome.
+"""The body of a query service's response, complete or in chunks: first the results, then status, errors and metrics.
 
 May import msgspec, `services` for the end of a request, `sqlpp` and this package. Must not know connections. Sent bytes
 cannot be revoked: an error after the first results is reported after them, with status 200.
@@ -27,7 +27,9 @@ _TYPES: Final = {
 
 
 class QueryResponseBody:
-    """Encodes the JSON body of a query's response in chunks: a head, the results as they arrive, and the outcome."""
+    """Encodes the JSON body of a query's response in chunks: the leading fields, the results, then status and
+    metrics.
+    """
 
     def __init__(
         self, *, request_id: str, client_context_id: str | None, pretty: bool, gives: bool, format_: ResultFormat = "json",
@@ -50,11 +52,11 @@ class QueryResponseBody:
         self._ran = self._began
 
     def started(self) -> None:
-        """Record that parsing has ended and execution begins."""
+        """Record the time at which parsing ended and execution began, for the metrics of the response."""
         self._ran = time.perf_counter()
 
     def head(self) -> bytes:
-        """Return the text before the first result."""
+        """Return the start of the body, up to the opening bracket of `results`."""
         named: dict[str, object] = {"requestID": self.request_id}
         if self.client_context_id is not None:
             named["clientContextID"] = self.client_context_id
@@ -77,13 +79,15 @@ class QueryResponseBody:
             self._signature = b'"signature":' + msgspec.json.encode({"name": fields, "type": types}) + b","
 
     def counted(self, lines: Iterable[bytes]) -> None:
-        """Count results that are stored, not sent."""
+        """Add results that are stored, not sent, to the counts of the response's metrics."""
         for line in lines:
             self.size += len(line)
             self.count += 1
 
     def rows(self, lines: Iterable[bytes]) -> bytes:
-        """Return results, each after a comma except the very first."""
+        """Encode results as elements of the JSON array `results`, each after a comma except the first of the
+        response.
+        """
         results: list[bytes] = []
         for line in lines:
             self.size += len(line)
@@ -93,15 +97,17 @@ class QueryResponseBody:
         return b"".join(results)
 
     def tail(self, warnings: Iterable[SqlppError] = (), failure: Failure | None = None) -> bytes:
-        """Return the text after the last result."""
+        """Return the end of the body: the bracket that closes `results`, then status, errors, warnings and metrics."""
         return self.behind(self.outcome(warnings, failure))
 
     def behind(self, outcome: bytes) -> bytes:
-        """Return the text after the last result, for a stored outcome."""
+        """Return the end of the body for a stored outcome: the bracket that closes `results`, then the fields of
+        `outcome`.
+        """
         return (b"\n]," if self.gives else b"") + outcome[1:]
 
     def outcome(self, warnings: Iterable[SqlppError] = (), failure: Failure | None = None) -> bytes:
-        """Return the outcome as a JSON object: status, errors, warnings, metrics."""
+        """Return the fields after the results as a JSON object: status, errors, warnings, metrics."""
         warnings = tuple(warnings)
         rest = self._warned(warnings)
         if failure is not None:
@@ -113,19 +119,23 @@ class QueryResponseBody:
         return msgspec.json.encode(rest)
 
     def _warned(self, warnings: Iterable[SqlppError]) -> dict[str, object]:
-        """Return the field of the warnings, as many as the request takes; nothing if there are none."""
+        """Return the field `warnings`, cut to the request's `max-warnings`; an empty dict if there are no warnings."""
         listed = [error_entry(each) for each in warnings][: self._warnings_max]
         return {"warnings": listed} if listed else {}
 
     def pointing(self, status: str, handle: str, *, warnings: Iterable[SqlppError] = ()) -> bytes:
-        """Return a complete body with a handle for the results."""
+        """Return a complete body that has a handle in place of results.
+
+        `status` is the value of the field `status`, such as `running`; `handle` is the URL at which the results will
+        be.
+        """
         signature = self._signature if self.gives and self._plans else b""
         self.gives = False
         rest = self._warned(warnings) | {"status": status, "handle": handle}
         return self.head() + signature + msgspec.json.encode(rest)[1:]
 
     def refused(self, warnings: Iterable[SqlppError], failure: Failure) -> bytes:
-        """Return a complete body without results."""
+        """Return the complete body of a failed request, without results."""
         self.gives, self.count, self.size = False, 0, 0
         return self.head() + self.tail(warnings, failure)
 
@@ -143,7 +153,7 @@ class QueryResponseBody:
 
 
 def status_word(failure: Failure | None) -> str:
-    """Return `success`, `timeout` or `fatal`, the status that AsterixDB's clients read."""
+    """Return the field `status` that AsterixDB's clients read: `success`, `timeout` or `fatal`."""
     if failure is None:
         return "success"
     return "timeout" if isinstance(failure, RequestEnded) and failure.late else "fatal"

@@ -1,4 +1,4 @@
-"""Deferred results of requests: their status, their rows, and deleting them.
+"""Handles of asynchronous and deferred requests: their status, their results, and deletion of results.
 
 May import `model`, `services`, `sqlpp` and this package. Must not know statements. A handle is the URL of one of these
 routes. Only the user who sent the request can use it; other users get 404. While a request runs, its result is not
@@ -32,7 +32,7 @@ LOST: Final = (
 
 
 class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
-    """A stored outcome: the HTTP status of the request, whether it has results, and the text after them."""
+    """The stored outcome of a request: its HTTP status, whether it has results, and the end of the response body."""
 
     http: int
     gives: bool
@@ -45,8 +45,9 @@ class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
 
 
 def handle_address(request: Request, what: str, *, handle: str) -> str:
-    """Return the URL of a handle, with the scheme and host by which the client reached this server. Without a `Host`
-    header it is only the path.
+    """Return the URL of a handle, with the host name by which the client reached this server.
+
+    `what` is the route: `status` or `result`.
     """
     path = f"/query/service/{what}/{handle}"
     host = request.headers.get(b"host", b"").decode("latin-1")
@@ -112,7 +113,9 @@ async def _pieces(
 
 
 def _without_results(row: StatementRequest, word: str, *, message: str, code: int = 200) -> Response:
-    """Return a response for a request that has no outcome."""
+    """Return the response for a request that has no stored outcome. `word` is the field `status`, `code` the HTTP
+    status.
+    """
     return json_response({"requestID": row.request_id, "errors": [{"code": 1, "msg": message}], "status": word}, code)
 
 

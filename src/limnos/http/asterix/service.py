@@ -84,7 +84,7 @@ class _QueryRun:
         self.is_ordered = False
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:
-        """Yield the results in batches. Raises the errors of statements."""
+        """Yield the results of all statements in batches. Raises the errors of the statements."""
         requests = REQUESTS.of(self.ctx.services)
         requests.add(self.running)
         try:
@@ -98,7 +98,9 @@ class _QueryRun:
             await requests.remove(self.running)
 
     async def parse(self) -> tuple[ParsedStatement, ...]:
-        """Parse the request's text into statements. Raises SqlppError."""
+        """Parse the request's text into statements. Raises SqlppError for a syntax error or a statement that is not
+        allowed.
+        """
         parsed = await statements_of(self.ctx, self.asked.statement, read_only=self.asked.read_only)
         if not self.asked.multi_statement and len(parsed) > 1:
             raise SqlppError(SEVERAL_STATEMENTS, "Unsupported multiple statements")
@@ -127,7 +129,7 @@ class _QueryRun:
 
 
 async def _respond(run: _QueryRun) -> Response:
-    """Collect results. Send them in one response if they are few, else start a stream."""
+    """Collect results. A small result is sent in one response, a larger one as a stream."""
     body, batches = run.body, run.batches()
     gathered: list[bytes] = []
     size = 0
@@ -146,7 +148,7 @@ async def _respond(run: _QueryRun) -> Response:
 async def _pieces(
     run: _QueryRun, gathered: list[bytes], *, batches: AsyncGenerator[list[bytes], None]
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the body of a streamed response."""
+    """Yield the chunks of a streamed response. An error after the first chunk is reported at the end of the body."""
     body = run.body
     failure: Failure | None = None
     async with aclosing(batches):
@@ -165,7 +167,7 @@ async def _pieces(
 
 
 def _unexpected_error(run: _QueryRun) -> LimnosError:
-    """Return the error that a caller sees for an unexpected exception."""
+    """Return the error that is sent to the caller in place of an unexpected exception."""
     return LimnosError(f"An unexpected error occurred; tell your administrator the request id {run.running.id}")
 
 
@@ -207,13 +209,15 @@ def _is_ordered(statement: tree.Statement) -> bool:
 
 
 def _needs_no_handle(run: _QueryRun, statements: tuple[ParsedStatement, ...]) -> bool:
-    """Return whether the JDBC driver takes everything from the response itself: a plan, or no result at all."""
+    """Return whether the JDBC driver expects a response without a handle: for a plan, or for statements without
+    results.
+    """
     explains = bool(statements) and isinstance(statements[-1].statement, tree.Explain)
     return explains or run.asked.compile_only or not run.body.gives
 
 
 async def _keep(run: _QueryRun, keeping: ResultWriter) -> Failure | None:
-    """Execute statements and store their results. Returns the error, or None."""
+    """Execute statements and store their results. Returns the error that ended execution, or None."""
     failed: Failure | None = None
     try:
         async with aclosing(run.batches()) as batches:
