@@ -1,5 +1,6 @@
-"""SQL++: `statements` parses a request's text and executes one statement after the other; the packages do the work.
+"""SQL++ services: `statements` parses a request's text and executes its statements in order, through the packages
+below.
 
-May import `transactions` and the packages that it may import. Of its own packages each imports only the ones before it:
+May import `transactions` and the packages that it may import. Its packages import only the earlier ones of this list:
 `requests`, `locks`, `definitions`, `execution`.
 """

@@ -1,5 +1,5 @@
-"""Statements: parses a request's statements, refuses changes in a read-only request, then decides and runs them one
-after the other.
+"""Statements: parses a request's statements, refuses changes in a read-only request, then decides and runs them in
+order.
 
 May import the layers below. Must not know any wire format. A statement yields lines; the next statement begins when
 they are consumed.
@@ -59,7 +59,7 @@ DATASET_EXISTS: Final = 1072
 
 
 class StatementKind(NamedTuple):
-    """A class of statements: its name in messages, whether it only reads, and the actions that it needs."""
+    """A kind of statement: its name in messages, whether it only reads, and the actions that it needs."""
 
     word: str
     reads: bool = False
@@ -67,7 +67,7 @@ class StatementKind(NamedTuple):
 
 
 async def caller_require(ctx: Context) -> Requester:
-    """Return the caller, who must be a user of the metalake; each statement makes its own decisions.
+    """Return the caller, who must be a user of the metalake; each statement makes its own access decisions.
 
     Raises PermissionDenied.
     """
@@ -80,7 +80,9 @@ async def caller_require(ctx: Context) -> Requester:
 
 
 async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[ParsedStatement, ...]:
-    """Parse a request's text; a text that contains only comments has no statement. Raises SqlppError."""
+    """Parse a request's text; a text that contains only comments has no statement. Raises SqlppError for a syntax
+    error.
+    """
     parsed = _parsed_here(ctx, text) if len(text) <= TEXT_SHORT else await _parse_in_process(ctx, text)
     if read_only:
         for each in parsed:
@@ -102,10 +104,10 @@ def _parsed_here(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
 
 
 async def _parse_in_process(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
-    """Parse a long text in a worker process, and its short statements here. Long queries stay texts until a process
-    binds them.
+    """Parse a long text: a worker process finds the statements, and this process parses the short ones.
 
-    A thread parses other long statements again, one at a time, in at most two seconds.
+    Long queries stay unparsed until a worker process binds them. Other long statements are parsed again on a thread,
+    one at a time, with a limit of two seconds.
     """
     _, data = await process_do(ctx, PARSE, text.encode("utf-8", "surrogatepass"))
     statements: list[ParsedStatement] = []
@@ -126,7 +128,7 @@ async def _parse_in_process(ctx: Context, text: str) -> tuple[ParsedStatement, .
 async def dataverse_begin(
     session: StatementSession, dataverse: Levels, *, statements: Iterable[ParsedStatement]
 ) -> None:
-    """Use the dataverse that a request's parameter names.
+    """Set the dataverse that a request's parameter names as the active one.
 
     If it does not exist, statements that only read run in `Default` with a warning, as in AsterixDB. A request whose
     changes would end up in `Default` is refused before its first statement runs. Raises SqlppError, PermissionDenied.
@@ -143,8 +145,9 @@ async def dataverse_begin(
 
 
 def _changes_in_first_dataverse(statements: Iterable[tree.Statement]) -> bool:
-    """Return whether a changing statement precedes the first USE; statements on dataverses themselves have full
-    names.
+    """Return whether a statement that changes objects precedes the first USE.
+
+    Statements on dataverses do not count, because they have full names.
     """
     for each in statements:
         if isinstance(each, tree.Use):
@@ -165,7 +168,7 @@ def has_results(statement: tree.Statement) -> bool:
 
 
 async def statement_run(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
-    """Run one statement; yields its results, a line of JSON each.
+    """Execute one statement. Yields its results, one line of JSON each.
 
     Raises SqlppError, PermissionDenied and the errors of the tree.
     """
@@ -191,7 +194,7 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
 def _described(
     session: StatementSession, statement: tree.Statement, *, before: StatementDescription
 ) -> StatementDescription:
-    """Describe a statement; one that only prepares others leaves the description unchanged."""
+    """Describe a statement for clients; SET, USE and DECLARE leave the description of the previous one unchanged."""
     if isinstance(statement, (tree.SetOption, tree.Use, tree.DeclareFunction)):
         return before
     reads = statement_kind_of(statement).reads
@@ -205,10 +208,10 @@ def _described(
 async def _create_filled(
     session: StatementSession, parsed: ParsedStatement, *, statement: tree.CreateDataset, source: tree.QueryExpression
 ) -> None:
-    """Run CREATE DATASET … AS: the dataset has a temporary name until the query's results are inserted.
+    """Execute CREATE DATASET … AS: the dataset has a temporary name until the query's results are inserted.
 
-    If the statement fails, nothing has the dataset's name, and the unfinished dataset is dropped. It stays for a task
-    if it is not known whether the insert was committed. Raises SqlppError, LimnosError.
+    If the statement fails, the dataset's name stays free, and the unfinished dataset is dropped. If it is not known
+    whether the insert was committed, a task drops it later. Raises SqlppError, LimnosError.
     """
     await query_bind(session, source)
     if session.compiles_only:
@@ -243,7 +246,7 @@ async def _create_filled(
 
 
 def _rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None] | None:
-    """Return the results of a statement over data; None for one that creates or drops an object."""
+    """Return the results of a statement over data; None for a statement that creates or drops an object."""
     statement = parsed.statement
     if isinstance(statement, tree.QueryStatement):
         return _query(session, parsed, body=statement.body)
@@ -272,7 +275,7 @@ async def _query(
 
 
 async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGenerator[bytes, None]:
-    """Yield the bound plan in the form for engines, with the component that runs each part."""
+    """Yield the bound plan as JSON, with the component that executes each part."""
     bound = await query_bind(session, body)
     await require_metadata(session.ctx, bound)
     data = await data_explain(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
@@ -325,7 +328,7 @@ _KINDS: Final[dict[type[tree.Statement], StatementKind]] = {
 
 
 def statement_kind_of(statement: tree.Statement) -> StatementKind:
-    """Return the table row of a statement's kind; DROP has one for each kind of object, UPSERT has its own."""
+    """Return the kind of a statement; DROP has one kind for each kind of object, and UPSERT has its own."""
     if isinstance(statement, tree.Drop):
         return _DROPS[statement.kind]
     if isinstance(statement, tree.Insert) and statement.upsert:
@@ -362,7 +365,7 @@ _RUNS: Final[dict[type[tree.Statement], Callable[[StatementSession, Any], Awaita
 
 
 def statement_kinds() -> Iterator[tuple[str, StatementKind]]:
-    """Yield all kinds of statement, each with its SQL++ spelling."""
+    """Yield all kinds of statement, each with its keyword in SQL++."""
     for statement, kind in _KINDS.items():
         yield "".join(f" {each}" if each.isupper() else each for each in statement.__name__).strip().upper(), kind
     for what, kind in _DROPS.items():

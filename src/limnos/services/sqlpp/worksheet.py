@@ -1,7 +1,7 @@
-"""Worksheet: runs statements and returns their first results, with the query plan if requested.
+"""Worksheets of the console: run statements and return their first results, with the query plan if requested.
 
-May import `sqlpp` and the layers below. Must not know any wire format. Statements run under the caller's rights, as
-those of the query service do. A worksheet that may only read ends a statement once it has enough results.
+May import `sqlpp` and the layers below. Must not know any wire format. Statements run with the caller's rights, like
+those of the query service. A read-only worksheet cancels a statement once it has enough results.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OWN_ID_MAX: Final = 100
 
 
 class WorksheetRequest(NamedTuple):
-    """Statements to run. `own_id` is the caller's own name of this run, by which it can be cancelled."""
+    """Statements to run. `own_id` is the id that the caller chose for this run, by which it can be cancelled."""
 
     text: str
     may_change: bool
@@ -38,7 +38,7 @@ class WorksheetRequest(NamedTuple):
 
 
 class WorksheetResult(NamedTuple):
-    """The first results as lines of JSON; whether there are more; warnings; milliseconds by the store's clock."""
+    """The first results as lines of JSON, whether there are more, warnings, and the duration in milliseconds."""
 
     lines: tuple[bytes, ...]
     has_more: bool
@@ -49,7 +49,7 @@ class WorksheetResult(NamedTuple):
 async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetResult:
     """Run statements and return their first results.
 
-    Raises BadRequest for a statement that is wrong, was cancelled or took too long, and the errors of statements.
+    Raises BadRequest for a statement that is invalid, was cancelled or timed out, and the errors of statements.
     """
     asker = await caller_require(ctx)
     clock = ctx.services.store.time
@@ -82,7 +82,7 @@ async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetRes
 async def _first_lines(
     session: StatementSession, running: RunningRequest, *, request: WorksheetRequest, timeout_s: float
 ) -> tuple[tuple[bytes, ...], bool]:
-    """Return the first results, and whether there are more. Statements that may change something run to their end."""
+    """Return the first results, and whether there are more. Statements that may change data run to their end."""
     entries: list[bytes] = []
     size, has_more = 0, False
     async with (
@@ -119,7 +119,7 @@ def _explained(parsed: ParsedStatement) -> ParsedStatement:
 
 
 async def worksheet_cancel(ctx: Context, own_id: str) -> None:
-    """Cancel one of the caller's own runs, on any node. Raises NotFound, PermissionDenied."""
+    """Cancel one of the caller's runs, on any node. Raises NotFound if no such run exists, PermissionDenied."""
     asker = await caller_require(ctx)
     if not own_id or not await REQUESTS.of(ctx.services).cancel(
         "client_context_id", own_id[:OWN_ID_MAX], asker=asker, everybody=False

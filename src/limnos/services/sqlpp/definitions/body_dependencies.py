@@ -1,7 +1,7 @@
 """Body dependencies: the datasets, views, synonyms and functions that the body of a view or function in SQL++ needs.
 
-May import the layers below. Must not know any wire format. A body is bound twice. The first binding covers everything,
-to find errors. The second one does not expand views and functions, so it finds the names that the body itself uses.
+May import the layers below. Must not know any wire format. A body is bound twice. The first binding expands views and
+functions, to find errors. The second binding does not expand them, so it finds the names that the body itself uses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DependencyName = tuple["Levels", str]
 
 
 class BodyDependencies(NamedTuple):
-    """The names that a body needs: sources (datasets, views), functions with their arity, and synonyms."""
+    """The names that a body uses: sources (datasets, views), functions with their arity, and synonyms."""
 
     sources: tuple[DependencyName, ...] = ()
     functions: tuple[tuple[Levels, str, int], ...] = ()
@@ -35,7 +35,7 @@ class BodyDependencies(NamedTuple):
 
 
 class _DependencyRecorder:
-    """Resolves names to empty views and functions (except `own`), and records the names that were used."""
+    """A name resolver that records the names it resolves. Views and functions, except `own`, get empty bodies."""
 
     def __init__(self, names: NameResolver, own: UserFunction | None) -> None:
         self._names = names
@@ -45,11 +45,13 @@ class _DependencyRecorder:
         self.synonyms: dict[DependencyName, None] = {}
 
     def has_dataverse(self, dataverse: Levels) -> bool:
-        """Return whether a dataverse exists."""
+        """Return whether a dataverse exists and is visible to the caller."""
         return self._names.has_dataverse(dataverse)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """Resolve a source, with views as datasets, and record it."""
+        """Resolve and record the name of a dataset, view or synonym. Views are returned as datasets, so that they are
+        not expanded.
+        """
         result = self._names.resolve(dataverse, name)
         if isinstance(result, BoundSynonym):
             self.synonyms[dataverse, name] = None
@@ -60,7 +62,7 @@ class _DependencyRecorder:
         return BoundDataset(dataverse, name)
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """Resolve a function, with an empty body, and record it."""
+        """Resolve and record a function. Its body is left empty, so that it is not inlined."""
         function = self._names.function(dataverse, name, arity=arity)
         if function is None or function is self._own:
             return function
@@ -69,8 +71,8 @@ class _DependencyRecorder:
 
 
 def needs_text(needs: BodyDependencies) -> str:
-    """Return the dependencies as JSON for the metadata: datasets, functions with their arity, types, and synonyms if
-    there are any.
+    """Return the dependencies as JSON for the metadata record: datasets, functions with their arity, types, and
+    synonyms if there are any.
     """
     results: list[list[tuple[str, ...]]] = [
         [(canonical.encode(dataverse), name) for dataverse, name in needs.sources],
@@ -92,7 +94,7 @@ async def needs_of(
         session: The session of the statement.
         body: The body of a view or function.
         dataverse: The dataverse for unqualified names.
-        within: Adds the new object to the names.
+        within: Wraps a name resolver into one that includes the object being created.
         own: The function whose body is analysed, if `body` is a call of it.
 
     Raises:
@@ -119,7 +121,7 @@ async def needs_of(
 
 
 def ids_of(request_view: RequestView, needs: BodyDependencies) -> tuple[int, ...]:
-    """Return the ids of the needed objects that exist and that the caller sees."""
+    """Return the ids of the dependencies that exist and that are visible to the caller."""
     named: Iterable[DependencyName] = (*needs.sources, *needs.synonyms)
     nodes = [source_find(request_view, (*dataverse, name)) for dataverse, name in named]
     nodes += [function_find(request_view, (*dataverse, name)) for dataverse, name, _ in needs.functions]

@@ -1,6 +1,6 @@
-"""Dataset information for readers outside the query service: a dataset's key, its type and its location.
+"""Dataset metadata for AsterixDB's connectors: a dataset's key, its type and its location.
 
-May import the layers below. Must not know any wire format. It needs the right to load the table.
+May import the layers below. Must not know any wire format. The caller needs the right to load the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from limnos.sqlpp.metadata import type_of_dataset
 
 
 class DatasetInfo(NamedTuple):
-    """A dataset: the paths of its key, the name of its type, the type itself and the location of its table."""
+    """A dataset: the field paths of its primary key, its type with name, and the location of its table."""
 
     keys: tuple[tuple[str, ...], ...]
     type_name: Levels
@@ -30,9 +30,9 @@ class DatasetInfo(NamedTuple):
 
 
 async def dataset_info(ctx: Context, path: Levels) -> DatasetInfo:
-    """Return the information on a dataset; the type is None for a table that SQL++ did not create.
+    """Return the metadata of a dataset; the type is None for a table that SQL++ did not create.
 
-    Raises NotFound, PermissionDenied.
+    Raises NotFound if the caller may not know the dataset, PermissionDenied if the caller may not load it.
     """
 
     def read(request_view: RequestView) -> DatasetInfo:

@@ -1,6 +1,6 @@
 """The WITH clause of CREATE DATASET: its allowed fields and their types.
 
-May import `sqlpp`. Must not know datasets. AsterixDB's settings of its storage are checked and have no effect here.
+May import `sqlpp`. Must not know datasets. AsterixDB's storage settings are checked, but have no effect here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NEEDED: Final = {
 
 
 def check_settings(settings: tree.Object | None) -> None:
-    """Check the fields of a WITH clause. Raises SqlppError."""
+    """Check the fields of a WITH clause. Raises SqlppError for an unknown field or a value of the wrong type."""
     if settings is None:
         return
     pairs = _pairs(settings)
@@ -58,7 +58,7 @@ def check_settings(settings: tree.Object | None) -> None:
 
 
 def _check_scheme(value: tree.Expression | None) -> None:
-    """Check that the scheme of compression exists. Raises SqlppError."""
+    """Check the name of the compression scheme. Raises SqlppError for an unknown scheme."""
     scheme = _pairs(value).get("scheme") if isinstance(value, tree.Object) else None
     if isinstance(scheme, tree.String) and scheme.value.lower() not in SCHEMES:
         text = (

@@ -1,8 +1,8 @@
-"""The table of a dataset: its creation, and the names that it has.
+"""The table of a dataset: its creation, its temporary name while it is unfinished, and its final name.
 
 May import the layers below. Must not know engines. A dataset of CREATE DATASET … AS is unfinished until its objects are
-committed: it has another name, and one mutation gives it its own. If the server ends before that, a task drops it after
-the statement's deadline.
+committed: it has a temporary name, and one mutation renames it to the final name. If the server ends before that, a
+task drops it after the statement's deadline.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _NAME_BYTES_MAX: Final = 150
 
 
 class DatasetCreate(msgspec.Struct, frozen=True):
-    """Create a table that is a dataset, with the ids of the types that it needs.
+    """The command to create a table that is a dataset, with the ids of the types that it needs.
 
-    `drop_after_ms`: the dataset has the name of an unfinished one, and is dropped if it has that name after this time.
+    `drop_after_ms`: the dataset has a temporary name, and is dropped if it still has that name after this time.
     """
 
     table: TableCreate
@@ -72,7 +72,9 @@ class TypedDataset(NamedTuple):
 
 
 class UnfinishedDataset(msgspec.Struct, frozen=True):
-    """The payload of the task: the dataset's id, its name until it is finished, and the zone of its catalog."""
+    """The payload of the task that drops an unfinished dataset: its id, its temporary name, and the zone of its
+    catalog.
+    """
 
     table_id: int
     name: str
@@ -80,14 +82,14 @@ class UnfinishedDataset(msgspec.Struct, frozen=True):
 
 
 def dataset_settings_of(statement: tree.CreateDataset) -> Iterator[tuple[str, str | None, TextPosition]]:
-    """Yield the settings in WITH as text; None for a value of another type."""
+    """Yield the fields of the WITH clause: name, value as text (None if it is not a string), and position."""
     for pair in () if statement.settings is None else statement.settings.pairs:
         if isinstance(pair.name, tree.String):
             yield pair.name.value, pair.value.value if isinstance(pair.value, tree.String) else None, pair.at
 
 
 def has_variant(statement: tree.CreateDataset) -> bool:
-    """Return whether the open part is a VARIANT."""
+    """Return whether the WITH clause stores the open fields as a VARIANT column."""
     return any(name == OPEN_PART and value == VARIANT for name, value, _ in dataset_settings_of(statement))
 
 
@@ -106,7 +108,7 @@ async def dataset_make(
     resolve: Callable[[RequestView], TypedDataset],
     unfinished: Levels | None,
 ) -> None:
-    """Create the table of a dataset. With `unfinished`, the table has that path until `dataset_rename`.
+    """Create the table of a dataset. With `unfinished`, the table has that temporary path until `dataset_rename`.
 
     `resolve` returns the dataset's type. Raises SqlppError, NotFound, AlreadyExists, PermissionDenied.
     """
@@ -169,7 +171,7 @@ def _command(
 
 
 def _qualify_type(statement: tree.CreateDataset, dataverse: Levels) -> tree.CreateDataset:
-    """Return the statement with the dataverse in its type's name."""
+    """Return the statement with the name of its type qualified by the dataverse."""
     if isinstance(statement.type, tree.NamedType) and not statement.type.name.dataverse:
         name = msgspec.structs.replace(statement.type.name, parts=(*dataverse, statement.type.name.last))
         return msgspec.structs.replace(statement, type=msgspec.structs.replace(statement.type, name=name))
@@ -187,7 +189,7 @@ def dataset_insert(tx: Tx, permit: Permit[DatasetCreate]) -> None:
 
 
 def unfinished_path(path: Levels) -> Levels:
-    """Return the temporary path of a dataset's table until the dataset is filled."""
+    """Return a unique temporary path for a dataset's table, which it has until the dataset is filled."""
     start = path[-1].encode()[:_NAME_BYTES_MAX].decode(errors="ignore")
     return (*path[:-1], f"{start}_unfinished_{uuid4().hex}")
 
@@ -198,14 +200,14 @@ def unfinished_drop_later(tx: Tx, dataset: UnfinishedDataset, *, delay_ms: int) 
 
 
 async def dataset_publish(session: StatementSession, *, unfinished: Levels, path: Levels) -> None:
-    """Give a finished dataset its own name. Raises NotFound, AlreadyExists, PermissionDenied."""
+    """Rename a finished dataset to its final name. Raises NotFound, AlreadyExists, PermissionDenied."""
     await session.ctx.write(
         scope_of(session.ctx), lambda request_view: table_move_of(request_view, unfinished, path), dataset_rename
     )
 
 
 def dataset_rename(tx: Tx, permit: Permit[TableMove]) -> None:
-    """Rename the dataset, and remove the task that would drop it."""
+    """Rename the dataset, and delete the task that would drop it."""
     table_reparent(tx, permit)
     for task_id, text, _ in tx.tasks.of_kind(DROP_UNFINISHED):
         if msgspec.json.decode(text, type=UnfinishedDataset).table_id == permit.command.table.id:
@@ -213,10 +215,9 @@ def dataset_rename(tx: Tx, permit: Permit[TableMove]) -> None:
 
 
 async def unfinished_drop_run(work: TaskContext, payload: UnfinishedDataset) -> str | None:
-    """Drop a dataset that did not get its own name; the trash has it for a while. Returns the name of the dropped
-    dataset, for the task's result.
+    """Drop a dataset that still has its temporary name; it can be restored from the trash for a while.
 
-    Raises ServiceUnavailable.
+    Returns the name of the dropped dataset, for the task's result. Raises ServiceUnavailable.
     """
     if work.services is None:
         raise ServiceUnavailable("This node runs no services: another node runs the task")

@@ -1,8 +1,8 @@
 """Datasets of SQL++: Iceberg tables whose record has the statements that created them, external datasets, and indexes.
 
 May import the layers below. Must not know any wire format. `sqlpp.stored` defines the conversion of an object to a row.
-A dataset stores the text of its type without names, so that it stays readable if the named types are dropped or
-changed. A table that other clients created is a dataset without a primary key.
+A dataset stores the text of its type with all type names replaced, so that it stays readable if the named types are
+dropped or changed. A table that other clients created is a dataset without a primary key.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ DUPLICATE_KEY, INCOMPATIBLE_KEYS = 1198, 1199
 
 
 class DatasetAlter(msgspec.Struct, frozen=True):
-    """Replace the index statements of a dataset, if its record is unchanged."""
+    """The command to replace the statements in a dataset's record, such as those of its indexes, if the record is
+    unchanged.
+    """
 
     table: Node
     record: TableRecord
@@ -82,7 +84,7 @@ async def dataset_create(
 ) -> None:
     """Create a dataset with its table. Raises SqlppError, PermissionDenied, OutsideRoots.
 
-    `unfinished` is the path that the dataset has until `dataset_publish`; its own name must be free.
+    `unfinished` is the temporary path of the dataset until `dataset_publish`; its final name must be free.
     """
     ctx = session.ctx
     check_object(statement.name)
@@ -120,7 +122,7 @@ def _refuse_unserved(statement: tree.CreateDataset) -> None:
 def dataset_type_resolve(
     request_view: RequestView, statement: tree.CreateDataset, *, dataverse: Levels
 ) -> TypedDataset:
-    """Return the stored type of a dataset; unqualified type names are looked up in its own dataverse.
+    """Return the stored type of a dataset; unqualified type names are looked up in the dataset's dataverse.
 
     Raises SqlppError, CacheMiss.
     """
@@ -141,7 +143,9 @@ def dataset_type_resolve(
 
 
 def _keys_type(at: TextPosition, keys: list[tuple[tree.KeyField, Levels]]) -> tree.RecordType:
-    """Return the open type of objects with typed keys, each at its path. Raises SqlppError if two paths collide."""
+    """Return an open record type that declares typed key fields, each at its path. Raises SqlppError if two paths
+    collide.
+    """
     fields: list[tree.FieldType] = []
     for name in dict.fromkeys(path[0] for _, path in keys):
         inner = [(key, path[1:]) for key, path in keys if path[0] == name]
@@ -160,7 +164,9 @@ def _keys_type(at: TextPosition, keys: list[tuple[tree.KeyField, Levels]]) -> tr
 
 
 async def external_create(session: StatementSession, statement: tree.CreateExternalDataset) -> None:
-    """Create an external dataset, of files below a root that the server allows. Raises SqlppError, PermissionDenied."""
+    """Create an external dataset over files below a root that the server allows. Raises SqlppError,
+    PermissionDenied.
+    """
     ctx = session.ctx
     path = session.whole(statement.name)
     check_file_source(ctx, statement.adapter, options=statement.options, at=statement.at)
@@ -189,7 +195,7 @@ def _with_type(statement: tree.CreateExternalDataset, dataverse: Levels) -> tree
 
 
 async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a dataset that no object needs; it can be restored for a while.
+    """Drop a dataset on which no object depends; it can be restored from the trash for a while.
 
     Raises SqlppError, PermissionDenied, ProtectedObject.
     """
@@ -205,7 +211,7 @@ async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
 
 
 async def index_create(session: StatementSession, statement: tree.CreateIndex | tree.CreatePrimaryIndex) -> None:
-    """Create an index, that statements can use to look up objects. Raises SqlppError, PermissionDenied."""
+    """Create an index that statements can use to look up objects. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.dataset)
     name = index_name(statement, path[-1])
@@ -232,7 +238,7 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
 
 
 async def index_drop(session: StatementSession, statement: tree.DropIndex) -> None:
-    """Execute DROP INDEX. Raises SqlppError, PermissionDenied."""
+    """Execute DROP INDEX. Raises SqlppError for a missing index, PermissionDenied."""
     ctx = session.ctx
     check_object(statement.dataset)
     path = session.whole(statement.dataset)
@@ -265,7 +271,10 @@ async def index_drop(session: StatementSession, statement: tree.DropIndex) -> No
 def alter_decide(
     request_view: RequestView, path: Levels, *, at: TextPosition
 ) -> tuple[Node, TableRecord, Permit[None]]:
-    """Decide on altering a dataset that SQL++ created. Raises SqlppError, PermissionDenied."""
+    """Decide whether the caller may alter a dataset that SQL++ created. Returns its node, its record and the permit.
+
+    Raises SqlppError for a missing dataset or one of another client, PermissionDenied.
+    """
     request_view.require_in_use()
     try:
         node, _, decision = request_view.look_up(Kind.TABLE, path, Action.TABLE_ALTER)
@@ -280,12 +289,12 @@ def alter_decide(
 
 
 def record_with(record: TableRecord, statements: tuple[str, ...]) -> TableRecord:
-    """Return a record with other statements."""
+    """Return a copy of a dataset's record with these statements in place of its own."""
     return replace(record, statements=statements)
 
 
 def dataset_alter(tx: Tx, permit: Permit[DatasetAlter]) -> None:
-    """Write the dataset's record."""
+    """Write the new record of the dataset. The permit is stale if the stored record has changed."""
     node = tx.nodes.confirm(permit.command.table)
     if node.record != permit.command.table.record:
         tx.stale()
@@ -293,17 +302,17 @@ def dataset_alter(tx: Tx, permit: Permit[DatasetAlter]) -> None:
 
 
 def indexes_of(node: Node) -> tuple[tree.CreateIndex | tree.CreatePrimaryIndex, ...]:
-    """Return the statements that created a dataset's indexes."""
+    """Return the CREATE INDEX statements of a dataset, parsed from its record."""
     return (*declarations_of(node, tree.CreateIndex), *declarations_of(node, tree.CreatePrimaryIndex))
 
 
 def index_names(node: Node) -> frozenset[str]:
-    """Return the names of a dataset's indexes. The dataset's own name is that of its primary index."""
+    """Return the names of a dataset's indexes. The primary index has the dataset's name."""
     return frozenset({node.name, *(index_name(each, node.name) for each in indexes_of(node))})
 
 
 def ref_of(request_view: RequestView, node: Node, *, path: Levels) -> DatasetRef:
-    """Return the reference to a dataset for the engine."""
+    """Return the reference by which the engine opens a dataset: its table, schema and keys."""
     whole = (request_view.catalog.name, *path)
     record = cast("TableRecord", node.record)
     if node.kind is not Kind.TABLE or not record.statements:
@@ -321,7 +330,7 @@ def ref_of(request_view: RequestView, node: Node, *, path: Levels) -> DatasetRef
 
 
 def _lookup_indexes(node: Node) -> tuple[LookupIndex, ...]:
-    """Return the indexes that statements can use to look up objects: those over fields, in the order of their
+    """Return the indexes that statements can use to look up objects: those over fields, in the order of the fields'
     values.
     """
     fields = [
@@ -333,8 +342,8 @@ def _lookup_indexes(node: Node) -> tuple[LookupIndex, ...]:
 
 
 def external_ref_of(ctx: Context, request_view: RequestView, *, node: Node, path: Levels) -> DatasetRef:
-    """Return the reference to an external dataset for the engine: its type, and its files if the server still allows
-    them.
+    """Return the reference by which the engine opens an external dataset: its type, and its files if the server still
+    allows them.
 
     Raises SqlppError, CacheMiss.
     """

@@ -1,7 +1,7 @@
 """Dataverse objects: creates and drops the objects that SQL++ makes in dataverses, regardless of their kind.
 
-May import the layers below. Must not know any wire format. If an object is in use, the mutation's error names the
-dependent object. Whether the caller may know its name is decided afterwards, outside of the transaction.
+May import the layers below. Must not know any wire format. If another object depends on an object, the mutation's error
+has the dependent object. Whether the caller may know its name is decided afterwards, outside of the transaction.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WORDS: Final = {kind: row.sqlpp for kind, row in KIND_TABLE.items() if row.sqlpp
 
 
 class ObjectInUse(InUse):
-    """Raised if another object needs this one, and has to be dropped first."""
+    """Raised if another object depends on this one, and must be dropped first."""
 
     code = "still-used"
 
@@ -60,7 +60,9 @@ class ObjectInUse(InUse):
 
 
 class SqlppObjectCreate(msgspec.Struct, frozen=True):
-    """Create an object from a name and its statements; `used` are the ids of the objects that it needs."""
+    """The command to create an object from a name and its statements; `used` are the ids of the objects that it depends
+    on.
+    """
 
     namespace: Node
     kind: Kind
@@ -72,16 +74,18 @@ class SqlppObjectCreate(msgspec.Struct, frozen=True):
 
 
 class SqlppObjectDrop(msgspec.Struct, frozen=True):
-    """Drop an object that SQL++ created, if no other object needs it; it can be restored for `keep_ms`."""
+    """The command to drop an object that SQL++ created, if no object depends on it; it can be restored for
+    `keep_ms`.
+    """
 
     node: Node
     keep_ms: int
 
 
 def dataverse_of(request_view: RequestView, levels: Levels, *, action: Action) -> tuple[Node, Permit[None]]:
-    """Decide on creating an object in a dataverse.
+    """Decide whether the caller may create an object in a dataverse. Returns the namespace and the permit.
 
-    Raises NotFound, also for an implicit namespace, PermissionDenied, BadRequest.
+    Raises NotFound (also for a namespace that was only created implicitly), PermissionDenied, BadRequest.
     """
     request_view.require_in_use()
     node, _, decision = request_view.look_up(Kind.NAMESPACE, levels, action)
@@ -94,7 +98,7 @@ def dataverse_of(request_view: RequestView, levels: Levels, *, action: Action) -
 def object_create_of(
     request_view: RequestView, path: Levels, *, kind: Kind, statement: tree.Statement, used: tuple[int, ...] = ()
 ) -> Permit[SqlppObjectCreate]:
-    """Decide on creating an object."""
+    """Decide whether the caller may create an object. Returns the permit with the command."""
     namespace, permit = dataverse_of(request_view, path[:-1], action=Action(f"{kind.word}_create"))
     command = SqlppObjectCreate(
         namespace, kind, path[-1], request_view.space(kind), record_of(statement), request_view.maker_id, used
@@ -127,10 +131,10 @@ async def object_make(
     Args:
         ctx: The request.
         kind: The kind of the object.
-        decide: Returns the permit, or raises a refusal.
+        decide: Returns the permit, or raises the error of a refusal.
         name: The name in the statement, for errors.
         path: The path of the object.
-        quiet: Whether an existing object is no error.
+        quiet: Whether an existing object is not an error (IF NOT EXISTS).
 
     Raises:
         SqlppError: The name is not allowed or taken, or the dataverse is missing.
@@ -148,12 +152,14 @@ async def object_make(
 
 
 def statement_missing_error(error: NotFound, dataverse: Levels, *, at: TextPosition | None) -> Exception:
-    """Return a statement's error for a missing object: the dataverse's, if that is missing."""
+    """Return the error of a statement for a NotFound: that of the dataverse if the dataverse is missing, else
+    `error`.
+    """
     return no_dataverse(dataverse, at) if error.kind == "namespace" else error
 
 
 def check_not_builtin(dataverse: Levels, kind: Kind, *, at: TextPosition | None) -> None:
-    """Refuse to create an object in the dataverse Metadata. Raises SqlppError."""
+    """Check that an object is not created in the dataverse Metadata. Raises SqlppError."""
     if dataverse == METADATA:
         raise invalid_operation(
             f"Cannot create a {WORDS[kind]} belonging to the dataverse: {display_name(METADATA)}", at
@@ -170,13 +176,13 @@ async def object_drop(
         kinds: The kinds of objects that may be dropped.
         name: The name in the statement, for errors.
         path: The path of the object.
-        quiet: Whether a missing object is no error; a missing dataverse is then a warning.
+        quiet: Whether a missing object is not an error (IF EXISTS); a missing dataverse is then a warning.
 
     Returns:
         The warnings.
 
     Raises:
-        SqlppError: The object is missing, or another object needs it.
+        SqlppError: The object is missing, or another object depends on it.
         PermissionDenied: The caller may not drop it.
         ProtectedObject: It is protected.
     """
@@ -208,7 +214,10 @@ async def object_missing_error(ctx: Context, word: str, *, path: Levels, at: Tex
 
 
 def object_drop_of(request_view: RequestView, path: Levels, *, kinds: tuple[Kind, ...]) -> Permit[SqlppObjectDrop]:
-    """Decide on dropping an object; an object of another kind with that name counts as missing."""
+    """Decide whether the caller may drop an object. Returns the permit with the command.
+
+    An object of another kind with that name counts as missing.
+    """
     request_view.require_in_use()
     node, _ = request_view.find(path, kinds[0])
     kind = node.kind if node is not None and node.kind in kinds else kinds[0]
@@ -217,14 +226,14 @@ def object_drop_of(request_view: RequestView, path: Levels, *, kinds: tuple[Kind
 
 
 def object_delete(tx: Tx, permit: Permit[SqlppObjectDrop]) -> None:
-    """Drop the object. Raises ObjectInUse."""
+    """Drop the object. Raises ObjectInUse if another object depends on it."""
     node = tx.nodes.confirm(permit.command.node)
     refuse_used(tx, node)
     drop_confirmed(tx, node, keep_ms=permit.command.keep_ms)
 
 
 def is_made_here(node: Node) -> bool:
-    """Return whether SQL++ created an object, so that it is dropped with its dataverse."""
+    """Return whether SQL++ created an object. Such objects are dropped with their dataverse."""
     if node.kind is Kind.TABLE:
         return bool(cast("TableRecord", node.record).statements)
     if node.kind is Kind.VIEW:
@@ -233,7 +242,9 @@ def is_made_here(node: Node) -> bool:
 
 
 async def describe_user(ctx: Context, error: ObjectInUse) -> str:
-    """Return the displayed name of a dependent object, if the caller may see it."""
+    """Return the kind and name of a dependent object for an error message; without the name if the caller may not see
+    it.
+    """
     kind, path = error.use.user
 
     def name_seen(request_view: RequestView) -> str | None:
@@ -248,7 +259,7 @@ async def describe_user(ctx: Context, error: ObjectInUse) -> str:
 
 
 def _user_arity(node: Node, error: ObjectInUse) -> int:
-    """Return the number of arguments of the function that needs an object."""
+    """Return the arity of the function that depends on an object."""
     texts = cast("SqlppObjectRecord", node.record).dependencies
     declared = declarations_of(node, tree.CreateFunction)
     needed = msgspec.json.encode(error.use.used[1]).decode()
@@ -257,14 +268,16 @@ def _user_arity(node: Node, error: ObjectInUse) -> int:
 
 
 def refuse_used(tx: Tx, node: Node) -> None:
-    """Refuse to drop an object that another one needs. Raises ObjectInUse."""
+    """Check that no object depends on an object that is to be dropped. Raises ObjectInUse."""
     use = tx.dependencies.user_of(node.id)
     if use is not None:
         raise ObjectInUse(use)
 
 
 def drop_confirmed(tx: Tx, node: Node, *, keep_ms: int) -> None:
-    """Drop a confirmed object, which can be restored for `keep_ms`; after that a dataset's files are deleted."""
+    """Drop an object whose preconditions are checked. It can be restored for `keep_ms`; then a dataset's files are
+    deleted.
+    """
     purges = node.kind is Kind.TABLE and is_made_here(node)
     if not keep_ms and node.kind in (Kind.TABLE, Kind.VIEW):
         document = tx.documents.read(node.id) if purges else None

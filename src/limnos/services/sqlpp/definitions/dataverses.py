@@ -1,10 +1,8 @@
-"""Dataverses: namespaces that were created explicitly.
-
-Create one, use one, drop one with everything that SQL++ created in it.
+"""Dataverses: namespaces that were created explicitly. Creates and drops them, and sets the active dataverse.
 
 May import the layers below. Must not know any wire format. A namespace that exists only as the parent of another is no
-dataverse; creating it marks it as one. Dropping a dataverse that contains other namespaces removes the mark. `Default`
-is created with the first object in it.
+dataverse; creating it marks it as explicit. Dropping a dataverse that contains other namespaces removes the mark.
+`Default` is created with the first object in it.
 """
 
 from __future__ import annotations
@@ -47,17 +45,17 @@ OBJECTS_MAX: Final = 10_000
 
 
 class DataverseCreate(msgspec.Struct, frozen=True):
-    """Create a namespace, or mark an existing one as explicitly created."""
+    """The command to create a namespace, or to mark an existing one as explicitly created."""
 
     make: NamespaceCreate | None
     mark: Node | None
 
 
 class DataverseDrop(msgspec.Struct, frozen=True):
-    """Drop the SQL++ objects in a namespace, then the namespace itself, or only its mark if other namespaces lie below
-    it.
+    """The command to drop the SQL++ objects in a namespace, then the namespace itself.
 
-    `parents` are the implicit parents, nearest first, that are dropped too if they become empty.
+    If other namespaces lie below it, only the mark of an explicit creation is removed. `parents` are the implicit
+    parents, nearest first, that are dropped too if they become empty.
     """
 
     namespace: Node
@@ -68,7 +66,7 @@ class DataverseDrop(msgspec.Struct, frozen=True):
 
 
 async def dataverse_use(session: StatementSession, statement: tree.Use) -> None:
-    """Set the dataverse for unqualified names. Raises SqlppError."""
+    """Execute USE: set the dataverse for unqualified names. Raises SqlppError if the dataverse does not exist."""
     ctx = session.ctx
     parts = statement.name.parts
     if (
@@ -80,7 +78,7 @@ async def dataverse_use(session: StatementSession, statement: tree.Use) -> None:
 
 
 async def dataverse_create(session: StatementSession, statement: tree.CreateDataverse) -> None:
-    """Execute CREATE DATAVERSE. Raises SqlppError, PermissionDenied."""
+    """Execute CREATE DATAVERSE. Raises SqlppError if it exists (without IF NOT EXISTS), PermissionDenied."""
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     check_dataverse(parts, at)
@@ -94,8 +92,9 @@ async def dataverse_create(session: StatementSession, statement: tree.CreateData
 
 
 def _create_of(request_view: RequestView, parts: Levels) -> Permit[DataverseCreate]:
-    """Decide on creating a dataverse: this needs the right to create a namespace there, even if the namespace
-    exists.
+    """Decide whether the caller may create a dataverse. Returns the permit with the command.
+
+    The caller needs the right to create a namespace there, even if the namespace exists.
     """
     request_view.require_in_use()
     node, chain = request_view.find(parts, Kind.NAMESPACE)
@@ -107,7 +106,7 @@ def _create_of(request_view: RequestView, parts: Levels) -> Permit[DataverseCrea
 
 
 def dataverse_insert(tx: Tx, permit: Permit[DataverseCreate]) -> Node:
-    """Insert the namespace with its missing parents, or mark it. Raises AlreadyExists."""
+    """Insert the namespace with its missing parents, or mark an existing one as explicit. Raises AlreadyExists."""
     command = permit.command
     if command.mark is None:
         return namespace_insert(tx, permit.about(cast("NamespaceCreate", command.make)))
@@ -121,7 +120,7 @@ def dataverse_insert(tx: Tx, permit: Permit[DataverseCreate]) -> Node:
 async def default_dataverse_make(ctx: Context, dataverse: Levels) -> None:
     """Create the dataverse `Default` if an object is about to be created in it and it does not exist.
 
-    Raises PermissionDenied.
+    Raises PermissionDenied if the caller may not create it.
     """
     if dataverse != DEFAULT:
         return
@@ -134,7 +133,7 @@ async def default_dataverse_make(ctx: Context, dataverse: Levels) -> None:
 
 
 async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Execute DROP DATAVERSE. Raises SqlppError, PermissionDenied, ProtectedObject."""
+    """Execute DROP DATAVERSE. Raises SqlppError if it is missing or in use, PermissionDenied, ProtectedObject."""
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     if parts in (DEFAULT, METADATA):
@@ -159,7 +158,10 @@ async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> Non
 
 
 def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | None) -> Permit[DataverseDrop]:
-    """Decide on dropping a dataverse: its owner also owns the objects in it."""
+    """Decide whether the caller may drop a dataverse. Returns the permit with the command.
+
+    The right on the dataverse is enough, because its owner also owns the objects in it.
+    """
     request_view.require_in_use()
     node, _, decision = request_view.look_up(Kind.NAMESPACE, parts, Action.NAMESPACE_DROP)
     if node.implicit:
@@ -177,7 +179,7 @@ def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | Non
 def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
     """Drop the objects, then the namespace and its empty implicit parents.
 
-    Raises SqlppError, ObjectInUse, ProtectedObject.
+    Raises SqlppError or ObjectInUse if an object cannot be dropped, ProtectedObject if one is protected.
     """
     command = permit.command
     node = tx.nodes.confirm(command.namespace)
@@ -205,7 +207,7 @@ def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
 
 
 def _refuse_others(tx: Tx, command: DataverseDrop, *, objects: list[Node]) -> None:
-    """Refuse to drop objects that SQL++ did not create, or that objects outside of the dataverse need.
+    """Check that SQL++ created all objects of a dataverse, and that no object outside depends on one of them.
 
     Raises SqlppError, ObjectInUse.
     """

@@ -1,4 +1,4 @@
-"""Files of statements: the supported adapters, and the allowed locations of files in statements.
+"""File sources of statements: the supported adapters, and the locations that statements may read.
 
 May import the layers below. Must not know any wire format. A file is read only below a root that the settings allow for
 this (`sqlpp.file_roots`), and never in the server's own data or warehouse, regardless of the roots.
@@ -24,7 +24,7 @@ _HOSTS: Final = ("", "localhost", "127.0.0.1", "asterix_nc1", "nc1")
 def check_file_source(
     ctx: Context, adapter: str, *, options: tuple[tree.Option, ...], at: TextPosition
 ) -> ExternalSource:
-    """Check a statement's file source and return it. Raises SqlppError."""
+    """Check a statement's file source and return it. Raises SqlppError for an unknown adapter, option or location."""
     if adapter.lower() not in ADAPTERS:
         raise invalid_operation(f"Unknown adapter: {adapter}; there is {', '.join(ADAPTERS)}", at)
     arguments = {each.name.lower(): each.value for each in options}
@@ -48,15 +48,15 @@ def check_file_source(
 
 
 def closed_directories(ctx: Context) -> tuple[str, ...]:
-    """Return the directories from which statements may never read, even below an allowed root: the server's own, and
-    the warehouse.
+    """Return the directories from which statements may never read, even below an allowed root: the server's data
+    directory and the warehouse.
     """
     defaults = ctx.services.defaults
     return (*defaults.allowed.own_directories, defaults.warehouse)
 
 
 def local_location(text: str, at: TextPosition) -> str:
-    """Return the location of `host:///directory/file`, or of a path. Raises SqlppError."""
+    """Return the local path of `host:///directory/file`, or of a plain path. Raises SqlppError for other locations."""
     host, result, rest = text.partition("://")
     path = rest if result else text
     if result and host not in (*_HOSTS, "file"):
@@ -68,7 +68,7 @@ def local_location(text: str, at: TextPosition) -> str:
 
 
 def _readable_location(ctx: Context, text: str, *, at: TextPosition) -> str:
-    """Return the location of a file that statements may read. Raises SqlppError."""
+    """Return the location of a file that statements may read. Raises SqlppError if it is outside the allowed roots."""
     location = local_location(text, at)
     inside = is_within(location, ctx.services.defaults.file_roots)
     if not inside or is_within(location, closed_directories(ctx)):

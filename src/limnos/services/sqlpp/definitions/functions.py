@@ -1,6 +1,6 @@
-"""Functions written in SQL++: one object for all functions of a name, with one statement for each number of parameters.
+"""Functions written in SQL++: one object for all functions of a name, with one statement for each arity.
 
-May import the layers below. Must not know any wire format. Adding another function of an existing name, replacing one,
+May import the layers below. Must not know any wire format. Adding a function to an existing name, replacing one,
 or dropping one of several alters the object; its owner stays.
 """
 
@@ -51,9 +51,9 @@ ILLEGAL_FUNCTION = 1150
 
 
 class FunctionChange(msgspec.Struct, frozen=True):
-    """Create the first function of a name, or replace the record of the object; None as record drops the object.
+    """The command to create the first function of a name, or to replace the record of the object.
 
-    `drops`: a function is removed, which other objects may need.
+    None as record drops the object. `drops`: a function is removed, on which other objects may depend.
     """
 
     make: SqlppObjectCreate | None
@@ -72,15 +72,15 @@ class _WithFunction:
         self._function = function
 
     def has_dataverse(self, dataverse: Levels) -> bool:
-        """Return whether a dataverse exists."""
+        """Return whether a dataverse exists and is visible to the caller."""
         return dataverse == self._function.dataverse or self._names.has_dataverse(dataverse)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """Resolve a source."""
+        """Resolve the name of a dataset, view or synonym, as the wrapped resolver does."""
         return self._names.resolve(dataverse, name)
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """Resolve a function: the one being defined, or another."""
+        """Resolve a function: the one being defined, else as the wrapped resolver does."""
         own = self._function
         if (
             (dataverse, name) == (own.dataverse, own.name)
@@ -96,7 +96,7 @@ class _WithFunction:
 
 
 async def function_create(session: StatementSession, statement: tree.CreateFunction) -> None:
-    """Create a function after checking its body. Raises SqlppError, PermissionDenied."""
+    """Create a function. Raises SqlppError if its body is invalid or the function exists, PermissionDenied."""
     ctx = session.ctx
     check_object(statement.name)
     path = session.whole(statement.name)
@@ -119,7 +119,7 @@ async def function_create(session: StatementSession, statement: tree.CreateFunct
 
 
 async def _needs(session: StatementSession, statement: tree.CreateFunction, *, path: Levels) -> BodyDependencies:
-    """Return the dependencies of a function, by binding a call into which its body is inlined."""
+    """Return the dependencies of a function, found by binding a call into which its body is inlined."""
     own = UserFunction(path[:-1], path[-1], statement.parameters, statement.body)
     nothing = tree.Null(statement.at)
     call = tree.Call(
@@ -135,7 +135,11 @@ async def _needs(session: StatementSession, statement: tree.CreateFunction, *, p
 
 
 def _declared_call_error(session: StatementSession, statement: tree.CreateFunction, *, error: SqlppError) -> SqlppError:
-    """Return another error for an unknown function that the request declares: a stored body cannot call it."""
+    """Return the error of a function body that calls a function declared in the request, which a stored body cannot
+    call.
+
+    Returns `error` unchanged if it has another cause.
+    """
     for function in session.declared if error.number == UNKNOWN_FUNCTION else ():
         if any(call.at == error.place and call.function.last == function.name for call in _calls(statement.body)):
             arity = tree.VARIADIC if function.parameters is None else len(function.parameters)
@@ -154,12 +158,12 @@ def _calls(body: tree.SyntaxNode) -> Iterator[tree.Call]:
 
 
 def functions_without(node: Node, *, arity: int) -> tuple[FunctionDeclaration, ...]:
-    """Return the functions of a name without the one of this arity."""
+    """Return the functions of a name except the one of this arity."""
     return tuple(each for each in function_declarations_of(node) if arity_of(each[0]) != arity)
 
 
 def functions_record(functions: tuple[FunctionDeclaration, ...]) -> SqlppObjectRecord:
-    """Return the record of a name's functions."""
+    """Return the record of the object that has all functions of a name."""
     record = record_of(*(statement for statement, _ in functions))
     return replace(record, dependencies=tuple(text for _, text in functions))
 
@@ -185,7 +189,7 @@ def _create_of(
 
 
 async def function_drop(session: StatementSession, statement: tree.DropFunction) -> None:
-    """Drop the function of one arity. Raises SqlppError, PermissionDenied."""
+    """Execute DROP FUNCTION for a name and an arity. Raises SqlppError for a missing function, PermissionDenied."""
     ctx = session.ctx
     path, at = session.whole(statement.name), statement.name.at
     if statement.library is not None:
@@ -221,9 +225,9 @@ def _drop_of(request_view: RequestView, path: Levels, *, arity: int) -> Permit[F
 
 
 def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:
-    """Write the remaining functions of a name.
+    """Create, replace or drop the object that has the functions of a name.
 
-    Raises ObjectInUse before removing a function that other objects need.
+    Raises ObjectInUse if other objects depend on a function that it removes.
     """
     command = permit.command
     if command.make is not None:

@@ -1,4 +1,4 @@
-"""Check of an index's fields against the type of its dataset: their existence, their types and arrays.
+"""Checks the fields of an index against the type of its dataset: existence, types and arrays.
 
 May import `sqlpp` and `names`. Must not know statements beyond the fields of an index.
 """
@@ -14,7 +14,7 @@ NO_SUCH_FIELD, WRONG_TYPE = 1014, 37
 
 
 def check_fields(type_: tree.RecordType, statement: tree.CreateIndex) -> None:
-    """Check the fields of an index. Raises SqlppError."""
+    """Check the fields of an index. Raises SqlppError for an unknown field or a type that cannot be indexed."""
     typed = set()
     for field in statement.fields:
         if isinstance(field, tree.UnnestField):
@@ -31,7 +31,7 @@ def check_fields(type_: tree.RecordType, statement: tree.CreateIndex) -> None:
 
 
 def _nested(type_: tree.RecordType, field: tree.IndexField) -> tree.TypeExpression | None:
-    """Return the declared type of a nested field. Raises SqlppError if its first name is not in a closed type."""
+    """Return the declared type of a nested field, or None. Raises SqlppError if a closed type lacks its first name."""
     _field(type_, field.path[:1], at=field)
     within: tree.TypeExpression | None = type_
     for name in field.path:
@@ -41,7 +41,7 @@ def _nested(type_: tree.RecordType, field: tree.IndexField) -> tree.TypeExpressi
 
 
 def _scalar(type_: tree.TypeExpression | None) -> str | None:
-    """Return the name of a built-in type, without aliases; None for another type."""
+    """Return the canonical name of a built-in type, with aliases resolved; None for another type."""
     return BUILT_IN.get(type_.name.last.lower()) if isinstance(type_, tree.NamedType) else None
 
 

@@ -64,7 +64,7 @@ def _check_arrays(statement: tree.CreateIndex, arrays: list[tree.UnnestField]) -
 
 
 def check_enforced(others: Iterable[tree.CreateIndex], statement: tree.CreateIndex) -> None:
-    """Check that no enforced index gives the same fields other types. Raises SqlppError."""
+    """Check that no other enforced index declares other types for the same fields. Raises SqlppError."""
     fields = _typed_fields(statement)
     for other in others:
         known = _typed_fields(other)
@@ -75,7 +75,7 @@ def check_enforced(others: Iterable[tree.CreateIndex], statement: tree.CreateInd
 
 
 def _typed_fields(statement: tree.CreateIndex) -> list[tuple[str, str]]:
-    """Return the paths of an index's fields that have a type of their own, each with the name of the type."""
+    """Return the paths of an index's fields that the index declares a type for, each with the name of the type."""
     fields = [field for field in statement.fields if isinstance(field, tree.IndexField)]
     types = [field.type for field in fields if isinstance(field.type, tree.NamedType)]
     if len(types) < len(statement.fields):

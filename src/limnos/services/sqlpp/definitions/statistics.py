@@ -1,8 +1,8 @@
-"""Statistics of datasets: ANALYZE DATASET stores the number and the average size of a dataset's objects.
+"""Statistics of datasets: ANALYZE DATASET stores the count and the average size of a dataset's objects.
 
 May import the layers below. Must not know any wire format. Iceberg counts rows and bytes at each commit, so nothing is
-sampled: the numbers are those of the table's current metadata, and are exact but for files with deleted rows. The
-statement is stored in the record of the dataset, as those of its indexes are.
+sampled: the counts are those of the table's current metadata, and are exact except for files with deleted rows. The
+statement is stored in the record of the dataset, like those of its indexes.
 """
 
 from __future__ import annotations
@@ -49,14 +49,17 @@ class _TableMetadata(msgspec.Struct, rename="kebab"):
 
 
 class DatasetCounts(NamedTuple):
-    """The number of a dataset's objects, and their average size in bytes of its files."""
+    """The count of a dataset's objects, and their average size in bytes in its files."""
 
     objects: int
     average_bytes: int
 
 
 async def dataset_analyze(session: StatementSession, statement: tree.Analyze) -> None:
-    """Store the counts of a dataset, or forget them. No objects are a warning. Raises SqlppError, PermissionDenied."""
+    """Store the statistics of a dataset, or delete them (DROP STATISTICS). Warns about an empty dataset.
+
+    Raises SqlppError, PermissionDenied.
+    """
     path = session.whole(statement.dataset)
     target = _sample_size(statement)
     warnings: list[SqlppError] = []
@@ -86,8 +89,9 @@ async def dataset_analyze(session: StatementSession, statement: tree.Analyze) ->
 
 
 def counts_of(metadata: bytes) -> DatasetCounts:
-    """Return the counts of a table's current snapshot, from its metadata. Clients write these numbers: others than
-    digits count as 0.
+    """Return the statistics of a table's current snapshot, from its metadata.
+
+    Clients write the counts in the snapshot's summary: values that are not digits count as 0.
     """
     document = msgspec.json.decode(metadata, type=_TableMetadata)
     summary = next(
@@ -108,7 +112,9 @@ def _option(statement: tree.Analyze, name: str) -> str | None:
 
 
 def _sample_size(statement: tree.Analyze) -> int:
-    """Check the options, and return the sample's size that they name. Raises SqlppError."""
+    """Check the options of ANALYZE, and return the sample size. Raises SqlppError for an unknown option or an invalid
+    value.
+    """
     values = {each.name.lower(): each.value for each in statement.options}
     unknown = next((name for name in values if name not in OPTIONS), None)
     if unknown is not None:

@@ -45,7 +45,7 @@ _ANYTHING = {"type": "external", "catalogString": "any"}
 
 
 class FunctionAlter(msgspec.Struct, frozen=True):
-    """Change a function's comment and its definition."""
+    """The command to change a function's comment and its definition."""
 
     node: Node
     edits: PropertyEdits
@@ -59,7 +59,7 @@ def function_of(node: Node) -> Function | None:
 
 
 def function_view(node: Node) -> Json:
-    """Return a function in Gravitino's form.
+    """Return a function as JSON in the form of Gravitino's API.
 
     A function of SQL++ has no types and no implementations, so its statements are shown.
     """
@@ -80,14 +80,16 @@ def function_view(node: Node) -> Json:
 
 
 def _parameters(function: tree.CreateFunction) -> tuple[str, ...]:
-    """Return the names of parameters; a variadic function has one list parameter."""
+    """Return the parameter names of a function; a variadic function has one parameter, a list."""
     return ("args",) if function.parameters is None else function.parameters
 
 
 async def function_register(
     ctx: Context, scope: RequestScope, *, path: Levels, comment: str | None, function: Function
 ) -> Node:
-    """Register a function; the caller owns it. Raises BadRequest, and as `namespace_object_create`."""
+    """Register a function; the caller owns it. Raises BadRequest for an invalid definition, and as
+    `namespace_object_create`.
+    """
     record = SqlppObjectRecord(comment, {}, (), stored_text(check_function(function)))
     return await namespace_object_create(ctx, scope, path=path, kind=Kind.FUNCTION, record=lambda _: record)
 
@@ -95,7 +97,7 @@ async def function_register(
 async def function_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits, changes: tuple[FunctionChange, ...]
 ) -> Node:
-    """Change a function.
+    """Change a function's comment, properties or definition.
 
     Raises NotFound, PermissionDenied, BadRequest, UnsupportedOperation for the definition of a SQL++ function.
     """
@@ -112,7 +114,7 @@ async def function_alter(
 
 
 def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
-    """Write the changed record, computed from the stored one."""
+    """Apply the changes to the stored record of a function, and write it."""
     command = permit.command
     node = tx.nodes.confirm(command.node)
     record = cast("SqlppObjectRecord", node.record)

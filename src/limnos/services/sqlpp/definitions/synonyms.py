@@ -1,4 +1,4 @@
-"""Synonyms of SQL++: other names for datasets and views, which need not exist.
+"""Synonyms of SQL++: alternative names for datasets and views, which need not exist.
 
 May import the layers below. Must not know any wire format. A target without a dataverse is in the synonym's own.
 Synonyms may refer to synonyms; a cycle is an error at resolution.
@@ -17,7 +17,7 @@ from limnos.sqlpp import tree
 
 
 async def synonym_create(session: StatementSession, statement: tree.CreateSynonym) -> None:
-    """Execute CREATE SYNONYM. Raises SqlppError, PermissionDenied."""
+    """Execute CREATE SYNONYM. Raises SqlppError if the name is invalid or taken, PermissionDenied."""
     ctx = session.ctx
     path, target = session.whole(statement.name), statement.target
     check_object(target)
@@ -32,7 +32,7 @@ async def synonym_create(session: StatementSession, statement: tree.CreateSynony
 
 
 async def synonym_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Execute DROP SYNONYM. Raises SqlppError, PermissionDenied."""
+    """Execute DROP SYNONYM. Raises SqlppError if the synonym is missing or in use, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(

@@ -1,7 +1,8 @@
-"""Views with a type: the query that casts the results of a view's query to its fields.
+"""Typed views: the query that casts the results of a view's query to its declared fields.
 
-May import `sqlpp`. Must not know the lookup of types. A value that does not fit is NULL, as DEFAULT NULL
-says. An object without a value of a field that is NOT UNKNOWN, or part of the key, is left out. Keys are not enforced.
+May import `sqlpp`. Must not know the lookup of types. A value that does not fit becomes NULL, as DEFAULT NULL
+specifies. An object is left out if it lacks a value of a field that is NOT UNKNOWN or part of the key. Keys are not
+enforced.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def typed_query(body: tree.Expression, schema: tree.ViewSchema, *, type_: tree.T
 
 
 def _cast(field: tree.FieldType, formats: dict[str, str], *, at: TextPosition) -> str:
-    """Return the text of an expression that casts a field."""
+    """Return the SQL++ text of an expression that casts a field to its declared type, with the format of its kind of
+    time.
+    """
     name = field.type.name.last.lower() if isinstance(field.type, tree.NamedType) else ""
     kind = BUILT_IN.get(name)
     value = f"`{_ROW}`.{identifier(field.name)}"

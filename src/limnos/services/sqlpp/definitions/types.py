@@ -39,14 +39,14 @@ DUPLICATE_FIELD: Final = 13
 
 
 class InlinedType(NamedTuple):
-    """A type in which created types replace their names, and the ids of those types."""
+    """A type with the names of created types replaced by their definitions, and the ids of those types."""
 
     type: tree.TypeExpression
     used: tuple[int, ...]
 
 
 async def type_create(session: StatementSession, statement: tree.CreateType) -> None:
-    """Execute CREATE TYPE. Raises SqlppError, PermissionDenied."""
+    """Execute CREATE TYPE. Raises SqlppError if the type is invalid or its name is taken, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     dataverse = path[:-1]
@@ -65,7 +65,7 @@ async def type_create(session: StatementSession, statement: tree.CreateType) -> 
 
 
 async def type_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a type that no object needs. Raises SqlppError, PermissionDenied."""
+    """Drop a type on which no object depends. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(
@@ -74,7 +74,7 @@ async def type_drop(session: StatementSession, statement: tree.Drop) -> None:
 
 
 def inline_type(request_view: RequestView, type_: tree.TypeExpression, *, dataverse: Levels) -> InlinedType:
-    """Replace type names by their types.
+    """Replace the names of created types by their definitions, recursively.
 
     Raises SqlppError for a name that is unknown or hidden from the caller; CacheMiss.
     """
@@ -86,7 +86,9 @@ def inline_type(request_view: RequestView, type_: tree.TypeExpression, *, datave
 
 
 async def inlined_record(session: StatementSession, type_: tree.TypeExpression) -> tree.RecordType:
-    """Return a type that a statement names or writes, with all type names replaced. Raises SqlppError."""
+    """Return the record type of a statement, named or written inline, with all type names replaced. Raises
+    SqlppError.
+    """
 
     def read(request_view: RequestView) -> tree.TypeExpression:
         return inline_type(request_view, type_, dataverse=session.dataverse).type
@@ -121,7 +123,7 @@ def _inline_names(
 
 
 def _check_names(fields: tuple[tree.FieldType, ...]) -> None:
-    """Raise SqlppError if two fields have one name."""
+    """Check that no two fields have the same name. Raises SqlppError."""
     names: set[str] = set()
     for field in fields:
         if field.name in names:
@@ -147,7 +149,7 @@ def _find_named_type(
 
 
 def qualify_type(type_: tree.RecordType, dataverse: Levels) -> tree.RecordType:
-    """Return a type with the dataverse in all names of created types."""
+    """Return a type with the names of created types qualified by the dataverse."""
     return msgspec.structs.replace(
         type_, fields=tuple(msgspec.structs.replace(each, type=_qualify(each.type, dataverse)) for each in type_.fields)
     )

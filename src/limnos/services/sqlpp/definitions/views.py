@@ -2,7 +2,7 @@
 
 May import the layers below. Must not know any wire format. Such a view has one text column. It also has a text for
 Spark, which is an error message that names the query service, since Spark would parse another dialect's text as its
-own. A view gives no definer's rights: its reader needs the right to read its sources.
+own. A view has no definer's rights: its reader needs the right to read its sources.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ FOR_SPARK: Final = "SELECT CAST(raise_error('This view is written in SQL++: quer
 
 
 class SqlppViewCreate(msgspec.Struct, frozen=True):
-    """Create a view, with the ids of the objects that it needs."""
+    """The command to create a view, with the ids of the objects that it depends on."""
 
     view: ViewCreate
     used: tuple[int, ...]
@@ -66,22 +66,24 @@ class _WithView:
         self._view = view
 
     def has_dataverse(self, dataverse: Levels) -> bool:
-        """Return whether a dataverse exists."""
+        """Return whether a dataverse exists and is visible to the caller."""
         return dataverse == self._view.dataverse or self._names.has_dataverse(dataverse)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """Resolve a source: the view being defined, or another object."""
+        """Resolve a dataset, view or synonym: the view being defined, else as the wrapped resolver does."""
         if (dataverse, name) == (self._view.dataverse, self._view.name):
             return self._view
         return self._names.resolve(dataverse, name)
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """Resolve a function."""
+        """Resolve a function, as the wrapped resolver does."""
         return self._names.function(dataverse, name, arity=arity)
 
 
 async def view_create(session: StatementSession, statement: tree.CreateView) -> None:
-    """Create a view, or replace its text, after checking its body. Raises SqlppError, PermissionDenied."""
+    """Create a view, or replace its text. Raises SqlppError if its body is invalid or the view exists,
+    PermissionDenied.
+    """
     ctx = session.ctx
     check_object(statement.name)
     path, at = session.whole(statement.name), statement.name.at
@@ -106,7 +108,7 @@ async def view_create(session: StatementSession, statement: tree.CreateView) -> 
 
 
 async def _schema_type(session: StatementSession, schema: tree.ViewSchema, *, dataverse: Levels) -> InlinedType:
-    """Return the type of a typed view, without names. Raises SqlppError."""
+    """Return the type of a typed view, with type names replaced. Raises SqlppError."""
 
     def read(request_view: RequestView) -> InlinedType:
         return inline_type(request_view, schema.type, dataverse=dataverse)
@@ -178,7 +180,7 @@ def sqlpp_view_insert(tx: Tx, permit: Permit[SqlppViewCreate]) -> None:
 async def _replace(
     ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies, used: tuple[int, ...]
 ) -> None:
-    """Replace a view's text and its dependencies in one change."""
+    """Replace a view's text and its dependencies in one mutation."""
     scope = scope_of(ctx)
     current = await ctx.read(
         scope,
@@ -198,7 +200,7 @@ async def _replace(
 
 
 async def view_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a view that no object needs. Raises SqlppError, PermissionDenied."""
+    """Drop a view on which no object depends. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(ctx, (Kind.VIEW,), name=statement.name, path=path, quiet=statement.if_exists)

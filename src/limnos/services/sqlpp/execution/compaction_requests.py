@@ -1,8 +1,7 @@
-"""Compaction requests: a statement after which its dataset has many small files creates a task, which compacts the
-dataset.
+"""Compaction requests: if a dataset has many small files after a statement, they create a task that compacts it.
 
-May import the layers below. Must not know engines or wire formats. A second, later task deletes files that killed
-statements left. A task runs on behalf of the last writer, with the rights of that writer and the trust of its
+May import the layers below. Must not know engines or wire formats. A second, later task deletes the orphan files of
+killed statements. A task runs on behalf of the last writer, with the rights of that writer and the trust of its
 credential. If compaction fails, it is tried again only when the dataset has twice as many files.
 """
 
@@ -41,9 +40,10 @@ DECODED_INLINE_BYTES: Final = 64 << 10
 
 
 class CompactPayload(msgspec.Struct, frozen=True):
-    """The payload of a task: the dataset, its path, its excess files, and the user with the trust of the credential.
+    """The payload of a compaction task: the dataset, its path, its count of excess files, and the user with the trust
+    of the credential.
 
-    `covers_ms`: a delayed task runs late enough to delete unused files that statements left up to this time.
+    `covers_ms`: a delayed task runs late enough to delete orphan files that statements wrote up to this time.
     """
 
     table_id: int
@@ -72,8 +72,8 @@ class _CountedMetadata(msgspec.Struct, rename="kebab"):
 
 
 def files_of(body: bytes) -> int:
-    """Return the number of excess files in a table's current snapshot, beyond the number that its size needs; 0 if the
-    counts are unknown.
+    """Return the count of excess files in a table's current snapshot, beyond those that its size needs; 0 if it is
+    unknown.
     """
     metadata = msgspec.json.decode(body, type=_CountedMetadata)
     current = metadata.current_snapshot_id
@@ -86,7 +86,7 @@ def files_of(body: bytes) -> int:
 
 
 async def compaction_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
-    """Create a task if a dataset has many small files.
+    """Create a compaction task if a dataset has many small files.
 
     Errors are only logged, because the statement has already been executed.
     """
@@ -118,7 +118,7 @@ async def _payload(ctx: Context, table_id: int, *, path: Levels, files: int = 0,
 
 
 async def cleanup_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
-    """Before a write, ensure that a later task exists, which deletes the files of killed statements.
+    """Before a write, ensure that there is a later task that deletes the orphan files of killed statements.
 
     Errors are only logged.
     """
@@ -140,9 +140,9 @@ async def cleanup_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
 
 
 def _leave_later(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
-    """Create the later task, unless one covers the files written now.
+    """Create the delayed cleanup task, unless an existing task covers the files that are written now.
 
-    Returns the time until which the task covers files.
+    Returns the time up to which the task covers files, in milliseconds since 1970.
     """
     for _, text, has_ended in tx.tasks.of_kind(TEND):
         before = msgspec.json.decode(text, type=CompactPayload)
@@ -153,9 +153,10 @@ def _leave_later(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
 
 
 def _leave(payload: CompactPayload, tx: Tx) -> bool:
-    """Create the task, unless the dataset has one, or the last one failed and there are not yet twice as many files.
+    """Create the compaction task, unless the dataset has one, or the last one failed and the files have not doubled
+    since.
 
-    Returns whether it was created.
+    Returns whether the task was created.
     """
     for task_id, text, has_ended in tx.tasks.of_kind(COMPACT):
         before = msgspec.json.decode(text, type=CompactPayload)

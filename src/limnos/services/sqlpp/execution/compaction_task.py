@@ -1,8 +1,8 @@
 """Compaction task: an engine rewrites a dataset's many files into few, while no statement writes to the dataset.
 
 May import the layers below. Must know neither wire formats nor the rewriting of files. The task holds the dataset's
-lock, and each commit presents it. The rows are the same before and after. A task that is interrupted keeps its commits
-and continues from there.
+lock, and each commit presents it. The rows do not change. A task that is interrupted keeps its commits and continues
+from there.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ _START: Final = TextPosition(1, 1)
 
 
 async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
-    """Compact a dataset. Returns the reason why it was not compacted, or the number of remaining files; None on
-    success.
+    """Compact a dataset. Returns the reason why it was not compacted, or the count of remaining files; None on success.
 
     Raises ServiceUnavailable, LockTimeout and SqlppError, after which the task is retried.
     """

@@ -65,7 +65,7 @@ _LEFT: Final = {
 
 
 class DataChange(NamedTuple):
-    """A writing statement: its target, its locks, and the request number that its snapshot carries."""
+    """A data-modifying statement: its target, its locks, and the statement id that its snapshot records."""
 
     target: WriteTarget
     held: HeldLocks
@@ -73,7 +73,7 @@ class DataChange(NamedTuple):
 
 
 class BoundStatement(NamedTuple):
-    """A statement whose names are bound."""
+    """A statement whose names are bound: the kind of its job, its source, its RETURNING, and its files."""
 
     kind: JobKind
     source: BoundQuery | None
@@ -83,16 +83,16 @@ class BoundStatement(NamedTuple):
 
 
 async def data_rows(session: StatementSession, bound: ReadyQuery) -> AsyncGenerator[bytes, None]:
-    """Yield the results of a query from the engine. Raises SqlppError."""
+    """Yield the results of a query from the engine, as JSON lines. Raises SqlppError if the query fails."""
     async with aclosing(job_rows(session, BoundStatement("query", bound.query))) as rows:
         async for row in rows:
             yield row
 
 
 async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
-    """Return the plan of a query over data for EXPLAIN.
+    """Return the execution plan of a query over data, for EXPLAIN.
 
-    Only the engine knows the type of a table that SQL++ did not create.
+    The engine computes it, because only the engine knows the type of a table that SQL++ did not create.
     """
     reads = await _reads(ctx, bound.query)
     forms = {(ref.dataverse, ref.name): form_of(ref) for ref in reads if ref.type and ref.files is None}
@@ -104,7 +104,7 @@ async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
 
 
 async def change_rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
-    """Run INSERT, UPSERT, DELETE, UPDATE, LOAD or COPY by the engine; yields the results of RETURNING.
+    """Execute INSERT, UPSERT, DELETE, UPDATE, LOAD or COPY in the engine. Yields the results of RETURNING.
 
     Raises SqlppError, PermissionDenied.
     """
@@ -135,9 +135,9 @@ async def change_rows(session: StatementSession, parsed: ParsedStatement) -> Asy
 
 
 async def _hold_lock(session: StatementSession, target: WriteTarget, *, stack: AsyncExitStack) -> HeldLocks:
-    """Wait for the dataset's lock.
+    """Acquire the dataset's lock for the statement; `stack` releases it.
 
-    Raises StatementEnded if the statement is ended meanwhile, and ServiceUnavailable.
+    Raises StatementEnded if the statement is cancelled meanwhile, and ServiceUnavailable.
     """
     try:
         if target.ref.key:
@@ -152,9 +152,9 @@ async def _outcome(ctx: Context, change: DataChange) -> bool | None:
 
 
 async def _settle(ctx: Context, change: DataChange, *, error: SqlppError, returns: bool) -> None:
-    """Determine whether a failed statement has changed data: its response may be lost although its commit succeeded.
+    """Determine whether a failed statement was committed, and raise the error that states the outcome.
 
-    Raises SqlppError.
+    Returns without an error if the commit succeeded, only its response was lost, and the statement `returns` nothing.
     """
     done = await _outcome(ctx, change)
     if done is None:
@@ -181,7 +181,7 @@ def _word(statement: DataStatement) -> str:
 
 
 async def _work(session: StatementSession, statement: DataStatement, *, target: WriteTarget) -> BoundStatement:
-    """Bind the parts of a writing statement."""
+    """Bind the source, the RETURNING and the files of a data-modifying statement."""
     if isinstance(statement, (tree.Load, tree.CopyFrom)):
         files = check_file_source(session.ctx, statement.adapter, options=statement.options, at=statement.at)
         if isinstance(statement, tree.Load):
@@ -210,7 +210,7 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
 
 
 async def _settled_source(session: StatementSession, bound: ReadyQuery) -> ReadyQuery:
-    """Return a source that reads the metadata alone as a query over its rows; any other source is returned unchanged.
+    """Replace a source that reads only metadata by a query over its rows; return any other source unchanged.
 
     Raises SqlppError for more than `METADATA_ROWS_MAX` rows: they are part of the plan, which is encoded at once.
     """
@@ -231,14 +231,14 @@ async def _settled_source(session: StatementSession, bound: ReadyQuery) -> Ready
 
 
 def require_data(bound: ReadyQuery, at: TextPosition) -> BoundQuery:
-    """Return the query of a statement that writes. Raises SqlppError if it reads metadata."""
+    """Return the query of a data-modifying statement. Raises SqlppError if the query reads metadata."""
     if bound.metadata:
         raise compilation("A statement that writes can't read the dataverse Metadata", at)
     return bound.query
 
 
 def _deletion_query(statement: tree.Delete, target: WriteTarget) -> tree.QueryExpression:
-    """Return the query that selects the objects to delete for a DELETE."""
+    """Return the query that selects the objects that a DELETE deletes."""
     variable = identifier(statement.variable or statement.target.last)
     query = parse_body(f"from {'.'.join(map(identifier, target.path))} as {variable} select value {variable}")
     if not isinstance(query, tree.QueryExpression):
@@ -258,7 +258,7 @@ async def _returning(session: StatementSession, body: tree.Expression, *, variab
 async def job_rows(
     session: StatementSession, work: BoundStatement, *, change: DataChange | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """Run a job in the engine, with a token that is issued for it."""
+    """Run a job in the engine, with a token of the caller that is issued for it. Yields its results as JSON lines."""
     ctx = session.ctx
     reads = () if work.source is None else await _reads(ctx, work.source)
     seconds = session.seconds_left
@@ -296,7 +296,7 @@ async def _forget(ctx: Context, token_id: int) -> None:
 
 
 async def _reads(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
-    """Return references to the datasets that a query reads: file location, schema and keys, for the engine."""
+    """Return the references by which the engine opens the datasets of a query: table, schema and keys."""
 
     def read(request_view: RequestView) -> tuple[DatasetRef, ...]:
         refs = []

@@ -1,5 +1,5 @@
-"""Dataset resources: rows of `dataset_resources` and `storage_components`, on a dataset's indexes and the commits of
-its files.
+"""Rows of the functions `dataset_resources` and `storage_components`: a dataset's indexes, and the commits of its
+files.
 
 May import the layers below. Must not know any wire format. Everything comes from a table's metadata; no file is read.
 Only the primary index has files of its own: other indexes are metadata only.
@@ -35,7 +35,7 @@ class _ComponentMetadata(msgspec.Struct, rename="kebab"):
 
 
 def resource_rows(request_view: RequestView, function: str, *, path: Levels) -> tuple[Value, ...]:
-    """Return a row for each index of a dataset that the caller may read; empty for an object without files here.
+    """Return the rows of one of the two functions for a dataset; empty for an object that has no table.
 
     Raises CacheMiss.
     """
@@ -63,7 +63,7 @@ def _resource(place: str, files: int) -> Value:
 
 
 def _components(place: str, snapshots: tuple[_ComponentSnapshot, ...]) -> Value:
-    """Return the components of an index: one for each commit that added files, oldest first."""
+    """Return the storage components of an index: one for each commit that added files, oldest first."""
     result: list[Value] = [
         {
             "min": each.sequence_number, "max": each.sequence_number, "size": _number(each, "added-files-size"),

@@ -16,26 +16,26 @@ from limnos.sqlpp.jobs import EngineJob
 
 
 class SqlppEngine(Protocol):
-    """Runs statements over data."""
+    """The interface of an engine that executes statements over data."""
 
     def begin(self) -> None:
-        """Start the engine in the background, so that the first statement need not wait for it."""
+        """Start the engine in the background, so that the first statement does not wait for the start."""
         ...
 
     def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncIterator[bytes]:
-        """Yield the results of a job, each one line of JSON without its line end; add its warnings to the list.
+        """Yield the results of a job, each one line of JSON without newline; append its warnings to the list.
 
-        Closing the iterator early ends the job. A change of data is complete when the iterator ends. Raises SqlppError
+        Closing the iterator early cancels the job. A data change is committed when the iterator ends. Raises SqlppError
         if it changed nothing.
         """
         ...
 
     async def cancel(self, job_id: str) -> None:
-        """End a job, if it still runs."""
+        """Cancel a job; no-op if it has ended."""
         ...
 
     def close(self) -> None:
-        """End all jobs, and the engine."""
+        """Cancel all jobs, and stop the engine."""
         ...
 
 
@@ -46,14 +46,14 @@ class NoSqlppEngine:
         """No-op: the null engine needs no preparation."""
 
     def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncIterator[bytes]:
-        """Raise SqlppError, with advice how to install an engine."""
+        """Raise SqlppError, with advice on installing an engine."""
         raise SqlppError(
             NO_ENGINE,
             f"A statement over data ({job.kind}) needs an engine, and this server has none: {install_hint('spark')}",
         )
 
     async def cancel(self, _job_id: str) -> None:
-        """No-op: no job runs."""
+        """No-op: the null engine has no jobs."""
 
     def close(self) -> None:
         """No-op: the null engine holds no resources."""

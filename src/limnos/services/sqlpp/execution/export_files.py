@@ -1,8 +1,8 @@
-"""Files of COPY TO: writes them below a local directory or a location of a fileset, atomically.
+"""Writers for the files of COPY TO, below a local directory or a fileset's location; publication is atomic.
 
-May import the layers below. Must not know statements. A local directory gets its name when all of its files are
-written. In an object store each file appears when it is complete, and `_SUCCESS` after the last one. All disk access
-runs outside of the event loop's thread.
+May import the layers below. Must not know statements. A local directory gets its final name when all of its files are
+written. In an object store each file appears when it is complete, and `_SUCCESS` after the last one. Disk operations
+never run on the event loop.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ AT_ONCE: Final = 8
 
 
 class ExportTarget(NamedTuple):
-    """The directory of an export, below the location that allows it. `properties` configure the connection to its
-    store.
+    """The target directory of an export, and the root that allows it. `properties` configure the connection to its
+    object store.
     """
 
     location: str
@@ -41,25 +41,25 @@ class ExportTarget(NamedTuple):
 
 
 class ExportFiles(Protocol):
-    """Writes the files of one export, one after the other. The export is complete after `publish`."""
+    """The interface to write the files of one export, one after another. The export is complete after `publish`."""
 
     async def begin(self) -> None:
-        """Check that the directory is empty, and prepare it."""
+        """Check that the target directory is empty, and prepare it. Raises SqlppError if it is not empty."""
 
     async def open(self, names: Sequence[str]) -> None:
-        """Begin a file; `names` are its directories and its own name."""
+        """Begin a file; `names` are the names of its directories, then the file name."""
 
     async def write(self, data: bytes) -> None:
-        """Append to the file."""
+        """Append bytes to the current file."""
 
     async def close(self) -> None:
-        """End the file."""
+        """Finish the current file."""
 
     async def publish(self) -> None:
-        """Publish all files at once. Raises SqlppError if another export has published files there first."""
+        """Publish all files atomically. Raises SqlppError if another export has published files there first."""
 
     def discard(self) -> None:
-        """Delete the files in the background."""
+        """Delete the written files of a failed export in the background."""
 
 
 def export_files_of(files: FileOperations, target: ExportTarget) -> ExportFiles:
@@ -68,7 +68,7 @@ def export_files_of(files: FileOperations, target: ExportTarget) -> ExportFiles:
 
 
 def check_names(names: Sequence[str], location: str) -> None:
-    """Check the names of directories that a statement computed. Raises SqlppError."""
+    """Check the directory names that a path expression computed. Raises SqlppError for invalid ones."""
     for name in names:
         if name in (".", "..") or not name.isprintable() or "\\" in name:
             raise SqlppError(BAD_PART, f"Path expression produced '{name[:80]}', which is not a directory name")
@@ -89,7 +89,7 @@ def _not_empty(location: str) -> SqlppError:
 
 
 class _LocalFiles:
-    """Files on this machine. Calls that touch the disk run in a thread, one after another."""
+    """Writes an export to a local directory. Disk operations run in a thread, one after another."""
 
     def __init__(self, files: FileOperations, location: str) -> None:
         self._files = files
@@ -124,15 +124,17 @@ class _LocalFiles:
             raise _not_empty(self._location) from None
 
     async def _delete(self) -> None:
-        """Delete the files when the last write has finished: cancelling a statement does not stop that write."""
+        """Delete the files after the last write has finished, since a cancelled statement does not stop that write."""
         if self._last is not None:
             await asyncio.wait([self._last])
         await run_in_own_thread(self._directory.discard)
 
 
 class _StoreFiles:
-    """Files in an object store. Their names have an id of the export, so that two exports never share a file; so has
-    the content of `_SUCCESS`, which only one export can create.
+    """Writes an export to an object store. File names contain an id of the export, so that two exports never share a
+    file.
+
+    `_SUCCESS` contains the id, too, and is created with a precondition, so that only one export can create it.
     """
 
     def __init__(self, files: FileOperations, target: ExportTarget) -> None:

@@ -64,7 +64,7 @@ FILE_WRITTEN, UNPUBLISHED, PUBLISHED = EXPORT_POINTS
 
 
 async def files_export(session: StatementSession, statement: tree.CopyTo) -> None:
-    """Write the results of a query into files. Raises SqlppError, PermissionDenied, StorageFailed."""
+    """Execute COPY TO: write the results of a query to files. Raises SqlppError, PermissionDenied, StorageFailed."""
     ctx = session.ctx
     form = await _format(session, statement)
     fixed, computed = _split_path(statement)
@@ -94,7 +94,7 @@ async def files_export(session: StatementSession, statement: tree.CopyTo) -> Non
 
 
 async def _finish(ctx: Context, files: ExportFiles, *, has_files: bool, records: list[AuditRecord]) -> None:
-    """Publish the files and record the export in the audit, even if the statement is cancelled meanwhile.
+    """Publish the files and write the audit records of the export, even if the statement is cancelled meanwhile.
 
     Raises StatementEnded, whose message says whether the files exist, and the errors of `ExportFiles.publish`.
     """
@@ -125,7 +125,7 @@ async def _finish(ctx: Context, files: ExportFiles, *, has_files: bool, records:
 
 
 async def _format(session: StatementSession, statement: tree.CopyTo) -> ExportFormat:
-    """Return the checked format, with its type if one is named."""
+    """Return the checked export format, with its record type if the statement names one."""
     options = [each for each in statement.options if each.name.lower() not in TARGET_OPTIONS]
     form = export_format(options, statement.formats, has_type=statement.type is not None)
     if statement.type is None:
@@ -136,9 +136,9 @@ async def _format(session: StatementSession, statement: tree.CopyTo) -> ExportFo
 
 
 def _split_path(statement: tree.CopyTo) -> tuple[list[str], tuple[tree.Expression, ...]]:
-    """Return the constant prefix of a path, and its remaining parts, which are computed for each object.
+    """Split a path into its constant prefix and its remaining parts, which are computed for each object.
 
-    Raises SqlppError for MISSING and NULL.
+    Raises SqlppError for a part that is MISSING or NULL.
     """
     fixed: list[str] = []
     for number, part in enumerate(statement.path):
@@ -153,7 +153,10 @@ def _split_path(statement: tree.CopyTo) -> tuple[list[str], tuple[tree.Expressio
 
 
 async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> ExportTarget:
-    """Decide on the target directory, and return it. Raises SqlppError, PermissionDenied, NotFound."""
+    """Return the target directory of an export, if the caller may write there.
+
+    Raises SqlppError for an unsupported adapter or path, PermissionDenied, NotFound.
+    """
     adapter, at = statement.adapter.lower(), statement.at
     options = {each.name.lower(): each.value for each in statement.options}
     if adapter == LOCAL:
@@ -202,7 +205,9 @@ def _below(base: str, names: list[str]) -> str:
 
 
 async def _local_target(ctx: Context, text: str, *, at: TextPosition) -> ExportTarget:
-    """Return a directory on this machine below one that the settings name, and of no object. Raises SqlppError."""
+    """Return a local target directory. Raises SqlppError if it is not below an allowed root, or is the location of an
+    object.
+    """
     defaults = ctx.services.defaults
     location = local_location(text, at)
     roots, closed = defaults.export_roots, closed_directories(ctx)
@@ -228,7 +233,8 @@ def export_query(
 ) -> tree.QueryExpression:
     """Return the query for the objects to write, in the order of their files.
 
-    With computed parts of the path each result is an object of these (`path`) and the object itself (`of`).
+    If parts of the path are computed, each result is an object with these parts (`path`) and the object to write
+    (`of`).
     """
     variable = identifier(statement.variable)
     source = statement.source
@@ -268,7 +274,7 @@ def _query(text: str) -> tree.QueryExpression:
 async def _write(
     session: StatementSession, work: BoundStatement, *, files: ExportFiles, target: ExportTarget
 ) -> tuple[int, int]:
-    """Write the files that the engine makes; returns the numbers of files and of objects."""
+    """Write the files that the engine produces; returns the counts of files and of objects."""
     count = objects = 0
     ending = "" if work.export is None else work.export.ending
     async with aclosing(job_rows(session, work)) as rows:
@@ -290,7 +296,9 @@ async def _write(
 async def _records(
     ctx: Context, target: ExportTarget, *, reads: Iterable[tuple[Levels, str]], counts: tuple[int, int]
 ) -> list[AuditRecord]:
-    """Return the audit's records of an export: one for each dataset that it read, and for each right of its request."""
+    """Return the audit records of an export: one for each dataset that it read, and one for each action of its
+    request.
+    """
     audit, asker = ctx.services.audit, ctx.asker
     if not audit.rules.changes or asker is None:
         return []

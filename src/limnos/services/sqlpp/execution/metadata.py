@@ -1,8 +1,8 @@
 """Metadata queries: read the visible namespaces and objects for the datasets of the dataverse `Metadata`.
 
 May import the layers below. Must not know any wire format. If conditions fix the dataverse, only its objects are read,
-and if they fix names, only those objects. Everything is read in slices, with other requests in between, each under the
-caller's rights when it is read. So a concurrent change may be visible in one slice and not in another.
+and if they fix names, only those objects. Objects are read in slices, with other requests in between. Each slice has
+its own request view, so a concurrent change may be visible in one slice and not in another.
 `limnos.sqlpp.metadata` builds the records.
 """
 
@@ -68,7 +68,7 @@ _ONE_EACH: Final = frozenset({"Dataverse", "Dataset", "Synonym"})
 
 
 class MetadataRequest(NamedTuple):
-    """A scan's request to a metadata dataset. None means all dataverses, all names, or no limit.
+    """A scan's request for objects of a metadata dataset. None means all dataverses, all names, or no limit.
 
     With `documents` the definitions of views are read too.
     """
@@ -81,7 +81,7 @@ class MetadataRequest(NamedTuple):
 
     @classmethod
     def of(cls, requirement: ScanRequirement) -> MetadataRequest:
-        """Return the request for a scan, from the conditions on its objects."""
+        """Build the request of a scan, from the scan's conditions."""
         texts = _equality_values(requirement.conditions, "DataverseName")
         dataverses = None if texts is None else tuple(filter(None, map(_levels, sorted(texts))))
         field = _NAMES.get(requirement.name)
@@ -94,7 +94,7 @@ class MetadataRequest(NamedTuple):
 
 
 def _equality_values(conditions: Iterable[Condition], field: str) -> frozenset[str] | None:
-    """Return the values of a field that equality conditions allow; None if they allow all."""
+    """Return the values to which equality conditions restrict a field; None if there are no such conditions."""
     names: frozenset[str] | None = None
     for each in conditions:
         values: object = each.value if each.operator == "in" else (each.value,)
@@ -107,7 +107,7 @@ def _equality_values(conditions: Iterable[Condition], field: str) -> frozenset[s
 
 
 def _levels(text: str) -> Levels | None:
-    """Return the levels of a dataverse's name; None for an invalid name."""
+    """Parse a dataverse name into its parts; None for an invalid name."""
     try:
         return canonical.decode(text)
     except InvalidName:
@@ -121,7 +121,9 @@ def _slices(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 class _NamespaceListing(NamedTuple):
-    """The objects of a kind in a namespace (None: the catalog), listed after a name."""
+    """A cursor over the objects of a kind in a namespace (None: the catalog), with the name after which it
+    continues.
+    """
 
     namespace_id: int | None
     kind: Kind
@@ -129,7 +131,7 @@ class _NamespaceListing(NamedTuple):
 
 
 class _ListingEntry(NamedTuple):
-    """An object in a listing that the caller sees: the path of its namespace, and the ids of both."""
+    """A visible object in a listing: the path of its namespace, and the ids of both."""
 
     path: Levels
     namespace_id: int | None
@@ -139,7 +141,7 @@ class _ListingEntry(NamedTuple):
 
 
 class GatheredObjects:
-    """The objects for one source of a query: encoded in parts, and decoded as well up to `kept_max` objects."""
+    """The objects for one source of a query: encoded in chunks, and decoded as well up to `kept_max` objects."""
 
     def __init__(self, kept_max: int) -> None:
         self.parts: list[bytes] = []
@@ -162,7 +164,7 @@ class GatheredObjects:
 async def metadata_gather(
     ctx: Context, requests: Iterable[MetadataRequest], *, few_max: int
 ) -> dict[MetadataRequest, GatheredObjects]:
-    """Read the objects of requests. Raises SqlppError for more than BYTES_MAX, PermissionDenied."""
+    """Read the objects of requests. Raises SqlppError for more than BYTES_MAX bytes, PermissionDenied."""
     results: dict[MetadataRequest, GatheredObjects] = {}
     total = 0
     for request in requests:
@@ -186,7 +188,7 @@ def _too_large_error(request: MetadataRequest) -> SqlppError:
 
 
 def narrowing_advice(request: MetadataRequest) -> str:
-    """Return advice to add a condition that makes a query read less."""
+    """Return advice to add a condition on a field that would reduce the objects that a query reads."""
     if request.dataverses is None:
         return (
             "Add a condition on the dataverse of FROM, such as d.DataverseName = 'a.b' or d.DataverseName in "
@@ -198,7 +200,9 @@ def narrowing_advice(request: MetadataRequest) -> str:
 
 
 async def resources_read(ctx: Context, sources: Sequence[tuple[Levels, str]]) -> list[tuple[Value, ...]]:
-    """Return the rows about datasets' resources, all from one request view. Raises SqlppError, PermissionDenied."""
+    """Return the rows of the functions on datasets' resources, all in one request view. Raises SqlppError,
+    PermissionDenied.
+    """
 
     def read(request_view: RequestView) -> list[tuple[Value, ...]]:
         request_view.require_in_use()
@@ -226,7 +230,7 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
 
 
 async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[list[MetadataObject]]:
-    """Yield the dataverses of a request that the caller sees, in slices."""
+    """Yield the requested dataverses that are visible to the caller, in slices."""
     if request.dataverses is not None:
         for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
             nodes = await ctx.read(scope_of(ctx), partial(_find_dataverses, paths=paths))
@@ -258,26 +262,26 @@ def _find_dataverses(request_view: RequestView, *, paths: Sequence[Levels]) -> l
 
 
 def _may_list(request_view: RequestView) -> bool:
-    """Return whether the caller may list namespaces of the catalog, by right or because of objects below them."""
+    """Return whether the caller may list namespaces of the catalog, by privilege or because of browse paths."""
     return request_view.decide(Action.NAMESPACE_LIST, request_view.settled.outer).allowed or bool(
         paths_of(request_view).ids
     )
 
 
 def _decider(request_view: RequestView, count: int) -> Callable[[Action, SecurableChain], Decision]:
-    """Return the function that decides on `count` namespaces: decisions on many are not cached, as they would displace
-    those of other requests.
+    """Return the function that decides on `count` namespaces. Many decisions are not cached, as they would evict those
+    of other requests.
     """
     return request_view.decide if count <= REMEMBERED_MAX else partial(request_view.decide_for, request_view.user)
 
 
 def _name_alone(node: Node) -> Node:
-    """Return a namespace without its time of creation."""
+    """Return a namespace without its creation time, for a caller who may only see its name."""
     return replace(node, created_at=0)
 
 
 def _find_dataverse(request_view: RequestView, path: Levels) -> Node | None:
-    """Return a dataverse by name, if the caller sees it and its parents in their listings; else None."""
+    """Return a dataverse by name, if it and its parents are visible to the caller; else None."""
     node: Node | None = None
     chain: SecurableChain = ()
     for depth in range(1, len(path) + 1):
@@ -294,7 +298,7 @@ async def _objects_of_kind(
 ) -> AsyncIterator[_FoundNodes]:
     """Yield the objects of some kinds in a request's dataverses, in slices.
 
-    Named dataverses are found and listed in one read.
+    Dataverses known by name are resolved and listed in one read.
     """
     if request.dataverses is not None and request.names is None:
         for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
@@ -314,7 +318,7 @@ async def _objects_of_kind(
 
 
 def _is_pinned(request: MetadataRequest) -> bool:
-    """Return whether the objects are looked up by name, without reading a listing."""
+    """Return whether a request names all objects that it reads, so that no listing is needed."""
     return request.dataverses is not None and request.names is not None
 
 
@@ -325,7 +329,7 @@ _FoundNodes = list[tuple["Levels", "Node"]]
 async def _children(
     ctx: Context, listings: Sequence[_NamespaceListing], *, names: frozenset[str] | None
 ) -> AsyncIterator[_FoundNodes]:
-    """Yield the objects of listings that the caller sees, in slices; only those in `names` unless it is None."""
+    """Yield the visible objects of listings, in slices; only those in `names` unless it is None."""
     for some in _slices(listings, PARENTS_AT_ONCE):
         async for results in _read(ctx, partial(_list_entries, listings=some, names=names), names=names):
             yield results
@@ -337,7 +341,7 @@ async def _read(
     *,
     names: frozenset[str] | None,
 ) -> AsyncIterator[_FoundNodes]:
-    """Yield the nodes that a reader of listings returns, then those of the remaining listings, in slices."""
+    """Yield the nodes of the entries that `begin` returns, then those of the remaining listings, in slices."""
     reader = begin
     while True:
         entries, waiting = await ctx.read(scope_of(ctx), reader)
@@ -353,14 +357,14 @@ async def _read(
 def _listed_in(
     request_view: RequestView, *, paths: Sequence[Levels], kinds: Sequence[Kind]
 ) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
-    """Return the first visible entries of dataverses known by name, and the remaining part of their listings."""
+    """Return the first visible entries of dataverses known by name, and cursors for the remaining entries."""
     nodes = _find_dataverses(request_view, paths=paths)
     listings = [_NamespaceListing(node.id, kind) for kind in kinds for node in nodes if node is not None]
     return _list_entries(request_view, listings=listings, names=None)
 
 
 def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _FoundNodes:
-    """Return the nodes that are still where they were listed, in the order of the listing."""
+    """Return the nodes that were not moved or dropped since they were listed, in the order of the listing."""
     names = {each.id for each in entries if each.is_name}
     by_id = {node.id: _name_alone(node) if node.id in names else node for node in nodes}
     results = [(each, by_id[each.id]) for each in entries if each.id in by_id]
@@ -370,7 +374,7 @@ def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _F
 def _list_entries(
     request_view: RequestView, *, listings: Sequence[_NamespaceListing], names: frozenset[str] | None
 ) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
-    """Return about SLICE entries of listings, and the remaining part of the listings.
+    """Return about SLICE entries of listings, and cursors for the remaining entries.
 
     Raises one CacheMiss for all missing facts.
     """
@@ -410,7 +414,9 @@ _NOTHING: Final = _ListingPage([], None)
 def _page(
     request_view: RequestView, listing: _NamespaceListing, *, decide: Callable[[Action, SecurableChain], Decision]
 ) -> tuple[Levels, _ListingPage]:
-    """Return a namespace's path and a page of visible children; None if it no longer exists or may not be listed."""
+    """Return a namespace's path and a page of its visible children; the page is empty if it may not be listed or is
+    missing.
+    """
     kind = listing.kind
     chain = request_view.settled.outer if listing.namespace_id is None else chain_of(request_view, listing.namespace_id)
     if chain is None:

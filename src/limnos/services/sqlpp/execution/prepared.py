@@ -1,8 +1,8 @@
 """Prepared statements: a cache of parsed texts, and of bound queries that depend only on their text.
 
 May import `sqlpp`, `names` and the request package. A bound query is cached only if its binding needed no lookup in the
-tree, and if it uses neither parameters nor the time of its request. So it is the same for every caller and revision;
-access to its data is decided each time.
+tree, and if it uses neither parameters nor the time of its request. So it is the same for every caller and revision.
+Access to its data is decided at each execution.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ hundred kilobytes.
 
 
 class PlanKey(NamedTuple):
-    """The key of a bound query: the text of its statement, its position, and the active dataverse."""
+    """The cache key of a bound query: the text of its statement, its position, and the active dataverse."""
 
     text: str
     at: TextPosition
@@ -34,7 +34,7 @@ class PlanKey(NamedTuple):
 
 
 class ReadyQuery(NamedTuple):
-    """A bound query, ready to run."""
+    """A bound query with the metadata that it reads, ready for execution."""
 
     query: BoundQuery
     metadata: tuple[tuple[Levels, str], ...]
@@ -44,12 +44,12 @@ class ReadyQuery(NamedTuple):
 
     @property
     def reads_data(self) -> bool:
-        """Whether it reads data besides the metadata."""
+        """Whether the query reads datasets besides those of the dataverse `Metadata`."""
         return len(self.metadata) < len(self.query.reads)
 
 
 class LastUsed(Generic[K, V]):
-    """A cache of the most recently used values."""
+    """An LRU cache."""
 
     def __init__(self, count_max: int) -> None:
         self._count_max = count_max
@@ -63,21 +63,21 @@ class LastUsed(Generic[K, V]):
         return list(self._kept.values())
 
     def get(self, key: K) -> V | None:
-        """Return a value and mark it as used; None if it is not cached."""
+        """Return a value and make it the most recently used one; None if it is not cached."""
         result = self._kept.get(key)
         if result is not None:
             self._kept.move_to_end(key)
         return result
 
     def put(self, key: K, value: V) -> None:
-        """Cache a value; the least recently used one is removed if there are too many."""
+        """Cache a value; the least recently used value is evicted if the cache is full."""
         self._kept[key] = value
         if len(self._kept) > self._count_max:
             self._kept.popitem(last=False)
 
 
 class PreparedStatements:
-    """The prepared statements of a node."""
+    """The caches of parsed statements and bound queries of a node."""
 
     def __init__(self, count_max: int = KEPT_MAX) -> None:
         self.parsed: LastUsed[str, tuple[ParsedStatement, ...]] = LastUsed(count_max)

@@ -1,7 +1,8 @@
-"""Queries: bound with the caller's names, then run by the evaluator if they read no data, else by the engine.
+"""Queries: bound with the names visible to the caller, then run by the evaluator if they read no data, else by the
+engine.
 
 May import the layers below. Must not know any wire format. The evaluator's work is bounded: a little runs on the event
-loop, more in a worker process that is ended at the deadline. A query over both data and the dataverse Metadata is
+loop, more in a worker process that is killed at the deadline. A query over both data and the dataverse Metadata is
 refused, since the engine has no metadata.
 """
 
@@ -68,7 +69,7 @@ characters.
 
 
 class _WatchedMoment(dict[str, "Value"]):
-    """The functions that return the request's own values, such as its time; records whether any was used."""
+    """The values of functions such as `current_date`, which depend on the request. Records whether any was used."""
 
     is_used = False
 
@@ -95,7 +96,7 @@ def binding_of(session: StatementSession, body: tree.Expression, *, variables: t
 async def query_bind(
     session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()
 ) -> ReadyQuery:
-    """Bind a query, with all names decided for the caller; a long one in a worker process.
+    """Bind a query, with access decided for all names; a long query in a worker process.
 
     Raises SqlppError, PermissionDenied.
     """
@@ -105,7 +106,7 @@ async def query_bind(
 async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression) -> ReadyQuery:
     """Bind a statement's query, or return it from the cache if it depends only on its text.
 
-    Raises SqlppError, PermissionDenied.
+    Raises SqlppError for an invalid query, PermissionDenied if the caller may not read an object.
     """
     prepared_statements = PREPARED.of(session.ctx.services).queries
     key = PlanKey(parsed.text, parsed.statement.at, session.dataverse, session.sql_compat)
@@ -148,7 +149,7 @@ async def _bound(ctx: Context, binding: QueryBinding, *, known: KnownNames) -> R
 
 
 async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | None = None) -> list[bytes]:
-    """Run an offloaded function for the caller. `too_large` is the advice if it runs out of memory.
+    """Run an offloaded function for the caller. `too_large` is the advice in the error if it runs out of memory.
 
     Raises SqlppError for an error in the statement, ServiceUnavailable.
     """
@@ -163,7 +164,7 @@ async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | No
 
 
 class QuerySource(NamedTuple):
-    """A scan of a query: its key, and its rows or the objects from which its records are built."""
+    """The input of one scan of a query: its rows, or the objects from which its records are built."""
 
     key: str
     wanted: ScanRequirement
@@ -173,12 +174,12 @@ class QuerySource(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """Whether its records are built on the event loop."""
+        """Whether there are few enough records to build them on the event loop."""
         few = self.gathered is None or self.gathered.few is not None
         return few and (self.gathered is None or self.gathered.text_length <= TEXT_SHORT)
 
     def records(self) -> tuple[Value, ...]:
-        """Return the rows of a short source."""
+        """Return the rows of a short source, built on the event loop."""
         if self.request is None or self.gathered is None:
             return self.rows
         few = self.gathered.few or ()
@@ -190,9 +191,9 @@ class QuerySource(NamedTuple):
 async def query_rows(
     ctx: Context, bound: ReadyQuery, *, warnings: list[SqlppError] | None = None, tagged: bool = False
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the results of a query over constants and metadata, a line of JSON each; `tagged` ones keep their types.
+    """Execute a query over constants and metadata. Yields one line of JSON per result, with type tags if `tagged`.
 
-    Warnings are added to the list.
+    Warnings are appended to the list.
     """
     errors: list[SqlppError] = [] if warnings is None else warnings
     query, sources = bound.query, []
@@ -214,7 +215,7 @@ async def query_rows(
 
 
 async def require_metadata(ctx: Context, bound: ReadyQuery) -> None:
-    """Decide on a query over Metadata like running it, but read no objects, for EXPLAIN.
+    """Make the access decisions of a query over Metadata without reading objects, for EXPLAIN.
 
     Raises NotFound, PermissionDenied.
     """
@@ -223,9 +224,9 @@ async def require_metadata(ctx: Context, bound: ReadyQuery) -> None:
 
 
 async def _number_scans(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]]:
-    """Return a query with numbered scans, and the requirement of each.
+    """Return a query with numbered scans, and the requirement of each scan.
 
-    A worker process computes them for long plans or computed conditions.
+    A worker process computes them for long plans or for conditions that must be evaluated.
     """
     result = None if isinstance(query.expression, EncodedPlan) else _numbered_here(query)
     if result is not None:
@@ -235,7 +236,7 @@ async def _number_scans(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tu
 
 
 def _numbered_here(query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]] | None:
-    """Number the scans on the event loop; None for a query with conditions that must be computed."""
+    """Number the scans on the event loop; None for a query with conditions that must be evaluated."""
     if runs_functions(query.expression):
         return None
     expression, requirements = prepare_scans(query.expression, carries=False)
@@ -243,7 +244,7 @@ def _numbered_here(query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement
 
 
 async def _sources(ctx: Context, requirements: Sequence[ScanRequirement]) -> list[QuerySource]:
-    """Read the data for a query's scans; scans with the same requirement share it."""
+    """Read the input of a query's scans; scans with the same requirement share it."""
     requested = [(each.dataverse, each.name) for each in requirements if each.dataverse != METADATA]
     rows = iter(await resources_read(ctx, requested) if requested else ())
     requests = {
@@ -263,7 +264,7 @@ async def _sources(ctx: Context, requirements: Sequence[ScanRequirement]) -> lis
 def _evaluate_small(
     query: BoundQuery, sources: Sequence[QuerySource], *, warnings: list[SqlppError], tagged: bool
 ) -> list[bytes]:
-    """Return the results of a small query. Raises BudgetSpent for any other, SqlppError."""
+    """Evaluate a small query on the event loop. Raises BudgetSpent if the query is not small, SqlppError."""
     is_short = all(each.is_short for each in sources)
     if isinstance(query.expression, EncodedPlan) or not is_short:
         raise BudgetSpent
@@ -282,7 +283,7 @@ def _evaluate_small(
 async def _rows_of_process(
     ctx: Context, query: BoundQuery, *, sources: Sequence[QuerySource], warnings: list[SqlppError], tagged: bool
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the results of a query that a worker process runs; the process also builds the metadata records."""
+    """Yield the results of a query that a worker process evaluates; the process also builds the metadata records."""
     data, parts = _pack_sources(sources)
     requests = [each.request for each in sources if each.request is not None]
     wide = min(requests, key=lambda each: each.dataverses is not None, default=None)
@@ -299,7 +300,7 @@ async def _rows_of_process(
 
 
 def _pack_sources(sources: Sequence[QuerySource]) -> tuple[bytes, list[bytes]]:
-    """Return the sources for a worker process: the instructions to build each one, and the objects in parts."""
+    """Encode the sources for a worker process: the instructions to build each one, and the objects in chunks."""
     parts: list[bytes] = []
     places: dict[MetadataRequest, tuple[int, ...]] = {}
     arguments: dict[str, SourceRows] = {}

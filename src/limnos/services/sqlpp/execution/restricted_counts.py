@@ -1,6 +1,6 @@
-"""Statistics of datasets in the dataverse Metadata: left out for callers whose reads of a dataset are restricted.
+"""Hides statistics in the dataverse Metadata from callers whose reads of the dataset are restricted.
 
-May import the layers below. Must not know queries. ANALYZE counts all objects of a dataset, also those that a row
+May import the layers below. Must not know queries. ANALYZE counts all objects of a dataset, including those that a row
 filter hides from restricted users, and stores its counts among the statements of the dataset.
 """
 
@@ -26,9 +26,7 @@ ANALYZE: Final = "ANALYZE "
 
 
 async def without_hidden_counts(ctx: Context, nodes: Sequence[tuple[Levels, Node]]) -> Sequence[tuple[Levels, Node]]:
-    """Return nodes with the paths of their namespaces, without the counts of datasets that are restricted for the
-    caller.
-    """
+    """Return the nodes with their namespace paths; datasets that are restricted for the caller have no statistics."""
     paths = {node.id: (*path, node.name) for path, node in nodes if any(map(_is_analyze, _statements(node)))}
     if not paths:
         return nodes

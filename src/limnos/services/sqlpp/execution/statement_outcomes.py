@@ -1,8 +1,8 @@
-"""Statement outcomes: determines from the dataset's history whether a statement was executed, if its engine did not
+"""Statement outcomes: determines from the dataset's history whether a statement was committed, if its engine did not
 report it.
 
 May import the layers below. Must not know wire formats or engines. Every commit of a statement needs its lock. So after
-the release of the lock no commit is possible, and the history is final: a statement's snapshot carries its number.
+the release of the lock no commit is possible, and the history is final: a statement's snapshot records its id.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STATEMENT: Final = "sqlpp.statement"
 
 
 async def is_carried_out(ctx: Context, locks: HeldLocks, *, table_id: int, statement: str) -> bool | None:
-    """Release the statement's locks, then return whether it was executed; None if that cannot be determined now."""
+    """Release the statement's locks, then return whether it was committed; None if that cannot be determined now."""
     await locks.release()
     try:
         if await ctx.find(lock_exists_query(locks.token)):
@@ -34,7 +34,7 @@ async def is_carried_out(ctx: Context, locks: HeldLocks, *, table_id: int, state
 
 
 def _has(body: bytes, statement: str) -> bool:
-    """Return whether the current snapshot or one of its ancestors carries a statement's number."""
+    """Return whether the current snapshot or one of its ancestors records a statement's id."""
     metadata = iceberg_metadata.decode(body)
     known = {one.get("snapshot-id"): one for one in iceberg_metadata.rows(metadata, "snapshots")}
     at: object = iceberg_metadata.current_snapshot_id(metadata)

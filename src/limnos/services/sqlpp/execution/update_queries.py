@@ -1,7 +1,7 @@
-"""UPDATE as a query: the objects that a statement changes, after its steps.
+"""Rewrites UPDATE to a query that returns the changed objects.
 
-May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each step sees the result of the
-previous one. Positions of arrays begin at 0; negative ones count from the end.
+May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each SET or array step sees the result
+of the previous one. Array positions begin at 0; negative positions count from the end.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _PARENT: Final = "$parent"
 def update_query(statement: tree.Update, dataset: Levels, *, keys: Iterable[tuple[str, ...]]) -> tree.QueryExpression:
     """Return the query for the changed objects of a dataset.
 
-    Raises SqlppError for a change of a key, for paths of more than `STEPS_MAX` fields, and for one that is nested too
-    deep.
+    Raises SqlppError for a change of a key, for paths of more than `STEPS_MAX` fields, and for a path that is nested
+    too deeply.
     """
     if _fields_in(statement.steps) > STEPS_MAX:
         raise compilation(f"The paths of UPDATE have more than {STEPS_MAX} fields", statement.steps[0].at)
@@ -62,7 +62,7 @@ def _query(text: str) -> tree.QueryExpression:
 
 
 def _select(text: str, *, source: tree.Expression, value: tree.Expression) -> tree.QueryExpression:
-    """Return the query of a text with another source in FROM and another value."""
+    """Parse a query template and replace its FROM source and its SELECT value."""
     query = _query(text)
     term = msgspec.structs.replace(query.block.terms[0], source=source)
     select = msgspec.structs.replace(query.block.select, value=value)
@@ -76,7 +76,10 @@ def _case(condition: tree.Expression, value: tree.Expression, *, otherwise: tree
 
 
 def _same_key(variable: str, changed: tree.Expression, *, keys: tuple[tuple[str, ...], ...]) -> tree.Expression:
-    """Return a value that replaces a whole object: NULL, which is no object, if its key is another one."""
+    """Return an expression for the replacement of a whole object; it is NULL if the new object has another key.
+
+    NULL is not an object, so the statement then fails.
+    """
     paths = [".".join(map(identifier, key)) for key in keys]
     condition = " and ".join(f"`{_KEPT}`.{path} = {variable}.{path}" for path in paths) or "true"
     item = cast(
@@ -91,7 +94,9 @@ def _same_key(variable: str, changed: tree.Expression, *, keys: tuple[tuple[str,
 
 
 def _changed(variable: str, step: tree.UpdateStep, *, base: str = "") -> tree.Expression:
-    """Return an object or item after a step. `base` is the text of the object that gets the new field."""
+    """Return the expression for an object or item after a step. `base` is the text of the object that gets the new
+    field.
+    """
     path = step.path[1:]
     if isinstance(step, tree.Assignment):
         value = step.value
@@ -102,10 +107,10 @@ def _changed(variable: str, step: tree.UpdateStep, *, base: str = "") -> tree.Ex
 
 
 def _put(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Expression:
-    """Return an object with a new value at a path: MISSING removes the field.
+    """Return the expression for an object with a new value at a path: MISSING removes the field.
 
     A parent of the field that is MISSING or NULL stays so, and one that is no object becomes an object. Each step
-    repeats `base` once, so that the text grows by the same amount with each step and does not double.
+    repeats `base` once, so that the text grows linearly with the steps.
     """
     first, *rest = path
     if rest:
@@ -120,7 +125,7 @@ def _put(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Ex
 
 
 def _inserted(step: tree.ArrayInsert, array: str) -> tree.Expression:
-    """Return an array with more items; unchanged if the position is outside of it."""
+    """Return the expression for an array with inserted items; unchanged if the position is outside of the array."""
     at = -1 if step.position is None else step.position
     old_items = f"if_missing_or_null({array}, [])"
     length = f"array_length({old_items})"
@@ -168,12 +173,12 @@ def _updated(step: tree.ArrayUpdate, array: str) -> tree.Expression:
 
 
 def _let(position: str | None) -> str:
-    """Return the LET of the variable of AT: a first term counts from 1."""
+    """Return a LET clause that converts the 1-based position of an AT variable to a 0-based one; "" without AT."""
     return "" if position is None else f"let {identifier(position)} = `{_POSITION}` - 1"
 
 
 def _from_end(where: tree.Expression, position: str | None, *, array: str) -> tree.Expression:
-    """Return a condition in which negative numbers that are compared with the position count from the array's end."""
+    """Rewrite a condition so that negative numbers compared with the position count from the array's end."""
 
     def counted(node: tree.Expression) -> tree.Expression:
         if isinstance(node, tree.UnaryOperation) and node.operator == "-" and isinstance(node.operand, tree.Integer):

@@ -1,7 +1,7 @@
 """Write targets: the dataset that a statement writes to, with the access decision and the lock.
 
-May import the layers below. Must not know wire formats or engines. Writers of a dataset wait for each other; readers
-take no lock.
+May import the layers below. Must not know wire formats or engines. Statements that write to the same dataset run one
+after another; readers take no lock.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SYNONYMS_MAX: Final = 64
 
 
 class WriteTarget(NamedTuple):
-    """The target of a writing statement."""
+    """The dataset that a statement writes to, with the ids of its table and catalog."""
 
     ref: DatasetRef
     path: Levels
@@ -43,9 +43,9 @@ class WriteTarget(NamedTuple):
 
 
 async def target_find(session: StatementSession, name: tree.DottedName, *, word: str) -> WriteTarget:
-    """Find the dataset that a statement writes to, through synonyms, and decide on it.
+    """Find the dataset that a statement writes to, through synonyms, and decide whether the caller may write.
 
-    Raises SqlppError, PermissionDenied.
+    `word` is the statement's keyword for errors. Raises SqlppError, PermissionDenied.
     """
     path = session.whole(name)
     if path[:-1] == METADATA:
@@ -54,7 +54,9 @@ async def target_find(session: StatementSession, name: tree.DottedName, *, word:
 
 
 def target_of(request_view: RequestView, path: Levels, *, at: TextPosition) -> WriteTarget:
-    """Find the dataset and decide on it in a request view. Raises SqlppError, PermissionDenied, CacheMiss."""
+    """Find the dataset at a path, and decide whether the caller may write. Raises SqlppError, PermissionDenied,
+    CacheMiss.
+    """
     request_view.require_in_use()
     for _ in range(SYNONYMS_MAX):
         table, _chain = request_view.find(path, Kind.TABLE)
@@ -77,7 +79,10 @@ def target_of(request_view: RequestView, path: Levels, *, at: TextPosition) -> W
 
 @asynccontextmanager
 async def hold_dataset_lock(ctx: Context, target: WriteTarget, *, seconds: float) -> AsyncIterator[HeldLocks]:
-    """Hold the dataset's lock and that of its dataverse. Raises LockTimeout, ServiceUnavailable."""
+    """Hold the locks of the dataset and of its dataverse for at most `seconds` of waiting.
+
+    Raises LockTimeout, ServiceUnavailable.
+    """
     dataverse = DataverseName.create(target.path[:-1])
     wishes = [
         LockRequest(LockKey(target.catalog_id, LockKind.DATAVERSE, dataverse), LockMode.READ),

@@ -1,8 +1,8 @@
 """Exclusive access: a drop of a dataset or dataverse waits for the statements that write there.
 
-May import the layers below. Must not know statements. The decision is made before: a caller who may not drop must not
-delay writers. If no statement writes, no lock is taken, since a drop is one transaction: a statement that begins
-meanwhile finds no dataset.
+May import the layers below. Must not know statements. Access is decided first: a caller who may not drop must not
+delay writers. If no statement writes, no lock is taken, since a drop is one transaction: a statement that begins at
+that moment finds no dataset.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 async def dataset_exclude_writers(
     session: StatementSession, path: Levels, *, may: Callable[[RequestView], object]
 ) -> AsyncIterator[None]:
-    """Hold an exclusive lock on a dataset for the body. `may` is the access decision; its NotFound means no lock."""
+    """Hold an exclusive lock on a dataset for the body of the `with`.
+
+    `may` makes the access decision; if it raises NotFound, no lock is taken.
+    """
 
     def wishes(catalog_id: int) -> list[LockRequest]:
         dataverse = DataverseName.create(path[:-1])
@@ -41,9 +44,9 @@ async def dataset_exclude_writers(
 async def dataverse_exclude_writers(
     session: StatementSession, path: Levels, *, may: Callable[[RequestView], object]
 ) -> AsyncIterator[None]:
-    """Exclude writers in a dataverse during the `with` block. Does nothing if the dataverse does not exist.
+    """Hold an exclusive lock on a dataverse for the body of the `with`. No-op if the dataverse does not exist.
 
-    `may` checks the caller's rights. Its errors are raised, except NotFound.
+    `may` makes the access decision. Its errors are raised, except NotFound.
     """
 
     def wishes(catalog_id: int) -> list[LockRequest]:

@@ -1,7 +1,7 @@
 """Lock mutations: request, grant, upgrade and release the locks of statements, and release those of dead nodes.
 
 May import `sqlpp` (the rules of granting), `store` and the layers below. Waiting is in
-`services.sqlpp.statement_locks`. Each mutation is a background operation of the server, so that one runs at a time on
+`services.sqlpp.statement_locks`. Each mutation is a background operation of the server, so only one runs at a time on
 all nodes. A mutation that frees locks also grants them to waiters, in the same transaction: waiters only read whether
 their locks are granted.
 """
@@ -26,7 +26,7 @@ from limnos.store.tx import Tx
 
 
 def lock_request(tx: Tx, holder: str, *, wishes: Sequence[LockRequest], lease_ms: int) -> tuple[int, bool]:
-    """Request locks. Returns the request's token, and whether all locks are granted immediately."""
+    """Request locks. Returns the request's token, and whether all locks were granted immediately."""
     token = tx.next_id()
     tx.locks.live(holder, lease_ms=lease_ms)
     tx.locks.insert(token, holder=holder, wishes=wishes)
@@ -34,7 +34,9 @@ def lock_request(tx: Tx, holder: str, *, wishes: Sequence[LockRequest], lease_ms
 
 
 def lock_release(tx: Tx, token: int) -> list[int]:
-    """Release locks, or withdraw a request. Returns the tokens of the requests that were granted locks as a result."""
+    """Release the locks of a request, or withdraw it. Returns the tokens of the requests that were granted locks as a
+    result.
+    """
     rows = tx.locks.behind(token)
     tx.locks.delete(token)
     return _pass_on(tx, rows, token=token, left=[row for row in rows if row.token != token])
@@ -50,9 +52,9 @@ def lock_withdraw(tx: Tx, token: int) -> tuple[LockRow | None, list[int]]:
 
 
 def lock_upgrade(tx: Tx, token: int, *, key: LockKey) -> bool:
-    """Request an upgrade of a held lock. Returns whether it is granted immediately.
+    """Request an upgrade of a held lock. Returns whether it was granted immediately.
 
-    Raises SqlppError, and ServiceUnavailable for a deadlock.
+    Raises SqlppError if the lock is not held in EXCLUSIVE_MODIFY, and ServiceUnavailable for a deadlock.
     """
     require_upgrade(_held_mode(tx, token, key=key), LockMode.UPGRADED_WRITE)
     tx.locks.want(token, LockRequest(key, LockMode.UPGRADED_WRITE))
@@ -64,8 +66,9 @@ def lock_upgrade(tx: Tx, token: int, *, key: LockKey) -> bool:
 
 
 def lock_downgrade(tx: Tx, token: int, *, key: LockKey) -> list[int]:
-    """Downgrade an upgraded lock. Returns the tokens of the requests that were granted locks as a result. Raises
-    SqlppError.
+    """Downgrade an upgraded lock. Returns the tokens of the requests that were granted locks as a result.
+
+    Raises SqlppError if the lock is not held in UPGRADED_WRITE.
     """
     require_downgrade(_held_mode(tx, token, key=key), LockMode.EXCLUSIVE_MODIFY)
     return lock_lessen(tx, token, key=key)
@@ -95,7 +98,7 @@ def locks_drop_dead(tx: Tx, holder: str) -> list[int]:
 
 
 def locks_beat(tx: Tx, holder: str, *, known: Collection[int], lease_ms: int) -> tuple[set[int], list[int]]:
-    """Renew a node's lease, and release the locks in the store that the node no longer has.
+    """Renew a node's lease, and release the node's locks in the store whose tokens are not in `known`.
 
     Returns the node's remaining tokens, and the tokens of the requests that were granted locks as a result.
     """
@@ -113,7 +116,10 @@ def _held_mode(tx: Tx, token: int, *, key: LockKey) -> LockMode | None:
 
 
 def _pass_on(tx: Tx, rows: Collection[LockRow], *, token: int, left: Collection[LockRow]) -> list[int]:
-    """Grant the freed locks to waiters at a request's keys; the complete queues of other keys are not known here."""
+    """Grant the freed locks to waiters for the keys of a request. Returns the tokens of the granted requests.
+
+    Only the queues of these keys are complete in `left`, so waiters for other keys are not considered.
+    """
     keys = {row.key for row in rows if row.token == token}
     waiting = {row.token for row in left if row.waits and row.key in keys}
     return _grant(tx, left, among=waiting - {token})

@@ -4,7 +4,7 @@ May import `sqlpp`, `store`, `telemetry` and the layers below. The mutations of 
 which locks are granted.
 
 Costs: a free lock takes one transaction, and its release another. Waiting writes nothing. While statements wait on this
-node, one check serves all of them: a statement ten times a second on PostgreSQL, and on an SQLite file only after a
+node, one poll serves all of them: a statement ten times a second on PostgreSQL, and on an SQLite file only after a
 commit. While locks are held or waited for, one transaction every five seconds renews this node's lease. When a node has
 not renewed it for `LEASE_MS`, a waiting node releases its locks, and `tx.locks.require` refuses writes under their
 tokens.
@@ -71,7 +71,7 @@ WAITING = Gauge("limnos_lock_waiting", "Requests for locks that wait on this nod
 class _LockRequest:
     """A lock request on this node.
 
-    The mutation that writes it sets the token, so that it is known before the commit.
+    The mutation that writes the request sets its token, so that it is known before the commit.
     """
 
     __slots__ = ("changed", "lost", "token", "waits")
@@ -84,7 +84,7 @@ class _LockRequest:
 
 
 class HeldLocks:
-    """Locks that a statement holds. Its mutations present `token` to `tx.locks.require`."""
+    """Locks that a statement holds. Its mutations pass `token` to `tx.locks.require`."""
 
     def __init__(self, locks: StatementLocks, claim: _LockRequest, *, wishes: tuple[LockRequest, ...]) -> None:
         self._locks = locks
@@ -94,23 +94,26 @@ class HeldLocks:
 
     @property
     def token(self) -> int:
-        """The request's number, greater than those of earlier requests that held one of its locks in a conflicting
+        """The fencing token: greater than the tokens of earlier requests that held one of the locks in a conflicting
         mode.
         """
         return self._claim.token
 
     @property
     def shown(self) -> str:
-        """The secret text by which a commit over a protocol proves that it holds this lock."""
+        """The text of the lock token with a secret, by which a commit over HTTP proves that it holds this lock."""
         return f"{self.token}.{secret_of(self._locks.holder, self.token)}"
 
     @property
     def is_lost(self) -> bool:
-        """Whether other nodes considered this node dead and took the lock, so that the statement cannot succeed."""
+        """Whether other nodes considered this node dead and released the lock, so that the statement cannot succeed."""
         return self._claim.lost
 
     def check(self, wish: LockRequest) -> None:
-        """Check that a lock is held, as far as this node knows. Raises SqlppError (ASX1039, ASX1049), LockLost."""
+        """Check that a lock is held, as far as this node knows.
+
+        Raises SqlppError (ASX1039, ASX1049) if it is not held, LockLost if other nodes released it.
+        """
         if self._released:
             raise released_locks_error()
         if self.is_lost:
@@ -122,7 +125,7 @@ class HeldLocks:
             raise conflicting_modes_error(wish.mode, mode)
 
     async def upgrade(self, key: LockKey, timeout_s: float) -> None:
-        """Upgrade EXCLUSIVE_MODIFY to UPGRADED_WRITE once the last reader is done.
+        """Upgrade EXCLUSIVE_MODIFY to UPGRADED_WRITE once the last reader has released its lock.
 
         Raises SqlppError (ASX1039, ASX1045, ASX1047), LockTimeout, LockLost, ServiceUnavailable (a deadlock); the lock
         is then unchanged.
@@ -140,14 +143,14 @@ class HeldLocks:
         self._modes[key] = LockMode.EXCLUSIVE_MODIFY
 
     async def release(self) -> None:
-        """Release all locks; repeating it does nothing."""
+        """Release all locks. Idempotent."""
         if not self._released:
             self._released = True
             await self._locks.release(self._claim)
 
 
 class StatementLocks:
-    """The locks of this node's statements."""
+    """The locks of the statements on this node."""
 
     def __init__(self, gate: FreshnessGate, store: Store, *, lease_ms: int = LEASE_MS) -> None:
         self.gate = gate
@@ -166,8 +169,9 @@ class StatementLocks:
         self._releasing: set[asyncio.Task[None]] = set()
 
     async def are_free(self, wishes: Iterable[LockRequest]) -> bool:
-        """Return whether no other statement competes for these locks now: sufficient for a short transaction that can
-        safely fail.
+        """Return whether no other statement holds or requests these locks now.
+
+        Sufficient for a short transaction that can safely fail.
         """
         for wish in wishes:
             if await self.gate.find(competing_locks_query(wish)):
@@ -176,9 +180,10 @@ class StatementLocks:
 
     @asynccontextmanager
     async def held(self, wishes: Iterable[LockRequest], timeout_s: float) -> AsyncIterator[HeldLocks]:
-        """Hold locks for the body: all at once, in the order of requests. A holder must not request further locks.
+        """Hold locks for the body of the `with`. All are granted together, in the order of requests.
 
-        Raises SqlppError (ASX1049), LockTimeout (no lock is held), ServiceUnavailable.
+        A holder must not request further locks. Raises SqlppError (ASX1049), LockTimeout (no lock is held),
+        ServiceUnavailable.
         """
         locks = await self.acquire(wishes, timeout_s)
         try:
@@ -187,7 +192,7 @@ class StatementLocks:
             await locks.release()
 
     async def acquire(self, wishes: Iterable[LockRequest], timeout_s: float) -> HeldLocks:
-        """Acquire locks until they are released. Raises as `held`."""
+        """Acquire locks, which the caller must release. Raises as `held`."""
         request = wishes_of(wishes)
         if not 0 < len(request) <= WISHES_MAX:
             raise ServiceUnavailable(f"A statement can have 1 to {WISHES_MAX} locks, not {len(request)}: divide it")
@@ -246,13 +251,13 @@ class StatementLocks:
             raise
 
     async def pass_on(self, mutation: Callable[[Tx], list[int]]) -> None:
-        """Run a mutation that may grant locks to others, and wake them."""
+        """Run a mutation that may grant locks to other requests, and wake their statements on this node."""
         self._tell(await self._submit(mutation))
 
     async def release(self, claim: _LockRequest) -> None:
-        """Release a request's locks.
+        """Release the locks of a request.
 
-        If the store cannot be reached, that happens later, or when this node's lease expires.
+        If the store cannot be reached, they are released later, or when this node's lease expires.
         """
         self._claims.discard(claim)
         await self._shielded(self._release(claim))
@@ -269,7 +274,7 @@ class StatementLocks:
             log.warning("locks could not be released yet", error=str(error))
 
     async def _shielded(self, work: Coroutine[None, None, None]) -> None:
-        """Finish a coroutine even if the waiting caller is cancelled."""
+        """Run a coroutine to its end even if the waiting caller is cancelled."""
         task = asyncio.create_task(work)
         self._releasing.add(task)
         task.add_done_callback(self._releasing.discard)
@@ -281,7 +286,10 @@ class StatementLocks:
     # -- waiting -------------------------------------------------------------------------------------------------
 
     async def _wait(self, claim: _LockRequest, seconds: float) -> bool:
-        """Wait until a request is granted. Returns False after the timeout. Raises LockLost."""
+        """Wait until a request is granted. Returns False after the timeout.
+
+        Raises LockLost if other nodes considered this node dead meanwhile.
+        """
         claim.waits = True
         claim.changed.clear()
         self._moment = None  # something may have been committed since the last check
@@ -307,7 +315,7 @@ class StatementLocks:
         WAITING[()] = sum(claim.waits for claim in self._claims)
 
     async def _look_on(self) -> None:
-        """Check regularly for granted locks while statements wait."""
+        """Poll the store for granted locks while statements wait."""
         try:
             while any(claim.waits for claim in self._claims):
                 try:
@@ -319,7 +327,7 @@ class StatementLocks:
             self._looking_task = None
 
     async def _look(self) -> None:
-        """Check once for all waiting statements; releases the locks of dead nodes."""
+        """Poll the store once for all waiting statements; releases the locks of dead nodes."""
         waiting = [claim for claim in self._claims if claim.waits]
         moment = self.store.moment() if self.store.inline else None  # type: ignore[union-attr]
         now = time.monotonic()
@@ -346,7 +354,7 @@ class StatementLocks:
     # -- lease ---------------------------------------------------------------------------------------------------
 
     async def _beat_on(self) -> None:
-        """Renew this node's lease regularly while it holds or waits for locks, or may have left rows behind."""
+        """Renew this node's lease periodically while it holds or waits for locks, or has lock rows left to release."""
         try:
             while True:
                 await asyncio.sleep(self.lease_ms / 3000)
@@ -377,7 +385,7 @@ class StatementLocks:
         self._tell(passed)
 
     async def close(self) -> None:
-        """End the background tasks."""
+        """Cancel the background tasks that poll for locks and renew the lease."""
         await asyncio.gather(*self._releasing, return_exceptions=True)
         tasks = [task for task in (self._looking_task, self._beating) if task is not None]
         for task in tasks:
@@ -386,7 +394,7 @@ class StatementLocks:
 
 
 def _lock_timeout_error(row: LockRow | None, key: LockKey, *, timeout_s: float) -> LockTimeout:
-    """Return the error for a lock that was not granted in time."""
+    """Return the error for a lock that was not granted in time; `row` is the lock that blocked it."""
     if row is None:
         return LockTimeout(f"The lock on {key} was not granted within {timeout_s:g} s; nothing was changed: try again")
     if row.mode is None:

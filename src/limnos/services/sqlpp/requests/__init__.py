@@ -1,4 +1,4 @@
-"""One request to the query service: its session, the names that it uses, its errors, limits and results.
+"""One request to the query service: its session, name resolution, errors, limits and results.
 
 May import the packages before `sqlpp`.
 """

@@ -1,5 +1,4 @@
-"""SQL++ errors of statements over the tree, with AsterixDB's numbers and messages for missing, existing and used
-objects.
+"""SQL++ errors of statements over the tree, with AsterixDB's numbers and messages: missing, existing and used objects.
 
 May import `sqlpp`, `model` and `names`. Missing rights are the tree's own error (`PermissionDenied`).
 """
@@ -40,7 +39,7 @@ def _invalid_dataverse(dataverse: Levels, at: TextPosition | None) -> SqlppError
 
 
 def dataverse_exists(dataverse: Levels, at: TextPosition | None) -> SqlppError:
-    """Return the error for an existing dataverse."""
+    """Return the error for creating a dataverse that exists."""
     return SqlppError(1071, f"A dataverse with this name {display_name(dataverse)} already exists.", at)
 
 
@@ -62,7 +61,7 @@ def no_dataset(path: Levels, at: TextPosition | None) -> SqlppError:
 
 
 def object_exists(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppError:
-    """Return the error for a name that another object has in the dataverse."""
+    """Return the error for creating an object whose name is taken in the dataverse."""
     word = _ARTICLES.get(kind, kind)
     text = f"A {word} with name {display_name(path[-1:])} already exists in dataverse {display_name(path[:-1])}"
     if kind == "type":
@@ -73,12 +72,14 @@ def object_exists(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppE
 
 
 def in_use(kind: str, name: str, *, by: str, at: TextPosition | None) -> SqlppError:
-    """Return the error for an object that another object needs. `name` is displayed unchanged."""
+    """Return the error for dropping an object on which the object `by` depends. `name` is displayed unchanged."""
     return SqlppError(1148, f"Cannot drop {kind} {name} being used by {by}", at)
 
 
 def dataverse_in_use(dataverse: Levels, *, what: str, by: str, at: TextPosition | None) -> SqlppError:
-    """Return the error for a dataverse with objects that are needed outside of it, or that SQL++ did not create."""
+    """Return the error for dropping a dataverse with objects that are used outside of it, or that SQL++ did not
+    create.
+    """
     return SqlppError(1147, f"Cannot drop dataverse: {display_name(dataverse)}: {what} being used by {by}", at)
 
 
@@ -88,7 +89,7 @@ def invalid_operation(text: str, at: TextPosition | None) -> SqlppError:
 
 
 def check_dataverse(parts: Levels, at: TextPosition | None) -> None:
-    """Check a dataverse's name. Raises SqlppError, which names the invalid part."""
+    """Check a dataverse's name. Raises SqlppError, whose message has the invalid part."""
     try:
         DataverseName.create(parts)
     except InvalidName:
@@ -112,7 +113,7 @@ def check_object(name: DottedName) -> None:
 
 
 def check_name(name: str, at: TextPosition | None) -> None:
-    """Check that an object may have this name, which has no dataverse. Raises SqlppError."""
+    """Check an unqualified name. Raises SqlppError for an invalid name."""
     try:
         check_object_name(name)
     except InvalidName:

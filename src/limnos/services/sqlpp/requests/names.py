@@ -1,8 +1,8 @@
 """SQL++ names on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
 
 May import the layers below. Must not know any wire format. A statement is bound against known names (`KnownNames`).
-Unknown names are collected, looked up in one request view, and the statement is bound again. So binding a large
-statement needs no request view, and runs in a worker process.
+Unknown names are collected and looked up in one request view, and the statement is bound again. So the binding itself
+needs no request view, and a large statement can be bound in a worker process.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ BUILT_IN: Final[dict[NameQuestion, object]] = {
 async def bind_with_names(
     ctx: Context, bind: Callable[[KnownNames], T], *, elsewhere: Callable[[KnownNames], Awaitable[T]], known: KnownNames | None = None
 ) -> T:  # fmt: skip
-    """Bind a statement with the names of the tree that the caller may know.
+    """Bind a statement with the names of the tree that are visible to the caller.
 
     Args:
         ctx: The request.
@@ -132,12 +132,12 @@ def _answers(questions: tuple[NameQuestion, ...], request_view: RequestView) -> 
 
 
 def is_builtin(dataverse: Levels) -> bool:
-    """Return whether a dataverse exists without being created."""
+    """Return whether a dataverse is built in, such as `Metadata`."""
     return dataverse in (DEFAULT, METADATA)
 
 
 def dataverse_find(request_view: RequestView, dataverse: Levels) -> Node | None:
-    """Return the namespace of a dataverse that the caller may know, which must have been created explicitly; else None.
+    """Return the namespace of a dataverse that is visible to the caller and was created explicitly; else None.
 
     Raises PermissionDenied.
     """
@@ -154,7 +154,7 @@ def _dataverse(request_view: RequestView, question: NameQuestion) -> bool:
 
 
 def _dataset(request_view: RequestView, question: NameQuestion) -> BoundDataset | BoundView | BoundSynonym | None:
-    """Resolve a source; a dataset or view takes precedence over a synonym.
+    """Resolve the name of a dataset, view or synonym; a dataset or view takes precedence over a synonym.
 
     A hidden object gets the same error as a missing one.
     """
@@ -173,7 +173,7 @@ def _dataset(request_view: RequestView, question: NameQuestion) -> BoundDataset 
 
 
 def source_find(request_view: RequestView, levels: Levels) -> Node | None:
-    """Return the object of a source's name that the caller may read: a table, view, external dataset or synonym.
+    """Return the table, view, external dataset or synonym of a name, if the caller may read it.
 
     Returns None for a missing object, if the caller may know that. Raises PermissionDenied, with the message for a
     table regardless of the kind.
@@ -194,7 +194,7 @@ def source_find(request_view: RequestView, levels: Levels) -> Node | None:
 
 
 def view_body(request_view: RequestView, node: Node) -> tree.Expression:
-    """Return a view's body in SQL++. Raises SqlppError for a view in another language."""
+    """Return the parsed body of a SQL++ view. Raises SqlppError for a view in another dialect."""
     text = view_text(request_view.document(node.id))
     if text is not None and len(text) > TEXT_SHORT:
         return UnparsedQuery(NOWHERE, text)
@@ -204,7 +204,7 @@ def view_body(request_view: RequestView, node: Node) -> tree.Expression:
 
 
 def view_text(document: MetadataDocument) -> str | None:
-    """Return a view's text in SQL++; None if it has none."""
+    """Return a view's text in the dialect `sqlpp`; None if it has none."""
     return view_definition(document.body)
 
 
@@ -222,7 +222,9 @@ def _function(request_view: RequestView, question: NameQuestion) -> UserFunction
 
 
 def function_find(request_view: RequestView, levels: Levels) -> Node | None:
-    """Return the object of a name's functions, if the caller may call them; None if hidden or missing."""
+    """Return the object that has all functions of a name, if the caller may call them; None if it is hidden or
+    missing.
+    """
     try:
         check_levels(levels)
         return request_view.look_up(Kind.FUNCTION, levels, Action.FUNCTION_LOAD).entity

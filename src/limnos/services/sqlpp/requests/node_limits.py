@@ -1,4 +1,4 @@
-"""SQL++ limits of a node: its own worker processes, and concurrency limits, so that long queries delay no commit.
+"""SQL++ limits of a node: separate worker processes, and concurrency limits, so that long queries do not delay commits.
 
 May import only `services.request`.
 """

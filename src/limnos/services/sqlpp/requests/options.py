@@ -1,7 +1,7 @@
 """Options of SET: those that are applied, accepted without effect, or refused.
 
 May import `sqlpp`. Must not know statements other than SET. A hint to AsterixDB's compiler changes no result, so it is
-accepted and ignored. An option that would change results, and an unknown one, is refused by name.
+accepted and ignored. An option that would change results, and an unknown one, is refused with its name.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_option(statement: tree.SetOption) -> None:
 
 
 def check_memory(options: Mapping[str, str], *, at: TextPosition) -> None:
-    """Check sizes of memory before a query, as AsterixDB does, although they have no effect here. Raises SqlppError."""
+    """Check memory sizes in options before a query, as AsterixDB does; they have no effect here. Raises SqlppError."""
     for name in [each for each in _FRAMES_MIN if each in options]:
         frames = _FRAMES_MIN[name]
         least = frames * _FRAME_BYTES
@@ -72,7 +72,10 @@ def _memory_bytes(text: str, *, at: TextPosition) -> int:
 
 
 def similarity_of(options: Mapping[str, str]) -> Similarity:
-    """Return the meaning of `~=` by the options `simfunction` and `simthreshold`. Raises SqlppError."""
+    """Return the similarity function and threshold of `~=`, from the options `simfunction` and `simthreshold`.
+
+    Raises SqlppError for an invalid threshold.
+    """
     chosen, threshold = options.get("simfunction"), options.get("simthreshold")
     function, operator = SIMILAR[:2] if chosen is None else _SIMILARITIES[chosen.lower()]
     try:

@@ -1,7 +1,7 @@
 """Deferred results: stored under a handle, for the user who requested them, with limits on time and size.
 
 May import the layers below. Must not know any wire format: results are lines of JSON, and the final response is bytes.
-Any node can return them, since they are in the store. A result is returned only when its request has ended.
+Any node can return them, since they are in the store. A result can be read only after its request has ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXPIRED_AT_ONCE: Final = 20
 
 
 class ResultWriter:
-    """Writes one request's results to the store."""
+    """Buffers the results of one request and writes them to the store under a handle."""
 
     def __init__(self, ctx: Context, request: RunningRequest, *, timeout_s: float) -> None:
         self._requests = REQUESTS.of(ctx.services)
@@ -37,7 +37,7 @@ class ResultWriter:
         self._number = 0
 
     async def begin(self) -> None:
-        """Create the row of a result. Raises TooManyAttempts if the user has too many results."""
+        """Create the row of a result in the store. Raises TooManyAttempts if the user has too many results."""
         most, request = self._defaults.sqlpp_results_max, self._request
 
         def mutation(tx: Tx) -> None:
@@ -54,7 +54,7 @@ class ResultWriter:
         request.is_known = True
 
     async def add(self, lines: list[bytes]) -> None:
-        """Add results. Raises TooLarge, and RequestEnded if the result was discarded."""
+        """Append results. Raises TooLarge for too many bytes, and RequestEnded if the result was deleted."""
         self._held += lines
         self._size += sum(map(len, lines)) + len(lines)
         if self._size >= PART_BYTES:
@@ -76,17 +76,20 @@ class ResultWriter:
         self._held, self._size, self._number = [], 0, number + 1
 
     async def last(self) -> None:
-        """Write the remaining results."""
+        """Write the results that are still buffered."""
         if self._held:
             await self._flush()
 
     async def end(self, state: str, outcome: bytes) -> None:
-        """Store the end of the request. If the store cannot be reached, the request counts as lost with its node."""
+        """Store the final state and outcome of the request.
+
+        If the store cannot be reached, the request counts as lost once this node's lease expires.
+        """
         handle, keep_ms = self._request.handle, self._defaults.sqlpp_results_keep_ms
         await self._told(lambda tx: tx.requests.end(handle, state=state, outcome=outcome, keep_ms=keep_ms))
 
     async def give_up(self) -> None:
-        """Delete the result, since no caller will fetch it."""
+        """Delete the result, since no client will fetch it."""
         await self._told(lambda tx: tx.requests.delete(self._request.handle))
 
     async def _told(self, mutation: Callable[[Tx], None]) -> None:
@@ -97,7 +100,7 @@ class ResultWriter:
 
 
 async def result_find(ctx: Context, handle: str, *, asker: Requester) -> StatementRequest:
-    """Return the request of a handle. Raises NotFound, with the same message for another user's handle."""
+    """Return the request of a handle. Raises NotFound, with the same message if the handle belongs to another user."""
     requests = rows_of(await ctx.find(request_query(handle, asker)))
     if not requests:
         raise NotFound("You have no stored result with that handle: it has expired, or was discarded", kind="result")
@@ -110,7 +113,7 @@ def is_lost(ctx: Context, row: StatementRequest) -> bool:
 
 
 async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[list[bytes], None]:
-    """Yield a result's lines, part by part. Raises ServiceUnavailable if it is deleted meanwhile."""
+    """Yield a result's lines in chunks. Raises ServiceUnavailable if the result is deleted meanwhile."""
     count = number = 0
     while count < row.rows_count:
         results = await ctx.find(part_query(row.handle, number))
@@ -123,7 +126,7 @@ async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[li
 
 
 async def result_discard(ctx: Context, row: StatementRequest) -> None:
-    """Delete a result; a running request is ended."""
+    """Delete a result; a running request is cancelled."""
     requests = REQUESTS.of(ctx.services)
     if row.state == RUNNING and not is_lost(ctx, row):
         await requests.cancel("handle", row.handle, asker=row.asker, everybody=False)

@@ -3,10 +3,10 @@
 May import the layers below. Must not know any wire format. Results are taken in batches, so that the checks for
 deadline and cancellation cost little per row.
 
-Costs: a request that is answered within a second does not use the store for this. A longer request then has a row in
-the store, so that every node can list and end it. While there are such requests, the node checks twice a second for
+Costs: a request that ends within a second does not use the store for this. A longer request has a row in the store, so
+that every node can list and cancel it. While there are such requests, the node polls twice a second for
 cancellations (one statement), and renews its lease every five seconds (one transaction). A row whose node has not
-renewed the lease for `LEASE_MS` belongs to no node.
+renewed the lease for `LEASE_MS` is orphaned.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ REACH_S: Final = 2.0
 
 
 class StatementEnded(Exception):
-    """Raised if a statement was ended by another request; the message states its effect on the data."""
+    """Raised if another request cancelled a statement; the message states its effect on the data."""
 
 
 class RequestEnded(Exception):
-    """Raised if a request was ended: at its deadline if `late`, else by a cancellation."""
+    """Raised if a request was aborted: at its deadline if `late`, else by a cancellation."""
 
     def __init__(self, message: str, *, late: bool) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class RequestEnded(Exception):
 
 
 class RunningRequest:
-    """A SQL++ request that this process runs, which another request can list and cancel."""
+    """A SQL++ request that this process executes, and that another request can list and cancel."""
 
     def __init__(
         self, *, request_id: str, asker: Requester, client_context_id: str | None, text: str, now_ms: int,
@@ -74,19 +74,19 @@ class RunningRequest:
         self._stopped: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def stop(self, why: str = "The request was cancelled") -> None:
-        """End the request as soon as possible."""
+        """Cancel the request; `why` is the error message."""
         if not self._stopped.done():
             self._stopped.set_result(why)
 
     def row(self, holder: str, *, now_ms: int, expires_at: int = 0) -> StatementRequest:
-        """Return the request's row for the store."""
+        """Build the row by which other nodes list and cancel the request."""
         return StatementRequest(
             self.handle, self.asker.name, self.asker.id, self.id, self.client_context_id or "", self.text, self.mode,
             self.started_ms, holder, now_ms + LEASE_MS, expires_at=expires_at,
         )  # fmt: skip
 
     async def batches(self, lines: AsyncIterator[bytes], *, timeout_s: float) -> AsyncGenerator[list[bytes], None]:
-        """Yield lines in batches. Raises RequestEnded at the deadline, or when the request was ended."""
+        """Yield lines in batches. Raises RequestEnded at the deadline, or when the request is cancelled."""
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_s
         more = True
@@ -116,7 +116,7 @@ class RunningRequest:
 
 
 async def _end_running(taking: asyncio.Future[tuple[list[bytes], bool]]) -> str:
-    """End the running statement. Returns a clause for the message about its effect on the data."""
+    """Cancel the running statement. Returns a clause for the error message on its effect on the data."""
     taking.cancel()
     with suppress(asyncio.CancelledError, Exception):
         try:
@@ -127,7 +127,7 @@ async def _end_running(taking: asyncio.Future[tuple[list[bytes], bool]]) -> str:
 
 
 async def _take(lines: AsyncIterator[bytes]) -> tuple[list[bytes], bool]:
-    """Return the next lines, and whether more may follow."""
+    """Return the next lines, and whether there may be more."""
     batch: list[bytes] = []
     size = 0
     async for line in lines:
@@ -139,7 +139,7 @@ async def _take(lines: AsyncIterator[bytes]) -> tuple[list[bytes], bool]:
 
 
 class RunningRequests:
-    """All running requests of this node, and access to those of other nodes."""
+    """The running requests of this node, and access to those of other nodes."""
 
     def __init__(
         self, gate: FreshnessGate, store: Store, *, every_s: float = EVERY_S, reach_s: float = REACH_S
@@ -156,25 +156,25 @@ class RunningRequests:
         self._beside: set[asyncio.Task[Any]] = set()
 
     def add(self, request: RunningRequest) -> None:
-        """Register a request until it ends, and start to watch for cancelled requests and lost clients."""
+        """Register a request until it ends, and start the polling for cancelled requests and disconnected clients."""
         self._held[request.handle] = request
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch())
 
     async def remove(self, request: RunningRequest) -> None:
-        """Remove a request. The row of a deferred result is kept."""
+        """Remove a request and its row in the store, except the row of a deferred result."""
         self._held.pop(request.handle, None)
         if request.is_known and request.mode == IMMEDIATE:
             await asyncio.shield(self.beside(self._forget(request)))
 
     def of(self, asker: Requester | None) -> Iterator[RunningRequest]:
-        """Return the requests of a user on this node; of all users for None."""
+        """Yield the running requests of a user on this node; of all users for None."""
         return (each for each in list(self._held.values()) if asker is None or each.asker == asker)
 
     async def everywhere(self, asker: Requester, *, everybody: bool) -> list[StatementRequest]:
-        """Return the running requests of `asker`, or with `everybody` those of all users.
+        """Return the requests of a user on all nodes; with `everybody` those of all users.
 
-        Requests on other nodes are included once they have run for a second.
+        On other nodes, only requests that have run for more than a second are listed.
         """
         here = [
             each.row(self.holder, now_ms=each.started_ms)
@@ -185,16 +185,16 @@ class RunningRequests:
         return here + [each for each in requests if each.holder != self.holder]
 
     async def cancel(self, by: str, value: str, *, asker: Requester, everybody: bool) -> list[str]:
-        """End requests on all nodes. Those on this node end immediately, those on other nodes within a second.
+        """Cancel requests on all nodes: on this node immediately, on other nodes within a second.
 
         Args:
             by: The field to compare: `request_id`, `client_context_id` or `handle`.
             value: The value of that field.
-            asker: The user who cancels; only requests of this user are ended.
-            everybody: Whether to end requests of all users.
+            asker: The user who cancels; only requests of this user are cancelled.
+            everybody: Whether to cancel requests of all users.
 
         Returns:
-            The ids of the ended requests; empty if none was found.
+            The ids of the cancelled requests; empty if none matched.
         """
         here = [each for each in self.of(None if everybody else asker) if _is_request(each, by, value=value)]
         for each in here:
@@ -211,14 +211,14 @@ class RunningRequests:
             await asyncio.sleep(self.every_s)
 
     def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Run a coroutine in the background; it ends with this node."""
+        """Run a coroutine in a background task, which `close` cancels."""
         task = asyncio.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
         return task
 
     async def close(self) -> None:
-        """End all running requests."""
+        """Cancel all running requests."""
         for each in self._held.values():
             each.stop("The server was stopped: run it again")
         await asyncio.gather(*self._beside, return_exceptions=True)
@@ -227,7 +227,7 @@ class RunningRequests:
             await asyncio.gather(self._watching, return_exceptions=True)
 
     async def _watch(self) -> None:
-        """Check the running requests regularly, while there are any."""
+        """Poll for cancellations periodically while there are running requests."""
         while True:
             await asyncio.sleep(self.every_s)
             if not self._held:
@@ -238,9 +238,7 @@ class RunningRequests:
                 log.warning("requests could not be supervised", error=str(error))
 
     async def look(self) -> None:
-        """End requests whose client has disconnected, store long ones, and end those that were cancelled on any
-        node.
-        """
+        """Cancel requests whose client has disconnected or that were cancelled on any node, and store long ones."""
         for each in self._held.values():
             if each.is_gone():
                 each.stop("Its client has disconnected")

@@ -22,7 +22,9 @@ DAY_MS = 86_400_000
 
 @dataclass(slots=True)
 class StatementDescription:
-    """The description of a statement for clients that read results as a table."""
+    """The description of a statement for AsterixDB's JDBC driver: its category, its parameters, and its result
+    columns.
+    """
 
     category: Literal["query", "update", "ddl"] = "query"
     explains: bool = False
@@ -32,7 +34,7 @@ class StatementDescription:
 
 
 class UnsetParameters(dict["str | int", "Value"]):
-    """Parameters of a statement that is only compiled: each has a value, NULL by default, and is listed once used."""
+    """Parameters of a statement that is compiled but not executed: each is NULL unless set, and is listed once used."""
 
     def __init__(self, values: Mapping[str | int, Value]) -> None:
         super().__init__(values)
@@ -52,7 +54,7 @@ class UnsetParameters(dict["str | int", "Value"]):
 
 @dataclass(slots=True)
 class StatementSession:
-    """The state that later statements of a request use, and its caller. All statements of a request have the time
+    """The state that later statements of a request use, and its caller. All statements of a request have the same time,
     `now_ms`.
     """
 
@@ -92,9 +94,9 @@ class StatementSession:
         return max(0.001, (self.deadline_ms - self.ctx.services.store.time.now_ms()) / 1000)
 
     def whole(self, name: tree.DottedName) -> Levels:
-        """Return the fully qualified name: a name without a dataverse belongs to the active one."""
+        """Qualify a name with the active dataverse, unless it has a dataverse."""
         return name.parts if name.dataverse else (*self.dataverse, name.last)
 
     def flag(self, name: str) -> bool:
-        """Return whether an option is true."""
+        """Return whether the option of a SET statement is `true`."""
         return self.options.get(name.lower(), "").lower() == "true"
