@@ -1,4 +1,4 @@
-"""SQL++: parses statements of AsterixDB's language into a tree, prints a tree as text, binds names and evaluates
+"""SQL++: parses statements of AsterixDB's language into a syntax tree, prints a tree as text, binds names and evaluates
 queries.
 
 May import `names`. Must not know a server, a store or an engine: its input is text, its output are values. The caller

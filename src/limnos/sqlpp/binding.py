@@ -1,4 +1,4 @@
-"""Binding with names that are resolved step by step, and the data that a worker process needs to bind a statement.
+"""Binding with incrementally resolved names, and the messages by which a worker process binds a statement.
 
 May import the tree, the parser and the binder. Must not know the name resolvers. On an event loop the number of
 expressions is limited and long texts are not parsed: the caller then binds in a worker process after BudgetSpent.
@@ -31,9 +31,9 @@ _TYPES_OF_METADATA: Types = {(METADATA, name): type_ for name, type_ in METADATA
 
 
 class UnparsedQuery(tree.Expression, frozen=True):
-    """A query that is still text, because it is too long to parse on the event loop.
+    """A query that is not parsed yet, because it is too long to parse on the event loop.
 
-    `parameters`: the number of `?` before it in the request.
+    `parameters`: the count of `?` before it in the request.
     """
 
     text: str
@@ -41,7 +41,7 @@ class UnparsedQuery(tree.Expression, frozen=True):
 
 
 class UnparsedFunction(NamedTuple):
-    """A function's definitions that are still text, and the number of arguments of the call."""
+    """The unparsed definitions of all functions with a name, and the arity of the call."""
 
     dataverse: Levels
     name: str
@@ -49,14 +49,14 @@ class UnparsedFunction(NamedTuple):
     texts: tuple[str, ...]
 
     def parsed(self) -> UserFunction | None:
-        """Return the function that is called; None if none takes this number of arguments. Raises SqlppError."""
+        """Return the function of the call's arity, else the variadic one, else None. Raises SqlppError."""
         functions = {arity_of(each): each for each in statements_of(self.texts, tree.CreateFunction)}
         one = functions.get(self.arity) or functions.get(tree.VARIADIC)
         return None if one is None else UserFunction(self.dataverse, self.name, one.parameters, one.body)
 
 
 class NameQuestion(NamedTuple):
-    """A request to the name resolver; `arity` is for functions only."""
+    """A lookup for the name resolver; `arity` is for functions only."""
 
     about: str
     dataverse: Levels
@@ -65,7 +65,7 @@ class NameQuestion(NamedTuple):
 
 
 class KnownNames:
-    """A name resolver over known facts. For an unknown name it returns a placeholder and records the request in
+    """A name resolver over known names. For an unknown name it returns a placeholder and records the lookup in
     `wanted`.
     """
 
@@ -80,11 +80,11 @@ class KnownNames:
         return otherwise
 
     def has_dataverse(self, dataverse: Levels) -> bool:
-        """Return whether there is such a dataverse."""
+        """Return whether a dataverse exists; True as the placeholder for an unknown one."""
         return self._ask(NameQuestion("dataverse", dataverse), otherwise=True)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """Return the object that a name denotes. Raises BudgetSpent for a view that is not parsed."""
+        """Return the object that a name denotes. Raises BudgetSpent for a view whose text is not parsed yet."""
         otherwise: BoundDataset | BoundView | BoundSynonym | None = BoundDataset(dataverse, name)
         result = self._ask(NameQuestion("dataset", dataverse, name), otherwise)
         if isinstance(result, BoundView) and isinstance(result.body, UnparsedQuery):
@@ -92,7 +92,7 @@ class KnownNames:
         return result
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """Return a user-defined function. Raises BudgetSpent for one that is not parsed."""
+        """Return a user-defined function. Raises BudgetSpent for one whose text is not parsed yet."""
         otherwise: UserFunction | UnparsedFunction | None = None
         function = self._ask(NameQuestion("function", dataverse, name, arity), otherwise)
         if isinstance(function, UnparsedFunction):
@@ -114,7 +114,9 @@ class QueryBinding(NamedTuple):
     similarity: Similarity = SIMILAR
 
     def bind(self, known: KnownNames, *, nodes_max: int | None = None) -> BoundQuery:
-        """Bind the query. Raises SqlppError, and BudgetSpent if it is longer than `nodes_max` or not parsed."""
+        """Bind the query. Raises SqlppError, and BudgetSpent if it has more than `nodes_max` expressions or is not
+        parsed yet.
+        """
         if nodes_max is not None and isinstance(self.body, UnparsedQuery):
             raise BudgetSpent
         bound = bind(
@@ -127,7 +129,7 @@ class QueryBinding(NamedTuple):
 
 
 def parsed_facts(facts: Mapping[NameQuestion, object]) -> dict[NameQuestion, object]:
-    """Return the facts with the texts of views and functions parsed. Raises SqlppError."""
+    """Parse the texts of views and functions in the facts. Raises SqlppError for a syntax error."""
     return {question: _parse_fact(fact) for question, fact in facts.items()}
 
 
@@ -138,7 +140,7 @@ def _parse_fact(fact: object) -> object:
 
 
 def parsed_query(body: tree.Expression) -> tree.Expression:
-    """Parse a query that is still text; a parsed one is returned unchanged. Raises SqlppError."""
+    """Parse a query that is not parsed yet; return a parsed query unchanged. Raises SqlppError."""
     if not isinstance(body, UnparsedQuery):
         return body
     (statement,) = parse(body.text, StatementSpan("", 0, 0, body.at, body.parameters))
@@ -148,7 +150,7 @@ def parsed_query(body: tree.Expression) -> tree.Expression:
 
 
 class _QueryText(Struct, frozen=True):
-    """A query as text; a parsed one is printed."""
+    """The text of a query; a parsed query is printed."""
 
     text: str
     at: TextPosition
@@ -156,20 +158,20 @@ class _QueryText(Struct, frozen=True):
 
     @classmethod
     def of(cls, body: tree.Expression) -> _QueryText:
-        """Convert a query to text; a parsed one is printed."""
+        """Convert a query to text; a parsed query is printed."""
         if isinstance(body, UnparsedQuery):
             return cls(body.text, body.at, body.parameters)
         return cls(render(body), body.at, 0)
 
     def body(self) -> tree.Expression:
-        """Parse the text of the query to a syntax tree. Raises SqlppError."""
+        """Parse the text of the query to a syntax tree. Raises SqlppError for a syntax error."""
         return parsed_query(UnparsedQuery(self.at, self.text, self.parameters))
 
 
 class _NameFact(Struct, frozen=True):
-    """A resolved name, with its request and result in the form for a worker process.
+    """A resolved name, encoded for a worker process: its lookup and its result.
 
-    `kind` is the kind of object that was found.
+    `kind` is the kind of the object that the name denotes.
     """
 
     question: NameQuestion
@@ -197,7 +199,7 @@ class _NameFact(Struct, frozen=True):
         return cls(question, "there" if fact else "absent" if fact is None else "not there")
 
     def value(self) -> object:
-        """Decode the fact. Raises SqlppError."""
+        """Decode the resolved object. Raises SqlppError."""
         if self.body is not None:
             body = self.body.body()
             if self.kind == "view":
@@ -211,7 +213,7 @@ class _NameFact(Struct, frozen=True):
 
 
 class PackedBinding(Struct, frozen=True):
-    """A binding and its known names in the form for a worker process: texts, names and tagged values."""
+    """A binding and its known names, encoded for a worker process: texts, names and tagged values."""
 
     body: _QueryText
     dataverse: Levels
@@ -234,7 +236,7 @@ class PackedBinding(Struct, frozen=True):
         )  # fmt: skip
 
     def unpacked(self) -> tuple[QueryBinding, KnownNames]:
-        """Decode the binding and its names, and parse the texts. Raises SqlppError."""
+        """Decode the binding and its names, and parse the texts. Raises SqlppError for a syntax error."""
         declared = [parse(text)[0].statement for text in self.declared]
         binding = QueryBinding(
             self.body.body(),

@@ -32,7 +32,9 @@ class Condition(Struct, frozen=True):
 
 
 def conditions_of(node: plan.Expression | None, slot: int) -> tuple[Condition, ...] | None:
-    """Return the conditions whose conjunction equals an expression; None if no such conditions exist."""
+    """Return the conditions whose conjunction is equivalent to an expression; None if the expression has other
+    parts.
+    """
     if node is None:
         return ()
     if isinstance(node, plan.Operate) and node.operators[0] == "and":
@@ -49,7 +51,7 @@ def conditions_of(node: plan.Expression | None, slot: int) -> tuple[Condition, .
 
 
 def necessary_conditions(node: plan.Expression, slot: int) -> Iterator[Condition]:
-    """Conditions that are true for every object for which an expression is true."""
+    """Yield conditions that every object meets for which an expression is true."""
     if isinstance(node, plan.Between) and not node.negated:
         yield from _comparison_conditions(">=", node.value, other=node.low, slot=slot)
         yield from _comparison_conditions("<=", node.value, other=node.high, slot=slot)
@@ -86,7 +88,7 @@ def _membership_conditions(node: plan.Expression, items: plan.Expression, *, slo
 
 
 def path_of(node: plan.Expression, slot: int) -> tuple[str, ...] | None:
-    """Return the field names after a variable; None if the expression is no path of it."""
+    """Return the field names of a path that begins at a variable; None if the expression is not such a path."""
     names: list[str] = []
     while isinstance(node, plan.FieldOf):
         names.append(node.name)

@@ -1,8 +1,8 @@
 """Dataset declarations: parses the SQL++ statements that are stored in the records of datasets, views and functions.
 
 May import `sqlpp` and `model`, with the records that need the server's libraries. Must not know the tree of names. Each
-text is parsed once and cached, since a stored text never changes. A statement has the names of objects at its creation;
-the tree has their current names.
+text is parsed once and cached, since a stored text never changes. A stored statement contains the names that objects
+had at its creation; the tree has their current names.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def body_of(text: str) -> Expression:
 
 
 def declarations_of(node: Node, kind: type[S]) -> tuple[S, ...]:
-    """Return the statements of a kind that created an object; a function has one for each number of parameters."""
+    """Return the statements of a kind that created an object; a function has one for each arity."""
     return statements_of(cast("SqlppObjectRecord | TableRecord", node.record).statements, kind)
 
 
 def declaring_statement(node: Node, kind: type[S]) -> S:
-    """Return the one statement that created an object."""
+    """Return the only statement of a kind that created an object."""
     (s,) = declarations_of(node, kind)
     return s
 
 
 def record_of(*statements: Statement) -> SqlppObjectRecord:
-    """Return the record of an object that these statements create."""
+    """Return the record of an object that stores these statements."""
     return SqlppObjectRecord(None, {}, tuple(map(render, statements)))
 
 

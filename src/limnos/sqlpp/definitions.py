@@ -1,7 +1,8 @@
 """Parses the stored texts of CREATE statements.
 
 May import the parser and the tree. Must not know the store. Each text is parsed once and cached: a stored
-text never changes. Names of objects in a statement are those at its creation; the server's tree has the current ones.
+text never changes. A stored statement contains the names that objects had at its creation; the server's tree has their
+current names.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ DIALECT: Final = "sqlpp"
 
 @lru_cache(4096)
 def statement_of(text: str) -> Statement:
-    """Return the statement of a text that the printer wrote."""
+    """Parse one statement that the printer wrote. Raises SqlppError for a syntax error."""
     (parsed,) = parse(text)
     return parsed.statement
 
 
 def statements_of(texts: Iterable[str], kind: type[S]) -> tuple[S, ...]:
-    """Parse texts and return the statements of one type. A function has one statement for each number of parameters."""
+    """Parse texts and return the statements of one type. A function has one statement for each arity."""
     return tuple(each for each in map(statement_of, texts) if isinstance(each, kind))
 
 
@@ -39,12 +40,12 @@ def arity_of(function: tree.CreateFunction) -> int:
 
 
 def signature(name: str, arity: int) -> str:
-    """Return a function's signature for messages."""
+    """Return a function's signature for messages, such as `f(2)`."""
     return f"{name}({'...' if arity == tree.VARIADIC else arity})"
 
 
 def index_name(statement: tree.CreateIndex | tree.CreatePrimaryIndex, dataset: str) -> str:
-    """Return the name of an index; a primary one without a name gets the default name."""
+    """Return the name of an index; a primary index without a name gets AsterixDB's default name."""
     return statement.name or f"primary_idx_{dataset}"
 
 

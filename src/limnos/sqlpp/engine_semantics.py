@@ -33,7 +33,7 @@ AGGREGATES: Mapping[str, frozenset[str]] = {
 
 
 def aggregates_in(item: object) -> Iterator[plan.Aggregate]:
-    """Yield the aggregates of a block, without those of subqueries."""
+    """Yield the aggregates of a block, but not those of subqueries."""
     waiting: list[object] = [item]
     while waiting:
         one = waiting.pop()
@@ -46,7 +46,7 @@ def aggregates_in(item: object) -> Iterator[plan.Aggregate]:
 
 
 def result_of(function: str, type_: str) -> str:
-    """Return the type of an aggregate's result."""
+    """Return the type of an aggregate's result for an argument of a type: `sum` of integers is a bigint."""
     if function == "sum":
         return "bigint" if type_ in WHOLE else "double"
     return {"count": "bigint", "avg": "double"}.get(function, type_)
@@ -67,7 +67,7 @@ def column_type(record: RecordType, path: tuple[str, ...]) -> Scalar | None:
 
 
 def is_exact(record: RecordType, condition: Condition) -> bool:
-    """Return whether an engine finds exactly the objects for which a condition is true."""
+    """Return whether an engine evaluates a condition with the same result as SQL++, so that it can be pushed down."""
     scalar = column_type(record, condition.path)
     if scalar is None:
         return False

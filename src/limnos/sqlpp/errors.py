@@ -36,16 +36,17 @@ _TOKEN_SHOWN_MAX = 80
 
 
 class TextPosition(NamedTuple):
-    """A position in a text. Both numbers count from 1, columns in code points; a tab is one."""
+    """A position in a text: line and column, from 1. Columns count code points; a tab is one column."""
 
     line: int
     column: int
 
 
 class SqlppError(Exception):
-    """A refused statement. `number` is AsterixDB's, `place` is the position, if known.
+    """An error of a statement. `number` is AsterixDB's error number, `place` is the position, if known.
 
-    `text` is the whole message. If `told`, the message itself contains line and column; otherwise they are appended.
+    `text` is the message with code and position. If `told`, `message` itself contains line and column; otherwise they
+    are appended.
     """
 
     number: int
@@ -62,7 +63,7 @@ class SqlppError(Exception):
 
     @property
     def code(self) -> str:
-        """The code in messages: `ASX1001`."""
+        """The code in messages, such as `ASX1001`."""
         return f"ASX{self.number:04d}"
 
     @property
@@ -78,11 +79,11 @@ class SqlppError(Exception):
 
 
 class BudgetSpent(Exception):
-    """Raised if a budget of work is used up, or is too small for the next step. That step was not begun."""
+    """Raised if a budget of work is used up, or is too small for the next step, which is then not begun."""
 
 
 class DuplicateKey(SqlppError):
-    """Raised if an INSERT or LOAD writes a key that exists. Its code has the prefix `HYR`, of AsterixDB's storage
+    """Raised if an INSERT or LOAD writes a key that exists. Its code has the prefix `HYR` of AsterixDB's storage
     layer.
     """
 
@@ -100,7 +101,7 @@ class DuplicateKey(SqlppError):
 
 
 class EngineUnavailable(SqlppError):
-    """Raised if the engine cannot execute a statement now; nothing was changed. Try again after `retry_after_s`
+    """Raised if the engine cannot execute a statement now; nothing was changed. Clients may retry after `retry_after_s`
     seconds.
     """
 
@@ -113,7 +114,7 @@ class EngineUnavailable(SqlppError):
 
 
 class EngineFailed(SqlppError):
-    """A failure that the statement did not cause; the message states its effect on the data."""
+    """Raised for a failure that the statement did not cause; the message states its effect on the data."""
 
     def __init__(self, message: str) -> None:
         super().__init__(OUTCOME_UNKNOWN, message)
@@ -123,9 +124,9 @@ class EngineFailed(SqlppError):
 
 
 class OutcomeUnknown(SqlppError):
-    """Raised if it is unknown whether a statement that changes data was executed.
+    """Raised if it is unknown whether the commit of a statement succeeded.
 
-    It was executed atomically.
+    The statement was executed completely or not at all.
     """
 
     def __init__(self) -> None:
@@ -139,7 +140,7 @@ class OutcomeUnknown(SqlppError):
 
 
 def syntax(message: str, place: TextPosition, *, has_position: bool = False) -> SqlppError:
-    """Return a syntax error. With `has_position` the message itself names line and column."""
+    """Return a syntax error. With `has_position` the message already contains line and column."""
     return SqlppError(SYNTAX, f"Syntax error: {message}", place, has_position)
 
 
@@ -164,12 +165,12 @@ def lexical(character: str, after: str, place: TextPosition) -> SqlppError:
 
 
 def unexpected_word(image: str, place: TextPosition) -> SqlppError:
-    """Return the error for a keyword in a wrong place."""
+    """Return the error for a keyword where the grammar does not allow it. `image` is the keyword as written."""
     return syntax(f"Unexpected token: {shorten(image)}", place)
 
 
 def recursion(words: str, at: TextPosition | None) -> SqlppError:
-    """Return the error for a function or view that uses itself."""
+    """Return the error for a recursive function or view."""
     return SqlppError(1149, f"Illegal function or view recursion: {words}", at)
 
 
@@ -179,7 +180,7 @@ def compilation(message: str, place: TextPosition | None = None) -> SqlppError:
 
 
 def too_deep() -> SqlppError:
-    """Return the error for a statement, with its views and functions, or a value that is nested too deep."""
+    """Return the error for a statement (views and functions inlined) or a value that is nested too deeply."""
     return compilation("A query, with its views and functions, or a value is nested too deep")
 
 
@@ -200,7 +201,7 @@ def escape_token(text: str) -> str:
 
 
 def shown_line(line: str, column: int) -> str:
-    """Return a line for a message: shortened, and without characters that could forge a line of a log."""
+    """Return a line for a message: shortened, and without characters that could forge a log line."""
     if len(line) <= LINE_SHOWN_MAX:
         return visible(line)
     begin = max(0, min(column - 1 - LINE_SHOWN_MAX // 2, len(line) - LINE_SHOWN_MAX))

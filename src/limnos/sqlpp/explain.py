@@ -58,8 +58,9 @@ def _looked_up(
     *,
     indexes: Callable[[tuple[str, ...], str], Sequence[LookupIndex]],
 ) -> dict[str, list[str]]:
-    """Return the datasets that are looked up by key or index, if the whole statement consists of such lookups; else
-    empty.
+    """Return the datasets that are looked up by key or index, each with the fields of the lookup.
+
+    Empty unless all scans of the statement are such lookups.
     """
     _, requirements = prepare_scans(expression)
     entries: dict[str, list[str]] = {}
@@ -94,7 +95,7 @@ def _runs(expression: plan.Expression, types: DatasetTypes) -> dict[str, object]
 
 
 def _scan_text(requirement: ScanRequirement) -> str:
-    """Return a line about one scan: the objects, fields or groups that Spark returns."""
+    """Describe one scan in a line of text: the objects, fields or groups that Spark returns."""
     if requirement.carried is not None:
         return "a query inside"
     name = ".".join((*requirement.dataverse, requirement.name))
@@ -107,7 +108,7 @@ def _scan_text(requirement: ScanRequirement) -> str:
 
 
 def as_text(data: bytes) -> bytes:
-    """Return EXPLAIN's JSON as one JSON string: a line for each node of the plan, indented below its parent."""
+    """Return the JSON of EXPLAIN as one JSON string: one line for each plan node, indented below its parent."""
     lines: list[str] = []
     _lines(msgspec.json.decode(data), lines, label="", depth=0)
     return msgspec.json.encode("\n".join(lines))

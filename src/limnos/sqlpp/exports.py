@@ -1,4 +1,4 @@
-"""Formats of exported files: the options of COPY TO, checked, as an engine gets them.
+"""Formats of exported files: the checked options of COPY TO, in the form that an engine receives.
 
 May import the tree and `errors`. Must not know the locations of files. Options have AsterixDB's names, limits and
 errors.
@@ -47,13 +47,13 @@ class ExportFormat(Struct, frozen=True):
 
     Args:
         name: A key of `FORMATS`.
-        compression: The scheme, empty for none.
-        level: The level of gzip.
-        objects_max: The most objects of one file.
+        compression: The compression scheme, empty for none.
+        level: The compression level of gzip.
+        objects_max: The largest count of objects in one file.
         bytes_max: The size at which a file ends, 0 for no limit.
-        type: The text of the record type that TYPE or AS names; empty if there is none.
+        type: The text of the record type of TYPE or AS; empty if there is none.
         options: The other options, by their names.
-        sizes: The bytes of `row-group-size` and `page-size`, if they are named.
+        sizes: `row-group-size` and `page-size` in bytes, if they are set.
         dates: The patterns of `datetime`, `date` and `time`.
         is_partitioned: Whether each value is an object with the parts of its directory (`path`) and the object (`of`).
     """
@@ -71,13 +71,13 @@ class ExportFormat(Struct, frozen=True):
 
     @property
     def ending(self) -> str:
-        """The ending of file names."""
+        """The file name extension."""
         packed = ".gz" if self.compression == "gzip" and self.name != "parquet" else ""
         return f".{self.name}{packed}"
 
 
 def export_format(options: Iterable[Option], dates: Iterable[Option], *, has_type: bool) -> ExportFormat:
-    """Check the options of COPY TO. Raises SqlppError."""
+    """Check the options of COPY TO. Raises SqlppError for an unknown option or an invalid value."""
     values = {each.name.lower(): each.value for each in options}
     name = values.get("format", "").lower()
     if name not in FORMATS:
@@ -117,7 +117,7 @@ def export_format(options: Iterable[Option], dates: Iterable[Option], *, has_typ
 
 
 def check_type(name: str, type_: RecordType) -> None:
-    """Check that a format has values for all fields of a type. Raises SqlppError."""
+    """Check that a format can represent all fields of a type. Raises SqlppError for a field that it cannot."""
     for field in type_.fields:
         _check_field(name, field.type)
 
@@ -156,7 +156,7 @@ def _check_delimited(values: Mapping[str, str]) -> None:
 
 
 def option_character(values: Mapping[str, str], name: str, *, otherwise: str) -> str:
-    """Return an option that is one character; tabs and ends of lines may have their escapes."""
+    """Return an option that is one character, such as a delimiter; tab and newline may be written as escapes."""
     value = values.get(name, otherwise)
     return _NAMES.get(value.lower(), value)
 
@@ -171,7 +171,7 @@ def _integer(values: Mapping[str, str], name: str, *, otherwise: int) -> int:
 
 
 def _size(values: Mapping[str, str], name: str) -> int:
-    """Return the number of bytes that an option names; 0 if it is absent. Raises SqlppError."""
+    """Return the value of a size option in bytes; 0 if it is not set. Raises SqlppError for an invalid size."""
     text = values.get(name)
     if text is None:
         return 0

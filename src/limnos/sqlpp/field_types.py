@@ -1,7 +1,7 @@
-"""Declared types of expressions, for `get_object_fields`: they follow from the types of datasets.
+"""Declared types of expressions, for `get_object_fields`, inferred from the types of datasets.
 
 May import plans, the tree and the types of jobs. Must not know rows. A call of the function gets a second argument, the
-description of its argument's declared type. An expression without a known type has none: its fields count as declared.
+description of its argument's declared type. If the type of the argument is unknown, its fields count as declared.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _TypeAnnotation:
                 self._values.update(node.lets)
 
     def rewrite(self, part: object) -> object:
-        """Return a part of a plan with the types of calls."""
+        """Return a part of a plan in which each call of `get_object_fields` has a type argument."""
         if isinstance(part, tuple):
             return tuple(map(self.rewrite, part))
         if not isinstance(part, plan.PlanNode):
@@ -85,7 +85,9 @@ def _field(type_: _Type, name: str) -> _Type:
 
 
 def _description(type_: _Type) -> object:
-    """Return a type as JSON: `open`, the name of a built-in type, or the fields or the item of another one."""
+    """Return a type as JSON: `{"type": …}` with `fields` for a record or `item` for a collection; `open` for open
+    fields.
+    """
     match type_:
         case tree.RecordType(fields=fields):
             return {"type": "object", "fields": {field.name: _description(field.type) for field in fields}}

@@ -1,4 +1,4 @@
-"""Aggregate pushdown: the engine computes GROUP BY, the evaluator the rest of the block.
+"""Aggregate pushdown: the engine computes GROUP BY, the evaluator the remaining clauses of the block.
 
 A block that groups one dataset becomes a block over the engine's groups, one row each. Only groupings with exactly the
 same result in the engine are pushed down. A key that may be NULL or MISSING is not, because these are two groups in
@@ -23,7 +23,7 @@ Node = TypeVar("Node")
 
 
 class GroupMeasure(Struct, frozen=True):
-    """An aggregate over the known values of a path, or over rows if `path` is None."""
+    """An aggregate over the values at a path that are not NULL or MISSING; over rows if `path` is None."""
 
     name: str
     function: str
@@ -34,14 +34,14 @@ class GroupMeasure(Struct, frozen=True):
 
 
 class EngineGrouping(Struct, frozen=True):
-    """The keys, each with its name, path and type, and the aggregates of each group."""
+    """A grouping for the engine: keys, each with its name, path and type, and aggregates."""
 
     keys: tuple[tuple[str, tuple[str, ...], str], ...]
     measures: tuple[GroupMeasure, ...]
 
 
 class EngineGroupBlock(NamedTuple):
-    """A block whose groups an engine computes."""
+    """A block that reads groups computed by an engine, with the conditions that the engine applies before grouping."""
 
     block: plan.Block
     order: tuple[plan.Order, ...]
@@ -50,7 +50,7 @@ class EngineGroupBlock(NamedTuple):
 
 
 def delegate_groups(block: plan.Block, order: tuple[plan.Order, ...], *, record: RecordType) -> EngineGroupBlock | None:
-    """Rewrite a block to read groups instead of rows; None if an engine cannot compute its groups."""
+    """Rewrite a block to read the engine's groups instead of rows; None if an engine cannot compute the groups."""
     group = block.group
     if group is None or len(block.sources) != 1 or block.lets or group.slot is not None:
         return None
@@ -96,18 +96,18 @@ def _keys(group: plan.Group, slot: int, *, record: RecordType) -> Iterator[tuple
 
 
 def _group_field(at: plan.PlanNode, slot: int, *, name: str) -> plan.Expression:
-    """Return a field of a group's row."""
+    """Return the expression for a field of an engine's group."""
     return plan.FieldOf(at.at, plan.Local(at.at, slot, "group"), name)
 
 
 def _measure_field(at: plan.PlanNode, slot: int, *, name: str) -> plan.Expression:
-    """Return an aggregate in a group's row, with MISSING replaced by NULL."""
+    """Return the expression for an aggregate of an engine's group; MISSING becomes NULL."""
     field = _group_field(at, slot, name=name)
     return plan.FunctionCall(at.at, FUNCTIONS["if_missing"], (field, plan.Constant(at.at, None)))
 
 
 class _MeasureCollector:
-    """Collects the aggregates of a block, each once."""
+    """Collects the distinct aggregates of a block."""
 
     def __init__(self, slot: int, record: RecordType) -> None:
         self._slot = slot
@@ -115,7 +115,7 @@ class _MeasureCollector:
         self.found: dict[tuple[str, tuple[str, ...] | None, bool], GroupMeasure] = {}
 
     def take(self, node: plan.Aggregate) -> bool:
-        """Add an aggregate. Returns False if the engine cannot compute it."""
+        """Add an aggregate to the measures. Returns False if the engine cannot compute it."""
         key = self._key(node)
         if key is None:
             return False
@@ -139,7 +139,7 @@ class _MeasureCollector:
         return None if path is None else (function, path, node.distinct)
 
     def put(self, node: Node) -> Node:
-        """Return the node with each aggregate replaced by the field of its result."""
+        """Return the node with each aggregate replaced by the group's field that has its result."""
         return self._put(node)  # type: ignore[return-value]
 
     def _put(self, content: object) -> object:

@@ -1,9 +1,9 @@
-r"""Splits a text into tokens, in one pass and in linear time.
+r"""The lexer: splits a text into tokens, in one pass and in linear time.
 
 May import `errors` and `tokens`. Must not know the grammar. Comments are `//`, `--` and nested `/* */`; one that begins
 with `/*+` is a hint. `}}` is a token only if `{{` is the innermost open brace, so that `{'x': {'y': 1}}` contains no
-bag. There are two differences from AsterixDB, both stricter: an unclosed comment is an error, and `\uXXXX` is an escape
-only inside quotes.
+multiset. There are two differences from AsterixDB, both stricter: an unclosed comment is an error, and `\uXXXX` is an
+escape only inside quotes.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class TokenizedText:
     __slots__ = ("_ends", "hints", "origin", "text", "tokens")
 
     def __init__(self, text: str, origin: TextPosition = START) -> None:
-        """Tokenize a text that begins at `origin` of a longer one.
+        """Tokenize a text. `origin` is its position in a longer text, from which positions are counted.
 
         Raises SqlppError if it is too long or has an illegal character.
         """
@@ -84,14 +84,14 @@ class TokenizedText:
         _Lexer(self).run()
 
     def line(self, number: int) -> str:
-        """Return a line of the text, counted from 1, without its line end."""
+        """Return a line of the text by its 1-based number, without its newline."""
         number -= self.origin.line - 1
         begin = self._ends[number - 2] if number > 1 else 0
         end = self._ends[number - 1] if number <= len(self._ends) else len(self.text)
         return self.text[begin:end].rstrip("\r\n")
 
     def line_starts(self) -> Iterator[int]:
-        """Return the offsets of the beginnings of lines, without the first."""
+        """Yield the offset of the first character of each line except the first line."""
         return iter(self._ends)
 
 
@@ -104,7 +104,7 @@ def check_size(text: str) -> None:
 
 
 class _Lexer:
-    """One run over a text. Offsets only grow, so lines are counted in the same pass."""
+    """One pass over a text. Offsets only grow, so lines are counted in the same pass."""
 
     def __init__(self, lexed: TokenizedText) -> None:
         self.lexed = lexed
@@ -116,7 +116,7 @@ class _Lexer:
         self.bags: list[bool] = []  # for each open brace, the innermost last: whether it opens a bag
 
     def place(self, offset: int) -> TextPosition:
-        """Return the position of an offset, which must not be before that of the last call."""
+        """Return the position (line and column) of an offset. Offsets of successive calls must not decrease."""
         while self.next_start is not None and self.next_start <= offset:
             self.line += 1
             self.line_start = self.next_start
@@ -124,7 +124,7 @@ class _Lexer:
         return TextPosition(self.line, offset - self.line_start + 1)
 
     def run(self) -> None:
-        """Fill the list of tokens, with a final END."""
+        """Append all tokens of the text, with a final END."""
         text, match, offset, size = self.text, _TOKEN.match, 0, len(self.text)
         while offset < size:
             token_match = match(text, offset)
@@ -140,17 +140,17 @@ class _Lexer:
         self.add(END, size, size, place=self.last_place())
 
     def last_place(self) -> TextPosition:
-        """Return the position in messages about the end of the text: its last character."""
+        """Return the position of the text's last character, for errors at the end of the text."""
         return self.place(max(0, len(self.text) - 1))
 
     def add(self, kind: str, start: int, end: int, *, value: str = "", place: TextPosition | None = None) -> int:
-        """Append a token. Returns its end."""
+        """Append a token. Returns its end offset."""
         image = self.text[start:end]
         self.lexed.tokens.append(Token(kind, image, value or image, place or self.place(start), start, end))
         return end
 
     def token(self, match: re.Match[str], group: str) -> int:
-        """Append the token whose beginning was matched. Returns its end."""
+        """Append the token whose beginning `match` has. Returns its end offset."""
         start, end, image = match.start(), match.end(), match[0]
         if group == "word":
             word = image.upper()
@@ -168,7 +168,7 @@ class _Lexer:
         return self.add(PARAMETER if group == "named" else NUMBERED, start, end, value=image[1:])
 
     def brace(self, start: int, image: str) -> int:
-        """Append a brace, or two that are one token. Returns its end."""
+        """Append a single or double brace as one token. Returns its end offset."""
         if image[0] == "{":
             self.bags.append(image == "{{")
             return self.add(image, start, start + len(image))
@@ -183,7 +183,9 @@ class _Lexer:
         return self.add("}}", start, start + 2)
 
     def quoted(self, start: int, body: int) -> int:
-        """Append a string or a quoted identifier; `body` is the offset after its quote. Returns its end."""
+        """Append a string or a quoted identifier; `body` is the offset after the opening quote. Returns its end
+        offset.
+        """
         quote = self.text[body - 1]
         extended = self.text[start] == "E"
         end, pieces = body, []
@@ -204,7 +206,7 @@ class _Lexer:
         return end
 
     def unescaped(self, pieces: list[str], quote: str, place: TextPosition) -> str:
-        """Join the pieces of a literal that doubled quotes separate, and resolve escapes. Raises SqlppError."""
+        """Join the parts of a literal that doubled quotes separate, and resolve escapes. Raises SqlppError."""
         value = quote.join(_ESCAPE.sub(_character, piece) if "\\" in piece else piece for piece in pieces)
         if value.isascii() or not _SURROGATE.search(value):
             return value
@@ -214,7 +216,7 @@ class _Lexer:
             raise syntax("Invalid string literal", place) from None
 
     def comment(self, start: int) -> int:
-        """Skip a comment and nested ones; record it if it is a hint. Returns its end."""
+        """Skip a comment with the comments nested in it; record it if it is a hint. Returns its end offset."""
         place, depth, offset = self.place(start), 1, start + 2
         while depth:
             match = _COMMENT_EDGE.search(self.text, offset)

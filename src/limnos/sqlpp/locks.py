@@ -1,9 +1,9 @@
-"""Locks of statements: compatible modes, and the order of grants. Pure rules over values.
+"""Lock rules of statements: compatibility of modes, and the order in which requests are granted. Pure functions.
 
 May import `names` and this package's errors. Must not know storage, waiters or timeouts. The components of a key are
-separate, so no two names have the same key. A request names all of its keys and is granted atomically. So a waiting
-request holds no lock and cannot deadlock; only an upgrade holds and waits, and an upgrade that would close a cycle is
-refused. Among incompatible requests the older one has priority.
+separate, so no two names have the same key. A request is for all its keys together and is granted completely or not at
+all. So a waiting request holds no lock and cannot deadlock; only an upgrade holds and waits, and an upgrade that would
+close a cycle is refused. Among incompatible requests the older one has priority.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HELD_OTHERWISE = 1049
 
 
 class LockKind(IntEnum):
-    """The kind of a locked object, in locking order. A view is locked as a dataset; an index has no lock of its own."""
+    """The kind of a locked object, in locking order. A view is locked as a dataset; an index has no separate lock."""
 
     DATAVERSE = 1
     DATATYPE = 2
@@ -51,7 +51,7 @@ class LockMode(IntEnum):
 
 
 class LockKey(NamedTuple):
-    """A locked object: catalog, kind, dataverse and name. A dataverse's own key has no entity."""
+    """The key of a lock: catalog, kind, dataverse and object name (`entity`, None for a dataverse)."""
 
     catalog_id: int
     kind: LockKind
@@ -64,7 +64,7 @@ class LockKey(NamedTuple):
 
 
 class LockRequest(NamedTuple):
-    """A key and the requested mode."""
+    """A request for a lock: its key and mode."""
 
     key: LockKey
     mode: LockMode
@@ -73,7 +73,7 @@ class LockRequest(NamedTuple):
 class LockRow(NamedTuple):
     """A held or requested lock. `mode` is None until it is granted and differs from `wanted` during an upgrade.
 
-    Tokens grow: an older request has a smaller one.
+    Tokens increase: an older request has a smaller token.
     """
 
     token: int
@@ -108,7 +108,9 @@ _CONTAINED: Final = {
 
 
 def secret_of(holder: str, token: int) -> str:
-    """Return a secret for a lock request, known only to its holder and the node that granted it."""
+    """Return the secret of a lock request, derived from its holder and token, which proves that a client holds the
+    lock.
+    """
     return blake2b(b"%d" % token, key=holder.encode(), digest_size=16).hexdigest()
 
 
@@ -118,14 +120,14 @@ def are_compatible(one: LockMode, other: LockMode) -> bool:
 
 
 def contains(mode: LockMode, lock_mode: LockMode) -> bool:
-    """Return whether a held mode permits everything that another mode does."""
+    """Return whether a held mode includes all rights of another mode."""
     return lock_mode in _CONTAINED[mode]
 
 
 def wishes_of(wishes: Iterable[LockRequest]) -> tuple[LockRequest, ...]:
-    """Sort requests in locking order, each key once in the mode that contains the others.
+    """Sort requests in locking order, with one request per key in the strongest requested mode.
 
-    Raises SqlppError (ASX1049).
+    Raises SqlppError (ASX1049) if a key is requested in two modes of which neither includes the other.
     """
     modes: dict[LockKey, LockMode] = {}
     for key, mode in wishes:
@@ -137,7 +139,7 @@ def wishes_of(wishes: Iterable[LockRequest]) -> tuple[LockRequest, ...]:
 
 
 def grantable_locks(rows: Collection[LockRow], among: Collection[int]) -> list[int]:
-    """Choose the requests that are granted now: upgrades first, then the oldest first.
+    """Choose the requests that are granted now: upgrades first, then other requests from the oldest to the newest.
 
     Args:
         rows: All rows of every key of one of the requests.
@@ -165,7 +167,7 @@ def grantable_locks(rows: Collection[LockRow], among: Collection[int]) -> list[i
 def _grantable_new_locks(
     waiting: dict[int, list[LockRow]], among: Collection[int], *, modes: dict[LockKey, set[LockMode]]
 ) -> list[int]:
-    """Choose among requests that hold no locks yet. A request that is not granted blocks later ones on its keys."""
+    """Choose among requests that hold no locks yet. A request that is not granted blocks later requests on its keys."""
     results = []
     for token, rows in sorted(waiting.items()):
         if token in among and all(modes.get(row.key, set()) <= _TOGETHER[row.wanted] for row in rows):
@@ -190,7 +192,7 @@ def find_blocker(rows: Collection[LockRow], token: int) -> LockRow | None:
 
 
 def is_deadlock(rows: Collection[LockRow], token: int) -> bool:
-    """Return whether an upgrade waits, through other upgrades, for itself.
+    """Return whether an upgrade would wait for itself through other upgrades.
 
     `rows` are those of every key with an upgrade.
     """
@@ -236,7 +238,7 @@ def require_downgrade(mode: LockMode | None, lock_mode: LockMode) -> None:
 
 
 def conflicting_modes_error(mode: LockMode, lock_mode: LockMode) -> SqlppError:
-    """Return the error for two modes of one key of which none contains the other."""
+    """Return the error for a key that is requested in two modes of which neither includes the other."""
     return SqlppError(
         HELD_OTHERWISE,
         f"Metadata lock cannot be acquired for {mode.name} since it is already acquired for {lock_mode.name}",
@@ -244,5 +246,5 @@ def conflicting_modes_error(mode: LockMode, lock_mode: LockMode) -> SqlppError:
 
 
 def released_locks_error() -> SqlppError:
-    """Return the error for a request after locks were released."""
+    """Return the error for a request by a statement that has already released its locks."""
     return SqlppError(TWO_PHASES, "Two-phase locking violation -- locks can not be acquired after unlocking")

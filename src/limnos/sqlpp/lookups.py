@@ -1,8 +1,8 @@
-"""Finds the objects that a statement can look up by primary key or by an index.
+"""Finds scans that can be executed as lookups by primary key or by an index.
 
 May import `conditions`, `engine_semantics` and `stored`. Must not know an engine. If conditions fix a key, the engine
 needs to read only that object. The same holds if conditions on an index's fields match few objects. The whole statement
-is then evaluated over the objects found.
+is then evaluated over the objects read.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ KeyConditions: TypeAlias = Sequence[Condition]
 
 
 class LookupIndex(Struct, frozen=True):
-    """An index that is searched in the order of its fields."""
+    """An index that lookups can use, with its fields in order."""
 
     name: str
     paths: tuple[tuple[str, ...], ...]
 
 
 class Lookup(NamedTuple):
-    """Conditions with values of the columns' types, and the name of the index; None for the primary key."""
+    """A lookup: conditions whose values have the columns' types, and the name of the index (None for the primary
+    key).
+    """
 
     conditions: KeyConditions
     by: str | None
@@ -42,8 +44,9 @@ class Lookup(NamedTuple):
 def lookup_in(
     form: StorageForm, conditions: Sequence[Condition], *, indexes: Sequence[LookupIndex] = ()
 ) -> Lookup | None:
-    """Return the lookup that conditions allow: one key, or values of an index's first field; None if they allow
-    neither.
+    """Return the lookup by which a scan with these conditions can be executed: by the primary key, or by an index.
+
+    None if the conditions fix neither the key nor the first field of an index.
     """
     key = key_in(form, conditions)
     if key is not None:
@@ -57,7 +60,7 @@ def lookup_in(
 
 
 def _index_conditions(form: StorageForm, index: LookupIndex, *, among: Sequence[Condition]) -> KeyConditions:
-    """Return the conditions on an index's fields; empty if there is none on its first field."""
+    """Return the conditions on an index's fields; empty if the first field has no condition."""
     fit = [
         one for one in among if one.path in index.paths and is_exact(form.type, one) and _has_unique_spelling(form, one)
     ]
@@ -65,7 +68,7 @@ def _index_conditions(form: StorageForm, index: LookupIndex, *, among: Sequence[
 
 
 def _has_unique_spelling(form: StorageForm, condition: Condition) -> bool:
-    """Return whether equal values of the field's type have identical representations; floating-point numbers do not."""
+    """Return whether equal values of the field's type have identical representations, unlike floating-point numbers."""
     type_ = column_type(form.type, condition.path)
     return type_ is not None and type_.name in _NAMED
 
@@ -88,7 +91,7 @@ def key_in(form: StorageForm, conditions: Sequence[Condition]) -> KeyConditions 
 
 
 def _equality_condition(form: StorageForm, path: tuple[str, ...], *, among: Sequence[Condition]) -> Condition | None:
-    """Return the condition that fixes a field, with the value converted to the field's type; None if there is none."""
+    """Return the equality condition on a field, with the value converted to the field's type; None if there is none."""
     type_ = column_type(form.type, path)
     for one in among:
         if type_ is None or one.path != path or one.operator != "=":

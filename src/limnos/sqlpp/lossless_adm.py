@@ -1,9 +1,10 @@
 """Values as lossless ADM in JSON: the format in which AsterixDB's JDBC driver reads results and sends parameters.
 
-May import `values`, and `functions` for the calendar. Must not know a protocol. Numbers of JSON are bigints; booleans,
-NULL, objects and arrays are themselves. Every other value is a string: the tag of its type as two hexadecimal digits, a
-colon, and its parts as decimal numbers with colons between them, where a double is the number of its bits. A string has
-no tag before its colon, and the empty string has no colon either. Multisets are written as arrays.
+May import `values`, and `functions` for the calendar. Must not know a protocol. JSON numbers are bigints; booleans,
+NULL, objects and arrays represent themselves. Every other value is a string: the type tag as two hexadecimal digits, a
+colon, and the parts of the value as decimal numbers separated by colons, where a double is the integer value of its
+bits. A string value has an empty tag before its colon, and the empty string has no colon either. Multisets are written
+as arrays.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _TYPES: Final = {tag: name for name, tag in _TAGS.items()}
 
 
 def lossless_adm_text(value: Value) -> str:
-    """Return a value as JSON text. Raises SqlppError for an interval, which the format does not have."""
+    """Encode a value as lossless ADM in JSON. Raises SqlppError for an interval, which the format cannot represent."""
     return json.dumps(_encoded(value), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -100,7 +101,7 @@ def _bits(number: float) -> str:
 
 
 def lossless_adm_value(document: object) -> Value:
-    """Return the value of a decoded JSON document. Raises ValueError for a string that has no valid tag or parts."""
+    """Convert a decoded JSON document to a value. Raises ValueError for a string without a valid tag or parts."""
     if isinstance(document, dict):
         return {str(name): lossless_adm_value(item) for name, item in document.items()}
     if isinstance(document, list):
@@ -130,7 +131,7 @@ def _double(text: str) -> float:
 
 
 def _shape(shape: type[Shape], numbers: int) -> Callable[[str], Value]:
-    """Return the reader of a shape with a fixed count of numbers."""
+    """Return the function that parses a shape with this count of coordinates."""
 
     def read(text: str) -> Value:
         coordinates = tuple(map(_double, text.split(":")))
@@ -149,7 +150,7 @@ def _polygon(text: str) -> Value:
 
 
 def _whole(bits: int) -> Callable[[str], int]:
-    """Return the reader of an integer of a width."""
+    """Return the function that parses an integer of this width in bits."""
     edge = 1 << (bits - 1)
 
     def read(text: str) -> int:

@@ -89,7 +89,7 @@ def metadata_records(
     """Yield the records of a metadata dataset.
 
     Args:
-        dataset: Its name, as `Dataset` or `Index`.
+        dataset: Its name, such as `Dataset` or `Index`.
         objects: The objects to describe.
         fields: The fields of each record; None for all.
         with_built_in: Whether to include the records of the dataverse Metadata itself.
@@ -102,7 +102,7 @@ def metadata_records(
 
 
 def _own_datasets() -> Iterator[Fields]:
-    """Yield the records of the metadata's own datasets."""
+    """Yield the records that describe the datasets of the dataverse `Metadata` itself."""
     for number, (name, keys) in enumerate(_KEYS.items(), 1):
         yield _dataset(
             (*METADATA, name), number, type_name=(*METADATA, f"{name}RecordType"), kind="INTERNAL", at="",
@@ -111,7 +111,7 @@ def _own_datasets() -> Iterator[Fields]:
 
 
 def _own_types() -> Iterator[Fields]:
-    """Yield the records of built-in types, and of the types of the metadata's own datasets."""
+    """Yield the records of built-in types, and of the record types of the dataverse `Metadata` itself."""
     for name in sorted({"AnyObject", *BUILT_IN_NAMES.values()}):
         yield {"DataverseName": "Metadata", "DatatypeName": name, "Timestamp": ""}
     for name, fields in FIELDS.items():
@@ -132,7 +132,7 @@ def _own_types() -> Iterator[Fields]:
 
 
 def _nodes() -> Iterator[Fields]:
-    """Yield the record of the node group's one node: as in AsterixDB, clients ask for nodes before data."""
+    """Yield the record of the only node in the node group; clients query it before data, as in AsterixDB."""
     yield {"NodeName": NODE, "NumberOfCores": 0, "WorkingMemorySize": 0}
 
 
@@ -141,7 +141,7 @@ def _node_groups() -> Iterator[Fields]:
 
 
 def _dataset_record(one: MetadataObject) -> Fields:
-    """Return the record of a table. A table that SQL++ did not create has no key."""
+    """Return the record of a table in the dataset `Metadata.Dataset`. A table that SQL++ did not create has no key."""
     datasets = statements_of(one.statements, tree.CreateDataset)
     statement = datasets[0] if datasets else None
     keys = () if statement is None else tuple(key.path for key in statement.keys)
@@ -154,7 +154,7 @@ def _dataset_record(one: MetadataObject) -> Fields:
 
 
 def _external_record(one: MetadataObject) -> Fields:
-    """Return the Metadata record of an external dataset."""
+    """Return the record of an external dataset in the dataset `Metadata.Dataset`."""
     (statement,) = statements_of(one.statements, tree.CreateExternalDataset)
     details: Fields = {
         "ExternalDetails": {
@@ -171,7 +171,7 @@ def _external_record(one: MetadataObject) -> Fields:
 
 
 def _view_record(one: MetadataObject) -> Fields:
-    """Return the record of a view, with its definition if that is in SQL++."""
+    """Return the record of a view in the dataset `Metadata.Dataset`, with its definition if that is in SQL++."""
     text = view_definition(one.document) if bytes(one.document) != b"null" else None
     details: Fields = {"ViewDetails": {} if text is None else {"Definition": text}}
     return _dataset(one.path, one.id, type_name=(*METADATA, "AnyObject"), kind="VIEW", at=one.at, details=details)
@@ -267,7 +267,9 @@ def _tag(type_: tree.TypeExpression) -> str:
 
 
 def _type_name(type_: tree.TypeExpression, own: str) -> str:
-    """Return the name of a field's type: the built-in type of an alias, a named type, or the generated name `own`."""
+    """Return the name of a field's type: a built-in type, a named type, or for an anonymous type the generated name
+    `own`.
+    """
     if not isinstance(type_, tree.NamedType):
         return own
     name = type_.name.last
@@ -303,7 +305,7 @@ def _index_records(one: MetadataObject) -> Iterator[Fields]:
 
 
 def _sample(path: Levels, statement: tree.Analyze, *, at: str) -> Fields:
-    """Return the record of a dataset's statistics, which AsterixDB shows as an index."""
+    """Return the record of a dataset's statistics: like AsterixDB, as an index of the structure `SAMPLE`."""
     values = {each.name: each.value for each in statement.options}
     record = _index(
         path, f"sample_idx_{values['number']}_{path[-1]}", structure="SAMPLE", keys=(), primary=False, at=at
@@ -319,14 +321,14 @@ def _sample(path: Levels, statement: tree.Analyze, *, at: str) -> Fields:
 
 
 def _own_types_of(fields: Sequence[tree.IndexField]) -> Fields:
-    """Return the types of an index's fields, if any of them is typed."""
+    """Return the field `SearchKeyType` with the types of an index's fields; empty if no field is typed."""
     if not any(field.type for field in fields):
         return {}
     return {"SearchKeyType": tuple(_key_type(field.type) for field in fields)}
 
 
 def _array_keys(statement: tree.CreateIndex) -> Fields:
-    """Return the elements of an index on arrays: paths, and arrays with the covered fields of their items."""
+    """Return the fields that describe an index on arrays: paths, and arrays with the covered fields of their items."""
     elements: list[Value] = []
     types: list[tuple[Value, ...]] = []
     for field in statement.fields:
@@ -362,7 +364,7 @@ def _index(
 
 
 def _function_records(one: MetadataObject) -> Iterator[Fields]:
-    """Yield the records of the functions with a name, one for each number of arguments."""
+    """Yield the records of the functions with a name, one for each arity."""
     path, functions = one.path, statements_of(one.statements, tree.CreateFunction)
     for each, needed in zip(functions, one.dependencies or ("",) * len(functions), strict=True):
         record: Fields = {
@@ -379,7 +381,7 @@ def _function_records(one: MetadataObject) -> Iterator[Fields]:
 
 
 def _dependencies(text: str) -> Value:
-    """Decode the text that `needs_text` wrote."""
+    """Decode the stored JSON of dependencies, as `needs_text` encodes it."""
     return msgspec.json.decode(text, type=tuple[tuple[tuple[str, ...], ...], ...])
 
 

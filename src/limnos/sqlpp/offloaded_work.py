@@ -1,7 +1,7 @@
-"""Heavy work on statements as pure functions from bytes to bytes, for worker processes that can be killed.
+"""Offloaded work on statements, as pure functions from bytes to bytes, for worker processes that can be killed.
 
 May import `names`, the parser, the binder, plans, scans, the evaluator, records of the metadata and `values`. An error
-is returned as `refused` with its content. All arguments and results are plain data.
+is returned as `refused`, followed by the encoded error. All arguments and results are plain data.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _PackedScan = tuple[
 
 
 def source_key(dataverse: tuple[str, ...], name: str) -> str:
-    """Return the name of a source in the arguments of `evaluate`."""
+    """Return the key of a dataset in the `sources` argument of `evaluate`."""
     return msgspec.json.encode((*dataverse, name)).decode()
 
 
 def row_line(value: Value, bytes_max: int = RESULT_BYTES_MAX, *, tagged: bool = False) -> bytes:
-    """Return a result as one line of JSON for users; if `tagged`, with its type, for `result_text`.
+    """Encode a result as one line of JSON for users; if `tagged`, with its type, for `result_text`.
 
     Raises SqlppError if it is longer than `bytes_max`, if possible before it is built.
     """
@@ -69,15 +69,15 @@ def _too_large() -> SqlppError:
 
 
 def lines_of(part: bytes) -> list[bytes]:
-    """Return the lines of one part of an answer."""
+    """Split a chunk of results into lines."""
     return part.split(b"\n") if part else []
 
 
 class SourceRows(msgspec.Struct, frozen=True):
     """The rows of one source: tagged values, or records of a metadata dataset.
 
-    The records are built from objects in numbered parts of the arguments. If `fields` is None, the records are
-    complete.
+    `parts` are the indexes of the arguments that contain the objects from which the records are built. `fields` are the
+    fields of a record, None for all.
     """
 
     rows: tuple[msgspec.Raw, ...] = ()
@@ -86,7 +86,7 @@ class SourceRows(msgspec.Struct, frozen=True):
     fields: frozenset[str] | None = None
 
     def made(self, argument: tuple[bytes, ...]) -> tuple[Value, ...]:
-        """Return the rows as values."""
+        """Decode the rows, or build the records from the objects in `argument`."""
         if not self.dataset:
             return tuple(from_tagged_json(cast("Json", msgspec.json.decode(row))) for row in self.rows)
         objects = chain.from_iterable(_OBJECTS.decode(argument[number]) for number in self.parts)
@@ -97,12 +97,12 @@ _OBJECTS: Final = msgspec.json.Decoder(tuple[MetadataObject, ...])
 
 
 def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
-    """Evaluate a plan. Returns `done`, the warnings, and lines in parts; or `refused`.
+    """Evaluate a plan. Returns `done`, the warnings, and chunks of result lines; or `refused`.
 
     Args:
         plan: The encoded plan.
-        *rest: The number of slots, `TAGGED` or `PLAIN`, the sources by name (`SourceRows`), and metadata objects
-            in parts.
+        *rest: The count of slots, `TAGGED` or `PLAIN`, the sources by name (`SourceRows`), and chunks of metadata
+            objects.
     """
     slots, form, sources, *arguments = rest
     bound = BoundQuery(cast("Expression", wire.decode(plan)), int(slots), ())
@@ -118,12 +118,12 @@ def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
 
 
 def packed_warnings(warnings: Iterable[SqlppError]) -> bytes:
-    """Encode warnings, for `warnings_of`."""
+    """Encode warnings for the caller, which decodes them with `warnings_of`."""
     return msgspec.json.encode([(each.number, each.message, each.place) for each in warnings])
 
 
 def warnings_of(data: bytes) -> list[SqlppError]:
-    """Decode warnings."""
+    """Decode warnings from `packed_warnings`."""
     result = msgspec.json.decode(data, type=list[tuple[int, str, tuple[int, int] | None]])
     return [SqlppError(number, words, None if at is None else TextPosition(*at)) for number, words, at in result]
 
@@ -131,7 +131,7 @@ def warnings_of(data: bytes) -> list[SqlppError]:
 def find_scans(plan: bytes) -> list[bytes]:
     """Number the scans of a plan (`scans.prepare_scans`).
 
-    Returns the changed plan and the requirements of each scan.
+    Returns the changed plan and the requirements of each scan, encoded.
     """
     numbered, requirements = prepare_scans(cast("Expression", wire.decode(plan)), carries=False)
     return [b"done", wire.encode(numbered), msgspec.json.encode(tuple(map(_packed_scan, requirements)))]
@@ -152,7 +152,7 @@ def scans_of(data: bytes) -> tuple[ScanRequirement, ...]:
 
 
 def _parts(values: Iterable[Value], *, tagged: bool) -> list[bytes]:
-    """Return results as lines, in parts. Raises SqlppError for more than RESULT_BYTES_MAX."""
+    """Encode results as chunks of lines. Raises SqlppError for more than RESULT_BYTES_MAX."""
     parts: list[bytes] = []
     lines: list[bytes] = []
     size = total = 0
@@ -213,20 +213,20 @@ def bind_query(data: bytes) -> list[bytes]:
 
 
 def questions_of(data: bytes) -> tuple[NameQuestion, ...]:
-    """Decode the name requests that `bind_query` returned."""
+    """Decode the unresolved names that `bind_query` returned."""
     return msgspec.json.decode(data, type=tuple[NameQuestion, ...])
 
 
 def bound_of(plan: bytes, rest: bytes, *, at: TextPosition) -> BoundQuery:
-    """Decode the query that `bind_query` bound; its plan stays encoded."""
+    """Decode the bound query that `bind_query` returned; its plan stays encoded."""
     slots, reads = msgspec.json.decode(rest, type=tuple[int, tuple[tuple[tuple[str, ...], str], ...]])
     return BoundQuery(EncodedPlan(at, plan), slots, reads)
 
 
 def read_parameters(body: bytes, kind: bytes) -> list[bytes]:
-    """Read the parameters of a long request, whose body is of kind `form` or `json`.
+    """Parse the parameters of a long request, whose body is of kind `form` or `json`.
 
-    Returns `done` and names with values (`parameters_of`), or `refused`.
+    Returns `done` and the encoded parameters (see `parameters_of`), or `refused`.
     """
     try:
         parameters = form_parameters(body) if kind == b"form" else json_parameters(body)

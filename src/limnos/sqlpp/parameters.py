@@ -1,7 +1,7 @@
-"""Parameters of a request of SQL++, as a form or as a JSON object, with limits of their number and of their values.
+"""Parameters of a query service request, as a form or as a JSON object, with limits on their count and their values.
 
-May import `errors`, `names` and msgspec. Must not know single parameters. A body may have 8 MiB, so a process parses
-long ones; it returns the values as text, which is decoded only within the limits.
+May import `errors`, `names` and msgspec. Must not know single parameters. A body may have 8 MiB, so a worker process
+parses long ones; it returns the values as text, which is decoded only within the limits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BAD_JSON: Final = 48
 
 
 class EncodedParameter(NamedTuple):
-    """A parameter, whose value is a text, or another JSON value as its JSON text."""
+    """A parameter: its name, and its value as text or, for other JSON values, as JSON text."""
 
     name: str
     text: str
@@ -31,7 +31,7 @@ class EncodedParameter(NamedTuple):
 
 
 def form_parameters(body: bytes) -> list[EncodedParameter]:
-    """Return the parameters of a form, in order. Raises SqlppError, InvalidName."""
+    """Parse the parameters of a form, in order. Raises SqlppError, InvalidName."""
     if body.count(b"&") >= PARAMETERS_MAX:
         raise _too_many()
     pairs = (pair.partition(b"=") for pair in body.split(b"&") if pair)
@@ -39,7 +39,7 @@ def form_parameters(body: bytes) -> list[EncodedParameter]:
 
 
 def json_parameters(body: bytes) -> list[EncodedParameter]:
-    """Return the parameters of a JSON object. Raises SqlppError."""
+    """Parse the parameters of a JSON object. Raises SqlppError for malformed JSON and for another JSON value."""
     try:
         values = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         if len(values) > PARAMETERS_MAX:
@@ -58,7 +58,7 @@ def _encoded(name: str, value: bytes) -> EncodedParameter:
 
 
 def check_values(texts: Iterable[bytes]) -> None:
-    """Check the total number of values in JSON texts of arrays and objects. Raises SqlppError."""
+    """Check that JSON texts contain at most VALUES_MAX values in total. Raises SqlppError."""
     if sum(text.count(each) for text in texts for each in (b",", b"[", b"{")) > VALUES_MAX:
         raise SqlppError(BAD_VALUE, f"The parameters have more than {VALUES_MAX} values: send less at once")
 

@@ -1,7 +1,7 @@
-"""Results as text in the formats other than JSON: ADM, lossless JSON and CSV.
+"""Results in the formats other than JSON: ADM, lossless JSON and CSV.
 
-May import `values` and `functions`. Must not know a protocol. ADM and lossless JSON keep the type of each value, as
-AsterixDB writes them; CSV has one line per object.
+May import `values` and `functions`. Must not know a protocol. ADM and lossless JSON preserve the type of each value, in
+AsterixDB's notation; CSV has one line per object.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _QUOTED: Final = ("date", "time", "datetime", "duration", "year-month-duration",
 
 
 def tagged_line(value: Value) -> str:
-    """Return a value as one line of JSON that keeps its type, for `ResultText`.
+    """Encode a value as one line of JSON with type tags, which `ResultText` converts.
 
-    Raises SqlppError for a value that is nested too deep.
+    Raises SqlppError for a value that is nested too deeply.
     """
     try:
         return json.dumps(to_tagged_json(value), ensure_ascii=False, separators=(",", ":"))
@@ -53,7 +53,7 @@ def tagged_line(value: Value) -> str:
 
 
 class ResultText:
-    """Writes the results of one request in a format. The first object determines the columns of CSV."""
+    """Converts the results of one request to a format. The first object determines the columns of CSV."""
 
     def __init__(self, form: ResultFormat) -> None:
         self._columns: tuple[str, ...] | None = None
@@ -67,9 +67,9 @@ class ResultText:
         }.get(form, lambda value: [json_text(value)])
 
     def lines(self, tagged: bytes) -> list[bytes]:
-        """Return a result of `tagged_line` as results of JSON.
+        """Convert a result from `tagged_line` to one or more results in the format, each as JSON text.
 
-        Raises SqlppError for a value that CSV cannot represent, and for one that is nested too deep.
+        Raises SqlppError for a value that CSV cannot represent, and for one that is nested too deeply.
         """
         try:
             value = from_tagged_json(cast("Json", json.loads(tagged)))
@@ -124,7 +124,7 @@ def adm_text(value: Value) -> str:
 
 
 def _time_text(value: Value) -> str:
-    """Return the text of a value, with the milliseconds of a time."""
+    """Format a date, time or other value as text; times always have milliseconds."""
     text = text_of(value)
     return f"{text}.000" if isinstance(value, (Time, DateTime)) and "." not in text else text
 
@@ -132,7 +132,7 @@ def _time_text(value: Value) -> str:
 def lossless_json_text(value: Value) -> str:
     """Return a value as AsterixDB's lossless JSON: an object with the name of its type, or a plain JSON value.
 
-    Plain are objects, texts, booleans, real numbers, binaries and UUIDs, as in results of AsterixDB's own tests.
+    Objects, strings, booleans, real numbers, binaries and UUIDs are plain, as in the results of AsterixDB's own tests.
     """
     if isinstance(value, dict):
         return "{" + ",".join(f"{_quoted(name)}:{lossless_json_text(text)}" for name, text in value.items()) + "}"
@@ -158,7 +158,7 @@ def lossless_json_text(value: Value) -> str:
 
 
 def _parts(shape: Line | Rectangle | Circle | Polygon) -> list[Value]:
-    """Return the points of a shape, followed by the radius of a circle."""
+    """Return the points of a shape; for a circle the centre, followed by the radius."""
     numbers = shape.coordinates
     points: list[Value] = [Point(numbers[at : at + 2]) for at in range(0, len(numbers) - 1, 2)]
     return [*points, numbers[2]] if isinstance(shape, Circle) else points

@@ -1,5 +1,4 @@
-"""Determines the requirements of a statement for each dataset that it reads: fields, conditions on its objects, and a
-limit.
+"""Projection and predicate pushdown: determines the fields, conditions and limit that each scan of a statement needs.
 
 May import plans, `conditions`, `groups` and `values`. Must not know an engine. Requirements are necessary conditions
 only: an engine that returns more gives the same results, because the whole statement is evaluated afterwards. Each scan
@@ -24,7 +23,7 @@ NUMBERED = ("",)
 
 
 class ScanRequirement(Struct, frozen=True):
-    """The objects that a scan must return. If `fields` is None, complete objects; if `limit` is None, all of them."""
+    """The objects that a scan must return: complete ones if `fields` is None, all of them if `limit` is None."""
 
     dataverse: tuple[str, ...]
     name: str
@@ -52,14 +51,14 @@ def prepare_scans(
         expression: The bound statement.
         result_fields: The fields that the caller uses of result objects that come unchanged from a dataset; None for
             all.
-        types: Returns a dataset's type if an engine has typed columns for it; groups are then delegated.
+        types: Returns a dataset's type if an engine has typed columns for it; groups are then pushed down.
         carries: Whether translatable subqueries become scans.
 
     Returns:
-        The changed plan and the requirements by number.
+        The changed plan, and the requirements in the order of the scan numbers.
 
     Raises:
-        RecursionError: The statement is nested too deep.
+        RecursionError: The statement is nested too deeply.
     """
     numbering = _ScanNumbering(expression, result_fields=result_fields, types=types, carries=carries)
     return numbering.numbered(expression), tuple(numbering.found)
@@ -120,7 +119,7 @@ class _ScanNumbering:
         return tuple([self._each(item) for item in content]) if type(content) is tuple else content
 
     def _scan(self, at: plan.Expression, requirement: ScanRequirement) -> plan.Scan:
-        """Return a scan with the next number."""
+        """Return a scan with the next number, and record its requirement."""
         self.found.append(requirement)
         return plan.Scan(at.at, NUMBERED, str(len(self.found) - 1))
 
@@ -149,7 +148,7 @@ class _ScanNumbering:
         return structs.replace(source, source=changed, condition=condition)
 
     def _groups(self, query: plan.Query) -> plan.Query | None:
-        """Return a query whose groups an engine computes; None for other queries."""
+        """Rewrite a query to read groups that an engine computes; None for other queries."""
         block = query.arms[0]
         if len(query.arms) > 1 or not isinstance(block, plan.Block) or len(block.sources) != 1:
             return None
@@ -197,7 +196,7 @@ def walk(node: plan.PlanNode) -> list[plan.PlanNode]:
 
 
 def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | None) -> set[int]:
-    """Return the slots of variables that are used as a whole, not only by their fields."""
+    """Return the slots of variables of which an expression uses more than single fields."""
     results = _results(expression) if result_fields is not None else ()
     entries: set[int] = set()
     waiting: list[object] = [expression]
@@ -217,7 +216,7 @@ def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | 
 
 
 def _results(expression: plan.Expression) -> tuple[plan.Local, ...]:
-    """Return the variables that the blocks of a query return as results."""
+    """Return the variables that are the SELECT VALUE of the blocks of a query."""
     if not isinstance(expression, plan.Subquery):
         return ()
     blocks = [arm for arm in expression.query.arms if isinstance(arm, plan.Block)]
@@ -225,7 +224,9 @@ def _results(expression: plan.Expression) -> tuple[plan.Local, ...]:
 
 
 def _limits(expression: plan.Expression) -> dict[int, int]:
-    """Return the sufficient number of objects, for a query with LIMIT over one dataset without filter or order."""
+    """Return the count of objects that suffice, by slot, for a query with LIMIT over one dataset without filter or
+    order.
+    """
     if not isinstance(expression, plan.Subquery):
         return {}
     query = expression.query
@@ -254,7 +255,7 @@ def _is_count(value: Value) -> bool:
 def _conditions(source: plan.ForEach, block: plan.Block) -> Iterator[Condition]:
     """Return necessary conditions on a source's objects, from WHERE and the condition of an inner join.
 
-    A window function before WHERE needs the rows that WHERE removes.
+    WHERE is not used if window functions precede it, because they need the rows that WHERE removes.
     """
     kinds = {other.kind for other in block.sources}
     if "right" in kinds or source.kind not in ("scan", "inner", "cross"):

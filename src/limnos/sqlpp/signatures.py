@@ -1,7 +1,7 @@
-"""The flat signature of a query: the names and the types of its results' fields, as AsterixDB's JDBC driver reads them.
+"""The flat signature of a query: the names and types of its result fields, which AsterixDB's JDBC driver needs.
 
 May import plans and functions. Must not know names of datasets nor their types, except those of the metadata: a field
-of another dataset is `any`, and the driver then takes the type of each value. A query whose results are not objects
+of another dataset is `any`, and the driver then uses the type of each value. A query whose results are not objects
 with known names has no signature.
 """
 
@@ -145,7 +145,7 @@ def _selected(select: plan.Select, known: _KnownTypes) -> dict[str, str] | None:
 
 
 def _learn_items(sources: Iterable[plan.ForEach], known: _KnownTypes) -> None:
-    """Add the types of variables of FROM: numbers of `range()`, and the declared fields of metadata datasets."""
+    """Record the types of variables of FROM: integers of `range()`, and the declared fields of metadata datasets."""
     for each in sources:
         if each.kind not in ("scan", "inner", "cross", "unnest"):
             continue
@@ -159,7 +159,7 @@ def _learn_items(sources: Iterable[plan.ForEach], known: _KnownTypes) -> None:
 
 
 def _declared_type(field: tree.FieldType) -> str:
-    """Return the type of a declared field of the metadata."""
+    """Return the signature's type for a declared field of a metadata dataset, with `?` if it is optional."""
     match field.type:
         case tree.NamedType(name=name):
             type_ = _TYPES.get(BUILT_IN.get(name.last, name.last), ANY)
@@ -173,7 +173,7 @@ def _declared_type(field: tree.FieldType) -> str:
 
 
 def _learn(lets: Iterable[plan.Let | plan.WindowCall], known: _KnownTypes) -> None:
-    """Add the types of the variables of LET and of window functions to `known`, by slot."""
+    """Record the types of the variables of LET and of window functions in `known`, by slot."""
     for each in lets:
         if isinstance(each, plan.Let):
             known[each.slot] = _type(each.value, known)
@@ -182,7 +182,7 @@ def _learn(lets: Iterable[plan.Let | plan.WindowCall], known: _KnownTypes) -> No
 
 
 def _common(types: Iterable[str]) -> str:
-    """Return the type of a value that has one of the types."""
+    """Return the common type of several types: `any` if they differ, with `?` if one is NULL or MISSING."""
     distinct = set(types)
     if len(distinct) == 1:
         return distinct.pop()

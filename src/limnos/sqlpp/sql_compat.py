@@ -1,9 +1,8 @@
-"""Queries with the semantics of standard SQL, for requests with `sql-compat`: rewrites a tree so that its plain meaning
-is SQL's.
+"""Rewrites queries of requests with `sql-compat`, so that their SQL++ semantics are those of standard SQL.
 
-May import the tree and the parser. Must not know names of objects. As in AsterixDB, a subquery used as a value is its
-single value (a scalar subquery), one after IN is a list of values, `SELECT *` gives the fields of its one variable,
-UNION ALL matches fields by position, and an outer join gives NULL where a row has no match.
+May import the tree and the parser. Must not know names of objects. As in AsterixDB, a scalar subquery is its one value,
+a subquery after IN is a list of values, `SELECT *` gives the fields of its one variable, UNION ALL matches fields by
+position, and an outer join gives NULL for a side without a match.
 """
 
 from __future__ import annotations
@@ -34,7 +33,9 @@ N = TypeVar("N", bound=SyntaxNode)
 
 
 def as_sql(body: tree.Expression) -> tree.Expression:
-    """Return the tree of a query with SQL's meaning. Raises SqlppError."""
+    """Rewrite a query so that its SQL++ semantics are those of standard SQL. Raises SqlppError for an unsupported
+    query.
+    """
     try:
         return cast("tree.Expression", _rewritten(body))
     except RecursionError:
@@ -42,7 +43,7 @@ def as_sql(body: tree.Expression) -> tree.Expression:
 
 
 def _rewritten(node: SyntaxNode) -> SyntaxNode:
-    """Return a node with everything below it rewritten; a query itself stays a collection."""
+    """Rewrite a node and its descendants. A query stays a collection, as in FROM or EXISTS."""
     if isinstance(node, tree.QueryExpression):
         return _query(node)
     if isinstance(node, tree.OperationChain) and len(node.operators) == 1:
@@ -71,7 +72,7 @@ def _field(node: SyntaxNode, name: str) -> object:
 
 
 def _value(node: SyntaxNode) -> SyntaxNode:
-    """Return a rewritten node for a position that takes one value: a subquery with SELECT becomes its single value."""
+    """Rewrite a node that is used as a scalar value: a subquery becomes its one value."""
     if isinstance(node, tree.QueryExpression) and _is_select(node):
         return _single(_values(node, count=None))
     return _rewritten(node)
@@ -81,7 +82,7 @@ def _value(node: SyntaxNode) -> SyntaxNode:
 
 
 def _blocks(query: tree.QueryExpression) -> list[tree.Block]:
-    """Return the blocks of a query. Raises SqlppError if an operand of UNION ALL is a query with clauses of its own."""
+    """Return the blocks of a query. Raises SqlppError if an operand of UNION ALL is a query with ORDER BY or LIMIT."""
     blocks = [query.block]
     for arm in query.arms:
         if not isinstance(arm.input, tree.Block):
@@ -99,7 +100,7 @@ def _is_select(query: tree.QueryExpression) -> bool:
 
 
 def _values(query: tree.QueryExpression, *, count: int | None) -> tree.QueryExpression:
-    """Return the query for the values of a subquery's only field, or for arrays of its `count` fields."""
+    """Rewrite a subquery to return the value of its only field, or with `count` an array of its `count` fields."""
     for block in _blocks(query):
         if any(one.value is None or one.every for one in block.select.projections):
             raise _refused(COERCION, "Unsupported projection kind", at=block.select.at)
@@ -115,7 +116,7 @@ def _values(query: tree.QueryExpression, *, count: int | None) -> tree.QueryExpr
 
 
 def _from(source: tree.Expression, variable: str, *, value: tree.Expression) -> tree.QueryExpression:
-    """Return `from source as variable select value …`."""
+    """Build the query `from source as variable select value …`."""
     query = cast("tree.QueryExpression", parse_body(f"from [] as `{variable}` select value 0"))
     term = msgspec.structs.replace(query.block.terms[0], source=source)
     select = msgspec.structs.replace(query.block.select, value=value)
@@ -123,7 +124,7 @@ def _from(source: tree.Expression, variable: str, *, value: tree.Expression) -> 
 
 
 def _single(query: tree.QueryExpression) -> tree.Expression:
-    """Return the only value of a query; MISSING if it has none or several."""
+    """Build the expression for a query's only value; MISSING if it has none or several."""
     rows = f"`{_ROWS}`"
     value = parse_body(f"case when array_length({rows}) = 1 then {rows}[0] else missing end")
     path = cast("tree.PathExpression", parse_body("x[0]"))
@@ -131,7 +132,7 @@ def _single(query: tree.QueryExpression) -> tree.Expression:
 
 
 def _with_names(query: tree.QueryExpression, names: list[str]) -> tree.QueryExpression:
-    """Return a query all of whose blocks give their fields these names, by position."""
+    """Rename the fields of all blocks of a query to these names, by position."""
 
     def named(block: tree.Block) -> tree.Block:
         pairs = zip(block.select.projections, names, strict=True)
@@ -148,7 +149,7 @@ def _with_names(query: tree.QueryExpression, names: list[str]) -> tree.QueryExpr
 
 
 def _membership(node: tree.OperationChain) -> SyntaxNode:
-    """Return IN: after it a subquery is a list of values, and a single value is a list of one."""
+    """Rewrite IN: a subquery on the right is a list of values, and another single value is a list of one."""
     left, right = node.operands
     if isinstance(right, tree.QueryExpression):
         right = _rows_like(left, right) if _is_select(right) else cast("tree.Expression", _rewritten(right))
@@ -161,7 +162,7 @@ def _membership(node: tree.OperationChain) -> SyntaxNode:
 
 
 def _comparison(node: tree.OperationChain) -> SyntaxNode:
-    """Return a comparison: a subquery compared with a list of values is a row with the same number of fields."""
+    """Rewrite a comparison: a subquery compared with a row `(a, b)` becomes a row with the same count of fields."""
     left, right = node.operands
     sides = [_side(left, beside=right), _side(right, beside=left)]
     return msgspec.structs.replace(node, operands=tuple(sides))
@@ -174,7 +175,7 @@ def _side(node: tree.Expression, *, beside: tree.Expression) -> tree.Expression:
 
 
 def _rows_like(row: tree.Expression, query: tree.QueryExpression) -> tree.QueryExpression:
-    """Return the query for a subquery's rows in the form of another operand: values, arrays or multisets."""
+    """Rewrite a subquery so that its results have the form of another operand: values, arrays or multisets."""
     rows = _values(query, count=_row_length(row))
     if not isinstance(row, tree.Bag):
         return rows
@@ -192,7 +193,7 @@ def _row_length(node: tree.Expression) -> int | None:
 
 
 def _query(query: tree.QueryExpression) -> tree.QueryExpression:
-    """Return a query with UNION ALL by position and `SELECT *` as fields."""
+    """Rewrite a query: UNION ALL matches fields by position, and `SELECT *` gives fields."""
     if query.arms and all(isinstance(arm.input, tree.Block) for arm in query.arms):
         query = _union(query)
     changed = {name: _field(query, name) for name in query.__struct_fields__ if name not in ("block", "arms")}
@@ -218,7 +219,7 @@ def _union(query: tree.QueryExpression) -> tree.QueryExpression:
 
 
 def _with_fields(block: tree.Block) -> tree.Block:
-    """Return a block whose `SELECT *` gives the fields of its variable. Raises SqlppError if there are several."""
+    """Rewrite `SELECT *` to the fields of the block's one variable. Raises SqlppError if there are several."""
     projections = block.select.projections
     if len(projections) != 1 or projections[0].value is not None:
         return block
@@ -230,7 +231,9 @@ def _with_fields(block: tree.Block) -> tree.Block:
 
 
 def _nulls_for_missing_rows(block: tree.Block) -> tree.Block:
-    """Return a block in which a variable of an outer join or unnest is NULL where it has no row."""
+    """Rewrite a block so that a variable of an outer join or outer unnest is NULL, not MISSING, in rows without a
+    match.
+    """
     lets: list[tree.Let] = []
     terms = []
     for term in block.terms:
@@ -264,14 +267,17 @@ def _nulls_for_missing_rows(block: tree.Block) -> tree.Block:
 
 
 def _outer_let(variable: str, names: dict[str, str], *, at: TextPosition, test: str | None = None) -> tree.Let:
-    """Return LET of a variable that is NULL if `test`, or else its row, is MISSING. Adds the row's name to `names`."""
+    """Build the LET that makes a variable NULL if `test`, by default the renamed variable, is MISSING.
+
+    Adds the new name of the variable to `names`.
+    """
     names[variable] = f"$outer {variable}"
     row = names[variable]
     return tree.Let(at, variable, parse_body(f"case when `{test or row}` is missing then null else `{row}` end"))
 
 
 def _renamed(node: N, names: dict[str, str]) -> N:
-    """Return a node whose variables have other names."""
+    """Rename the variables in a node."""
     if isinstance(node, tree.Variable):
         return cast("N", msgspec.structs.replace(node, name=names.get(node.name, node.name)))
 

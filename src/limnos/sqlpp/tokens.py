@@ -1,7 +1,7 @@
 """Tokens of SQL++: their kinds, the reserved words, and the soft keywords.
 
 May import `errors` of this package. Must not know the lexer or the grammar. The kind of a reserved word is the word in
-upper case, that of a sign the sign itself; the others have names of their own.
+upper case, the kind of a sign is the sign; other kinds have names, such as the kind of a string.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class Token(Struct, frozen=True, gc=False):
 
     @property
     def soft(self) -> str:
-        """The soft keyword in upper case; empty for other tokens."""
+        """The token's text in upper case if it is a soft keyword; empty for other tokens."""
         word = self.image.upper() if self.kind == IDENTIFIER else ""
         return word if word in SOFT else ""
 
     @property
     def shown(self) -> str:
-        """The token in a syntax error: its kind if the text alone does not show it, then the text."""
+        """The token as a syntax error displays it: the text, preceded by the kind for identifiers and literals."""
         if self.kind == END:
             return "<EOF>"
         kind = f"<{self.kind}> " if self.kind in _NAMED else ""

@@ -35,7 +35,7 @@ def outline(
 ) -> list[object]:
     """Return the tree as a flat list without positions: two trees are equal if their outlines are.
 
-    `function_name` returns the normal form of a called function's name.
+    `function_name` normalizes the name of a called function, as parts.
     """
     waiting: list[object] = [node]
     entries: list[object] = []

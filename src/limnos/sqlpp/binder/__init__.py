@@ -28,7 +28,9 @@ from limnos.sqlpp.values.model import Value
 
 
 class BoundQuery(NamedTuple):
-    """A query or an expression whose names are resolved."""
+    """A query or an expression whose names are resolved: its plan, the count of its slots, and the datasets that it
+    reads.
+    """
 
     expression: plan.Expression
     slots: int
@@ -38,7 +40,7 @@ class BoundQuery(NamedTuple):
 
     @property
     def is_query(self) -> bool:
-        """Whether its result is a sequence of rows; otherwise it is one value."""
+        """Whether the result is a sequence of rows; otherwise it is one value."""
         return isinstance(self.expression, plan.Subquery)
 
 
@@ -65,8 +67,8 @@ def bind(
         declared: Functions that the request declares.
         variables: Variables that the caller binds. They get the first slots; if there is only one, a bare name is a
             field of it.
-        similarity: The meaning of `~=`.
-        nodes_max: The largest number of expressions, views and functions included.
+        similarity: The similarity function and threshold of `~=`.
+        nodes_max: The largest number of expressions, including those of inlined views and functions.
 
     Raises:
         SqlppError: A name is unknown (ASX1073, ASX1074, ASX1077, ASX1063, ASX1081) or the query is invalid (ASX1079).
@@ -90,7 +92,7 @@ def bind(
 
 
 def _as_query(expression: plan.Expression) -> plan.Expression:
-    """Return a call of a function whose body is a query, as that query with the arguments as its LET."""
+    """Return an inlined call of a function whose body is a query as that query, with the arguments as LET variables."""
     if not isinstance(expression, plan.LetIn):
         return expression
     body = _as_query(expression.body)
@@ -101,7 +103,7 @@ def _as_query(expression: plan.Expression) -> plan.Expression:
 
 
 def _outermost(binder: QueryBinder, variables: tuple[str, ...]) -> VariableScope:
-    """Return the outermost scope: the variables that the caller binds, or without them one whose names are datasets."""
+    """Return the outermost scope. It has the caller's variables; without any, an unknown identifier is a dataset."""
     if not variables:
         return VariableScope(None, sources=True)
     named = {name: binder.slots.new() for name in variables}

@@ -1,7 +1,7 @@
 """Binds expressions: resolves each identifier and each function call.
 
 May import the tree, plans, the table of functions, scopes, and `names` for the display form. Must not know rows. A
-subclass binds queries. Views and SQL++ functions are inlined where they are named; a recursive one is refused.
+subclass binds queries. Views and SQL++ functions are inlined where they are used; a recursive one is refused.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class ExpressionBinder(ABC):
 
     @abstractmethod
     def query(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Query:
-        """Bind a query."""
+        """Bind a query; a subclass implements it."""
 
     @abstractmethod
     def window(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
-        """Bind a call with OVER."""
+        """Bind a call with an OVER clause; a subclass implements it."""
 
     def expression(self, node: tree.Expression, scope: VariableScope) -> plan.Expression:
         """Bind any expression. Raises BudgetSpent if the statement has more than `nodes_max` expressions."""
@@ -103,19 +103,19 @@ class ExpressionBinder(ABC):
         return tuple(self.expression(node, scope) for node in nodes)
 
     def maybe(self, node: tree.Expression | None, scope: VariableScope) -> plan.Expression | None:
-        """Bind an optional expression."""
+        """Bind an optional expression; None for None."""
         return None if node is None else self.expression(node, scope)
 
     # Identifiers.
 
     def variable(self, node: tree.Variable, scope: VariableScope) -> plan.Expression:
-        """Bind an identifier without steps."""
+        """Bind an identifier that no path steps follow."""
         return self.named(node, (), scope=scope)[0]
 
     def named(
         self, node: tree.Variable, steps: tuple[tree.Step, ...], *, scope: VariableScope
     ) -> tuple[plan.Expression, tuple[tree.Step, ...]]:
-        """Bind an identifier and all steps that belong to its name.
+        """Bind an identifier, together with the path steps that are parts of a qualified dataset name.
 
         Returns the expression and the remaining steps.
         """
@@ -140,7 +140,7 @@ class ExpressionBinder(ABC):
         return plan.FieldOf(node.at, plan.Local(node.at, slot, name), node.name), steps
 
     def path(self, node: tree.PathExpression, scope: VariableScope) -> plan.Expression:
-        """Bind a path."""
+        """Bind a path: its base, then its field, index and slice steps."""
         if isinstance(node.base, tree.Variable):
             base, steps = self._prefixed(node, node.base, scope=scope)
         else:
@@ -150,9 +150,9 @@ class ExpressionBinder(ABC):
     def _prefixed(
         self, node: tree.PathExpression, first: tree.Variable, *, scope: VariableScope
     ) -> tuple[plan.Expression, tuple[tree.Step, ...]]:
-        """Bind the longest prefix of a path that is a key of the group, else its identifier.
+        """Bind the longest prefix of a path that equals a GROUP BY key; if there is none, bind the identifier.
 
-        Returns the remaining steps, too.
+        Returns the expression and the remaining steps.
         """
         if self.group is not None:
             for count in range(len(node.steps) - 1, -1, -1):
@@ -218,7 +218,7 @@ class ExpressionBinder(ABC):
     def _apart(
         self, what: tuple[str, Dataverse, str, int], body: tree.Expression, *, scope: VariableScope, at: TextPosition
     ) -> plan.Expression:
-        """Bind the body of a view or function outside of the surrounding scope, group and windows."""
+        """Bind an inlined view or function body outside of the surrounding scope. Raises SqlppError if recursive."""
         kind, dataverse, name, _ = what
         if what in self.inlined:
             raise recursion(f"the {kind} {display_name((*dataverse, name))} uses itself", at)
@@ -270,11 +270,11 @@ class ExpressionBinder(ABC):
         return plan.FunctionCall(node.at, entry, arguments)
 
     def _distinct_items(self, at: TextPosition, arguments: tuple[plan.Expression, ...]) -> tuple[plan.Expression, ...]:
-        """Return the arguments of an aggregate over an array, with each value once."""
+        """Return the arguments of an array aggregate with DISTINCT, whose array has duplicates removed."""
         return tuple(plan.FunctionCall(at, FUNCTIONS["array_distinct"], (one,)) for one in arguments)
 
     def built_in(self, name: tree.DottedName) -> Function | None:
-        """Return the built-in function of a name. Like a user-defined one it may be called through any dataverse."""
+        """Return the built-in function of a name. Like a user-defined one, it may be called through any dataverse."""
         entry = find(name.last)
         is_known = entry is not None and (not name.dataverse or self.names.has_dataverse(name.dataverse))
         return entry if is_known else None
@@ -298,7 +298,7 @@ class ExpressionBinder(ABC):
     def written(self, name: tree.DottedName, count: int) -> UserFunction | tree.DeclareFunction | None:
         """Return the user-defined function in a call; None if there is none.
 
-        A function that the request declares belongs to the active dataverse, whose name the call may have.
+        A function that the request declares belongs to the active dataverse.
         """
         if name.dataverse in ((), self.dataverse):
             declared = self.declared.get((name.last, count)) or self.declared.get((name.last, None))
@@ -309,7 +309,7 @@ class ExpressionBinder(ABC):
     def inline(
         self, function: UserFunction | tree.DeclareFunction, node: tree.Call, *, scope: VariableScope
     ) -> plan.Expression:
-        """Inline a function's body, with its arguments as variables."""
+        """Inline a function's body into a call, with the arguments bound to variables."""
         arguments = self.all(node.arguments, scope)
         if function.parameters is None:
             named: dict[str, int] = {"args": self.slots.new()}
@@ -323,7 +323,7 @@ class ExpressionBinder(ABC):
         return plan.LetIn(node.at, lets, self._apart(what, function.body, scope=inside, at=node.at))
 
     def aggregate(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
-        """Bind an aggregate over the current group. Raises SqlppError outside of a group."""
+        """Bind an aggregate over the rows of the current group. Raises SqlppError outside of a group."""
         entry = self.built_in(node.function)
         if self.group is None or entry is None:
             name = normalize_name(node.function.last)
@@ -344,14 +344,14 @@ class ExpressionBinder(ABC):
     # Other expressions.
 
     def given(self, node: tree.Parameter, _scope: VariableScope) -> plan.Expression:
-        """Bind a parameter of the request to its value."""
+        """Bind a parameter of the request to its value. Raises SqlppError if it has none."""
         if node.name not in self.parameters:
             spelled = f"${node.name}"
             raise SqlppError(NO_PARAMETER, f"No value for parameter: {spelled}", node.at)
         return plan.Constant(node.at, self.parameters[node.name])
 
     def operation(self, node: tree.OperationChain, scope: VariableScope) -> plan.Expression:
-        """Bind a chain of operators of one precedence."""
+        """Bind a chain of operators of the same precedence."""
         if "~=" in node.operators:
             return similar(node, self.all(node.operands, scope), similarity=self.similarity)
         return plan.Operate(node.at, node.operators, self.all(node.operands, scope))
@@ -366,7 +366,7 @@ class ExpressionBinder(ABC):
         return plan.SignOf(node.at, node.operator == "-", operand)
 
     def quantified(self, node: tree.QuantifiedExpression, scope: VariableScope) -> plan.Expression:
-        """Bind SOME or EVERY. Each source sees the variables before it.
+        """Bind SOME or EVERY. Each source may use the variables before it.
 
         A bare identifier of the condition is a field of the variable, if there is only one.
         """
@@ -381,7 +381,7 @@ class ExpressionBinder(ABC):
         return plan.Quantified(node.at, node.kind, tuple(bindings), self.expression(node.condition, scope))
 
     def between(self, node: tree.BetweenExpression, scope: VariableScope) -> plan.Expression:
-        """Bind BETWEEN."""
+        """Bind `value [NOT] BETWEEN low AND high`."""
         return plan.Between(node.at, node.negated, *self.all((node.value, node.low, node.high), scope))
 
     def is_test(self, node: tree.IsExpression, scope: VariableScope) -> plan.Expression:
@@ -389,7 +389,7 @@ class ExpressionBinder(ABC):
         return plan.IsTest(node.at, node.negated, self.expression(node.value, scope), node.test)
 
     def case(self, node: tree.Case, scope: VariableScope) -> plan.Expression:
-        """Bind CASE."""
+        """Bind a CASE expression, with or without a subject."""
         branches = tuple(
             (self.expression(branch.condition, scope), self.expression(branch.result, scope))
             for branch in node.branches
@@ -410,7 +410,7 @@ class ExpressionBinder(ABC):
         return plan.ObjectOf(node.at, pairs)
 
     def subquery(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Expression:
-        """Bind a query as a value. It sees the surrounding variables but has its own rows and groups."""
+        """Bind a query as a value. The surrounding variables are visible in it; its rows and groups are separate."""
         entry = self.group, self.windows
         self.group, self.windows = None, None
         try:

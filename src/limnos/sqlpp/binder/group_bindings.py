@@ -1,4 +1,4 @@
-"""The keys of GROUP BY in later expressions, and the function `grouping`.
+"""Resolution of GROUP BY keys in the expressions after the grouping, and the function `grouping`.
 
 May import the tree, plans and scopes. Must not know rows.
 """
@@ -15,7 +15,7 @@ from limnos.sqlpp.tree_walk import outline
 
 
 def key_outline(node: tree.SyntaxNode) -> list[object]:
-    """Return the outline of a key, with built-in functions under one name."""
+    """Return the outline of a key for comparison, with aliases of built-in functions replaced by one name."""
     return outline(node, function_name=_function_name)
 
 
@@ -24,7 +24,7 @@ def _function_name(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def find_key(group: GroupBinding, node: tree.Expression) -> tuple[int, str] | None:
-    """Return the slot and name of the group's key that equals an expression; None if there is none."""
+    """Return the slot and name of the GROUP BY key that equals an expression; None if there is none."""
     constants = (tree.Integer, tree.String, tree.Null, tree.MissingLiteral, tree.Boolean, tree.Decimal)
     if isinstance(node, constants) or not group.keys:
         return None
@@ -35,7 +35,8 @@ def find_key(group: GroupBinding, node: tree.Expression) -> tuple[int, str] | No
 def grouping_bits(
     node: tree.Call, group: GroupBinding, *, bind: Callable[[tree.Expression, VariableScope], plan.Expression]
 ) -> plan.Expression:
-    """Bind `grouping(key, …)`: a bit for each key, the last one lowest, set if the grouping set lacks the key.
+    """Bind `grouping(key, …)`: a bit mask, the last key in the lowest bit; a bit is set if the grouping set lacks the
+    key.
 
     Args:
         node: The call.
@@ -43,7 +44,7 @@ def grouping_bits(
         bind: Binds an expression in a scope.
 
     Raises:
-        SqlppError: An argument is no key of GROUP BY.
+        SqlppError: An argument is not a key of GROUP BY.
     """
     slots = [slot for _, slot, _ in group.keys]
     keys = VariableScope(None, {name: slot for _, slot, name in group.keys}, fields_of=())

@@ -1,4 +1,4 @@
-"""Grouping sets of GROUP BY: the keys that it names, and the combinations of ROLLUP, CUBE and GROUPING SETS.
+"""Grouping sets of GROUP BY: its distinct keys, and the combinations of ROLLUP, CUBE and GROUPING SETS.
 
 May import the tree. Must not know plans.
 """
@@ -16,7 +16,8 @@ SETS_MAX = 256
 
 
 def sets_of(elements: tuple[tree.Grouping, ...], shapes: list[list[object]]) -> tuple[tuple[int, ...], ...]:
-    """Return the grouping sets, as numbers of keys: each element's sets combined with those of every other element.
+    """Return the grouping sets, as indexes of keys: the sets of each element combined with those of every other
+    element.
 
     Args:
         elements: The elements of GROUP BY.
@@ -47,7 +48,7 @@ def group_keys(elements: tuple[tree.Grouping, ...]) -> Iterator[tree.GroupKey]:
 
 
 def _sets_of(element: tree.Grouping, shapes: list[list[object]]) -> list[tuple[int, ...]]:
-    """Return the sets of one grouping element, as numbers of keys."""
+    """Return the sets of one grouping element, as indexes of keys in `shapes`."""
     if isinstance(element, tree.GroupSet):
         return [tuple(shapes.index(key_outline(key.value)) for key in element.keys)]
     if isinstance(element, tree.GroupingSets):

@@ -16,7 +16,7 @@ Dataverse = tuple[str, ...]
 
 
 class BoundDataset(Struct, frozen=True):
-    """A dataset, under its own name."""
+    """A dataset, under its own name: synonyms are resolved."""
 
     dataverse: Dataverse
     name: str
@@ -31,7 +31,7 @@ class BoundView(Struct, frozen=True):
 
 
 class BoundSynonym(Struct, frozen=True):
-    """The target of a synonym."""
+    """The target of a synonym: a dataverse and a name."""
 
     dataverse: Dataverse
     name: str
@@ -50,7 +50,7 @@ class UserFunction(Struct, frozen=True):
 
 
 class NameResolver(Protocol):
-    """Resolves names of a dataverse."""
+    """The interface by which the binder resolves names; the caller implements it."""
 
     def has_dataverse(self, dataverse: Dataverse) -> bool:
         """Return whether a dataverse exists."""
@@ -64,12 +64,12 @@ class NameResolver(Protocol):
         ...
 
     def function(self, dataverse: Dataverse, name: str, *, arity: int) -> UserFunction | None:
-        """Return the function with this number of arguments, else the variadic one, else None."""
+        """Return the function of this arity, else the variadic one, else None."""
         ...
 
 
 class EmptyNameResolver:
-    """Resolves no name and knows only the dataverse `Default`: for constant expressions."""
+    """A name resolver without objects, which knows only the dataverse `Default`. For constant expressions."""
 
     def has_dataverse(self, dataverse: Dataverse) -> bool:
         """Return True for `Default` only."""

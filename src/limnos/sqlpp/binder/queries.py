@@ -31,7 +31,7 @@ StepsBeforeSelect = tuple[plan.Let | plan.WindowCall, ...]
 
 
 class BoundRows:
-    """The variables that a block's FROM and LET have bound, and the scope with them."""
+    """The variables that FROM and LET of a block have bound so far, and the scope with them."""
 
     def __init__(self, scope: VariableScope) -> None:
         self.scope = scope
@@ -42,7 +42,7 @@ class BoundRows:
         """The fields of `*` after GROUP BY: the keys, the group, and the variables of its LET."""
 
     def bind(self, more: Mapping[str, int], *, iterates: str | None = None) -> None:
-        """Add variables. `iterates` names the one that FROM iterates over."""
+        """Add variables. `iterates` is the name of the variable that FROM iterates over, if one of them is."""
         for name, slot in more.items():
             self.everything.append((name, slot))
             if name == iterates:
@@ -81,11 +81,11 @@ class QueryBinder(WindowBinder):
     def order_of_output(
         self, items: tuple[tree.OrderItem, ...], scope: VariableScope, *, slot: int
     ) -> tuple[plan.Order, ...]:
-        """Bind ORDER BY after UNION ALL, in which an identifier is a field of the result."""
+        """Bind ORDER BY after UNION ALL, where an identifier is a field of the result in `slot`."""
         return self.orders(items, VariableScope(scope, fields_of=(("$", slot),)))
 
     def lets(self, nodes: tuple[tree.Let, ...], scope: VariableScope) -> tuple[tuple[plan.Let, ...], VariableScope]:
-        """Bind LET or WITH; each variable may use those before it, and may have the name of one, which it hides."""
+        """Bind LET or WITH. Each variable may use the ones before it, and hides an earlier one of the same name."""
         lets = []
         for node in nodes:
             value = self.expression(node.value, scope.as_source())
@@ -99,7 +99,7 @@ class QueryBinder(WindowBinder):
     def block(
         self, node: tree.Block, scope: VariableScope, *, order: tuple[tree.OrderItem, ...]
     ) -> tuple[plan.Block, tuple[plan.Order, ...]]:
-        """Bind one block, and the ORDER BY of its query if that sees the block's rows."""
+        """Bind one block, and the ORDER BY of its query if that uses the block's rows."""
         outer = self.group, self.windows, self.rows
         self.group, self.windows, self.rows = None, None, None
         self.depth += 1
@@ -132,7 +132,9 @@ class QueryBinder(WindowBinder):
         return plan.Block(node.at, sources, lets, where, group, steps, having, windows, select), ordered
 
     def block_lets(self, nodes: tuple[tree.Let, ...], rows: BoundRows) -> StepsBeforeSelect:
-        """Bind LET of a block. Its variables are not iterated, so a bare identifier is never a field of them."""
+        """Bind LET of a block. FROM does not iterate over its variables, so a bare identifier is never a field of
+        them.
+        """
         lets: list[plan.Let | plan.WindowCall] = []
         for node in nodes:
             steps = self.let(node, rows.scope)
@@ -141,7 +143,7 @@ class QueryBinder(WindowBinder):
         return tuple(lets)
 
     def let(self, node: tree.Let, scope: VariableScope) -> StepsBeforeSelect:
-        """Bind one variable of LET, after the window functions that its value uses."""
+        """Bind one variable of LET, with the window functions that its value uses before it."""
         self.windows = []
         value = self.expression(node.value, scope)
         windows, self.windows = self.windows, None
@@ -150,9 +152,9 @@ class QueryBinder(WindowBinder):
     def term(self, node: tree.Term, rows: BoundRows) -> Iterator[plan.ForEach]:
         """Bind a term of FROM.
 
-        It sees the terms before it. The source of a JOIN does not see the term that it is joined to, but the condition
-        does. AT counts from 1 in the first term and in a JOIN. It counts from 0 in a later term and in UNNEST, which
-        are evaluated for each row, and over the numbers of range() (docs/reference/sqlpp-decisions.md).
+        It may use the terms before it. The source of a JOIN may not use the term that it is joined to, but the
+        condition may. AT counts from 1 in the first term and in a JOIN. It counts from 0 in a later term and in UNNEST,
+        which are evaluated for each row, and over the numbers of range() (docs/reference/sqlpp-decisions.md).
         """
         before = rows.scope
         left: list[int] = []
@@ -176,7 +178,7 @@ class QueryBinder(WindowBinder):
         sees: VariableScope,
         first: int,
     ) -> plan.ForEach:
-        """Bind a source of rows and its variables. `first` is the position of the first item."""
+        """Bind one source of FROM in the scope `sees`. AT gives the first item the position `first`."""
         value = self.expression(node.source, sees.as_source())
         require_collection(value, self.object_slots)
         slot = self.slots.new()
@@ -199,7 +201,7 @@ class QueryBinder(WindowBinder):
     def grouping(
         self, node: tree.Block, rows: BoundRows, *, outer: VariableScope, order: tuple[tree.OrderItem, ...]
     ) -> tuple[plan.Group | None, StepsBeforeSelect, VariableScope]:
-        """Bind GROUP BY with its LET, and return the scope after it. Sets `group` for the aggregates."""
+        """Bind GROUP BY with its LET, and return the scope after it. Sets `self.group`, which binds the aggregates."""
         if node.group is None:
             if not self.aggregates(node, order):
                 return None, (), rows.scope
@@ -232,7 +234,9 @@ class QueryBinder(WindowBinder):
         return group, tuple(steps), seen
 
     def keys(self, node: tree.GroupBy, rows: BoundRows) -> tuple[list[tuple[list[object], int, str]], dict[str, int]]:
-        """Bind each grouping key once, even if several grouping sets contain it, and return the keys' variables."""
+        """Bind each distinct grouping key, and return the keys (outline, slot, name) and the slots of the keys'
+        variables.
+        """
         keys: list[tuple[list[object], int, str]] = []
         named: dict[str, int] = {}
         self.key_values: list[plan.Expression] = []
@@ -248,13 +252,15 @@ class QueryBinder(WindowBinder):
         return keys, named
 
     def sets(self, node: tree.GroupBy, shapes: list[list[object]]) -> tuple[tuple[int, ...], ...]:
-        """Return the grouping sets, as numbers of keys. Raises SqlppError if there are too many."""
+        """Return the grouping sets, as indexes of keys. Raises SqlppError if there are too many."""
         return sets_of(node.elements, shapes)
 
     def members(
         self, node: tree.GroupVariable | None, rows: BoundRows, *, at: TextPosition
     ) -> tuple[tuple[str, plan.Expression], ...]:
-        """Return the fields of GROUP AS's items: the variables and implied fields that it names, or all variables."""
+        """Return the fields of the objects in the GROUP AS array: those that its list names, or all variables without a
+        list.
+        """
         if node is None or node.fields is None:
             return tuple((name, plan.Local(at, slot, name)) for name, slot in rows.everything)
         return tuple(
@@ -262,7 +268,9 @@ class QueryBinder(WindowBinder):
         )
 
     def aggregates(self, node: tree.Block, order: tuple[tree.OrderItem, ...]) -> bool:
-        """Return whether SELECT, HAVING or ORDER BY has an aggregate of this block, which makes all rows one group."""
+        """Return whether SELECT, HAVING or ORDER BY contains an aggregate of this block, which implies one group of all
+        rows.
+        """
         parts: list[tree.SyntaxNode] = [node.select, *order]
         if node.having is not None:
             parts.append(node.having)
@@ -290,8 +298,9 @@ class QueryBinder(WindowBinder):
     # SELECT and ORDER BY.
 
     def names_of(self, node: tree.Select) -> list[str | None]:
-        """Return the names of SELECT's projections. Those without a name are numbered through the statement, outer
-        blocks first.
+        """Return the names of SELECT's projections.
+
+        Projections without a name get generated names, numbered through the statement, outer blocks first.
         """
         return [
             self.unnamed() if one.value is not None and not one.every and one.name is None else one.name
@@ -312,7 +321,7 @@ class QueryBinder(WindowBinder):
         group: plan.Group | None,
         scope: VariableScope,
     ) -> plan.Select:
-        """Bind SELECT. `names` are the names of its projections."""
+        """Bind SELECT. `names` are the names of its projections, `group` is the group of the block."""
         if node.value is not None:
             return plan.Select(node.at, node.distinct, self.expression(node.value, scope), (), ())
         projections: list[plan.Projection] = []
@@ -336,10 +345,10 @@ class QueryBinder(WindowBinder):
         group: plan.Group | None,
         scope: VariableScope,
     ) -> Iterator[tuple[str | None, plan.Expression]]:
-        """Bind one projection: its values, and their names except for `value.*`.
+        """Bind one projection. Yields its values with their names; the name of `value.*` is None.
 
         `*` has a field for each variable of FROM and LET, or after GROUP BY for each key, the group's variable, and
-        each variable of its LET. A group without a variable is named `name`.
+        each variable of its LET. The field of a group without a variable is named `name`.
         """
         if node.value is not None:
             yield None if node.every else name, self.expression(node.value, scope)
@@ -353,10 +362,11 @@ class QueryBinder(WindowBinder):
     def aliases(
         self, node: tree.Select, scope: VariableScope, *, shared: list[plan.Let]
     ) -> dict[str, Callable[[], plan.Expression]]:
-        """Return the functions that bind SELECT's named expressions, for ORDER BY; variables take precedence.
+        """Return a function for each alias of SELECT that binds the aliased expression in ORDER BY; variables take
+        precedence.
 
-        A nested query cannot contain aggregates of this block, so their values are added to `shared` and evaluated
-        before it.
+        A nested query cannot contain aggregates of this block. So their values are added to `shared`, as LET before the
+        query.
         """
         depth, group = self.depth, self.group
         slots: dict[str, int] = {}
@@ -381,7 +391,7 @@ class QueryBinder(WindowBinder):
 
 
 def _anchored_exclude(node: tree.Select, names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the paths of EXCLUDE. After `SELECT *` of a single variable, a path may leave that variable out."""
+    """Return the paths of EXCLUDE. After `SELECT *` of a single variable, a path may omit the name of that variable."""
     is_star = len(node.projections) == 1 and node.projections[0].value is None
     if not is_star or len(names) != 1:
         return node.exclude
@@ -389,7 +399,7 @@ def _anchored_exclude(node: tree.Select, names: list[str]) -> tuple[tuple[str, .
 
 
 def _named_values(node: tree.Select) -> Iterator[tuple[str, tree.Expression]]:
-    """Return the names of SELECT's values with their expressions, for SELECT VALUE those of an object constructor."""
+    """Yield the aliases of SELECT with their expressions; for SELECT VALUE the fields of an object constructor."""
     if isinstance(node.value, tree.Object):
         for pair in node.value.pairs:
             if isinstance(pair.name, tree.String):
@@ -400,7 +410,7 @@ def _named_values(node: tree.Select) -> Iterator[tuple[str, tree.Expression]]:
 
 
 def _group_scope(group: tree.GroupVariable | None, rows: BoundRows) -> VariableScope:
-    """Return the scope of an aggregate's argument: without the variables that GROUP AS leaves out of its fields."""
+    """Return the scope of an aggregate's argument: the block's scope, without variables that GROUP AS does not list."""
     if group is None or group.fields is None:
         return rows.scope
     own_fields = {field.variable for field in group.fields}
@@ -415,8 +425,9 @@ def _refuse_identifier(name: str, at: TextPosition) -> plan.Expression:
 
 
 def _is_implied(key: tree.GroupKey) -> bool:
-    """Return whether the name of a key is derived from its path. If several keys have the same derived name, the first
-    has precedence.
+    """Return whether the name of a key is derived from its path.
+
+    If several keys have the same derived name, the first key gets the name.
     """
     value = key.value
     last = value.steps[-1] if isinstance(value, tree.PathExpression) and value.steps else None
@@ -428,7 +439,7 @@ def _is_range(node: tree.Expression) -> bool:
 
 
 def _check_aliases(terms: tuple[tree.Term, ...]) -> None:
-    """Check that the variables of FROM have different names. Raises SqlppError."""
+    """Check that the variables of FROM have distinct names. Raises SqlppError."""
     nodes = [node for term in terms for node in (term, *term.links)]
     names = ((name, node.at) for node in nodes for name in (node.variable, node.position) if name is not None)
     seen: set[str] = set()

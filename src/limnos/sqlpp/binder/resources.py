@@ -24,9 +24,9 @@ NO_DATAVERSE: Final = 1063
 
 
 def source_of(names: NameResolver, node: tree.Call, *, function: str) -> tuple[Dataverse, str]:
-    """Return the dataverse and name of the source for a call.
+    """Return the dataverse and name of the source that a call reads.
 
-    Raises SqlppError for an argument that is no constant name of a dataset.
+    Raises SqlppError if the arguments are not the constant name of a dataset.
     """
     if len(node.arguments) != ARGUMENTS:
         raise compilation(f"{function} takes the name of a dataverse and the name of a dataset", node.at)

@@ -1,4 +1,4 @@
-"""Scopes of variables, and the meaning of an identifier that is no variable.
+"""Scopes of variables, and the meaning of an identifier that is not a variable.
 
 May import `errors` and plans. Must not know the syntax tree. A scope adds variables to an outer scope. `SlotCounter`
 numbers the slots of a statement.
@@ -20,7 +20,7 @@ AMBIGUOUS = 1074
 
 
 class SlotCounter:
-    """Numbers the variables of a statement."""
+    """Assigns slot numbers to the variables of a statement."""
 
     __slots__ = ("count",)
 
@@ -34,10 +34,10 @@ class SlotCounter:
 
 
 class VariableScope:
-    """Variables by name, and the outer scope.
+    """The variables of a scope by name, and the outer scope.
 
-    `fields_of` are the names and slots of variables of which a bare identifier may be a field; None if this is no
-    block's scope. With `sources` an identifier that is no variable is a dataset. `aliases` bind the expressions to
+    `fields_of` are the names and slots of variables of which a bare identifier may be a field; None if the scope is not
+    that of a block. With `sources` an identifier that is not a variable is a dataset. `aliases` bind the expressions to
     which SELECT gives names. `group` is the group of the preceding GROUP BY.
     """
 
@@ -61,8 +61,8 @@ class VariableScope:
         self.group = group
 
     def alias(self, name: str) -> Callable[[], Expression] | None:
-        """Return the function that binds SELECT's expression with this name; None if an inner variable has the same
-        name.
+        """Return the function that binds the SELECT expression with this alias; None if there is none, or an inner
+        variable hides it.
         """
         scope: VariableScope | None = self
         while scope is not None and name not in scope.variables:
@@ -81,7 +81,7 @@ class VariableScope:
         return None
 
     def groups_around(self, name: str) -> Iterator[GroupBinding]:
-        """Yield the groups of outer blocks, innermost first, up to a variable of that name."""
+        """Yield the groups of outer blocks, innermost first, up to the scope that declares a variable of that name."""
         scope: VariableScope | None = self
         while scope is not None and name not in scope.variables:
             if scope.group is not None:
@@ -89,18 +89,20 @@ class VariableScope:
             scope = scope.outer
 
     def with_(self, variables: Mapping[str, int]) -> VariableScope:
-        """Return an inner scope with more variables and the same rules."""
+        """Return an inner scope with these variables added."""
         return VariableScope(self, variables, fields_of=self.fields_of, sources=self.sources)
 
     def as_source(self, *, implies_fields: bool = False) -> VariableScope:
-        """Return a scope with the same variables, for a source of rows.
+        """Return a scope with the same variables, for an expression that is a source of rows.
 
-        With `implies_fields` an identifier that is no dataset may be a field of the only variable of FROM.
+        With `implies_fields` an identifier that is not a dataset may be a field of the only variable of FROM.
         """
         return VariableScope(self, fields_of=self.fields_of if implies_fields else None, sources=True)
 
     def implied(self, name: str, place: TextPosition) -> tuple[str, int]:
-        """Return the variable of which a bare identifier is a field. Raises SqlppError if there is none or several."""
+        """Return the variable of which a bare identifier is a field. Raises SqlppError if there is no candidate or
+        several.
+        """
         bound = self.fields_of or ()
         if len(bound) == 1:
             return bound[0]
@@ -113,7 +115,7 @@ class VariableScope:
 class GroupBinding:
     """The names that expressions after GROUP BY may use: the keys, and the scope of an aggregate's argument.
 
-    A key is the outline of its expression, its slot and its name.
+    A key is a tuple of the outline of its expression, its slot and its name.
     """
 
     __slots__ = ("inside", "keys", "number", "sets")

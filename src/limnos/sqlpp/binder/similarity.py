@@ -1,4 +1,4 @@
-"""The operator `~=`: the similarity function and its threshold.
+"""The similarity operator `~=`: its similarity function and its threshold.
 
 May import the tree, plans and the table of functions. Must not know scopes nor options of a request.
 """
@@ -16,7 +16,7 @@ SIMILAR: Similarity = ("similarity_jaccard", ">=", 0.5)
 def similar(
     node: tree.OperationChain, operands: tuple[plan.Expression, ...], *, similarity: Similarity
 ) -> plan.Expression:
-    """Return `a ~= b` as a comparison of a function's result with a number."""
+    """Rewrite `a ~= b` to a comparison of the similarity function's result with the threshold."""
     function, operator, bound = similarity
     value = plan.FunctionCall(node.at, FUNCTIONS[function], operands)
     return plan.Operate(node.at, (operator,), (value, plan.Constant(node.at, bound)))

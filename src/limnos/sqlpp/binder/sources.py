@@ -1,4 +1,4 @@
-"""Checks sources of rows while a query is bound.
+"""Type checks of sources of rows at binding time.
 
 May import plans, functions about collections and `values`. Must not know scopes.
 """
@@ -16,9 +16,9 @@ NO_COLLECTION = 1091
 
 
 def require_collection(value: plan.Expression, object_slots: AbstractSet[int]) -> None:
-    """Refuse a source of rows that can be no collection: a constant, or an object of a dataset.
+    """Check that a source of rows can be a collection: it is neither another constant nor an object of a dataset.
 
-    The type of any other value is known only when the statement runs. Raises SqlppError (ASX1091).
+    The type of any other value is known only at execution. Raises SqlppError (ASX1091).
 
     Args:
         value: The source.

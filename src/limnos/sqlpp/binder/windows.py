@@ -80,8 +80,8 @@ class WindowBinder(ExpressionBinder):
     def over_variable(
         self, node: tree.Call, window: tree.Window, *, variable: tree.GroupVariable, scope: VariableScope
     ) -> plan.Expression:
-        """Bind `f(…) OVER w AS (…)` for a function of arrays: `w` is the array of the frame's rows, in the form of
-        GROUP AS.
+        """Bind `f(…) OVER w AS (…)` for a function of arrays: `w` is the array of the frame's rows, as objects like
+        those of GROUP AS.
         """
         if self.rows is None or self.windows is None:
             raise compilation("A variable of a window is only allowed in SELECT, LET, WHERE and ORDER BY", window.at)
@@ -123,7 +123,9 @@ class WindowBinder(ExpressionBinder):
 
 
 def _check_modifiers(function: str, window: tree.Window) -> None:
-    """Check that a function takes the modifiers before OVER. Raises SqlppError (ASX1104)."""
+    """Check that a window function allows the modifiers before OVER (FROM LAST, IGNORE NULLS). Raises SqlppError
+    (ASX1104).
+    """
     for modifier, takers, words in (
         (window.from_end, _FROM_END, "FROM FIRST/LAST"),
         (window.nulls, _NULLS, "RESPECT/IGNORE NULLS"),

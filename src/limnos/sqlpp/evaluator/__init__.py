@@ -35,7 +35,7 @@ def results(
         arguments: Values of the variables that the caller binds, by slot.
 
     Raises:
-        SqlppError: While results are taken: a value has a wrong type, a number overflows, or the budget is used up.
+        SqlppError: During iteration, if a value has a wrong type, a number overflows, or the budget is used up.
         BudgetSpent: A metered budget is used up.
     """
     working = working_of(rows, budget=budget or Budget(), slots=bound.slots)

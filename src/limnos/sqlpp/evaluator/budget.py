@@ -1,4 +1,4 @@
-"""Limits of one statement: the number of visited rows and of values in memory, and a time limit that the caller checks.
+"""Limits of one statement: the counts of visited rows and of rows in memory, and a time limit that the caller checks.
 
 May import `errors`, the costs of functions and `values`. Must not know plans. Steps are counted instead of time, so the
 limit is the same on every machine. `stop` is called every 1024 steps and may raise, for a deadline or a disconnected
@@ -25,7 +25,7 @@ KEPT_UNITS = 16
 
 
 class Budget:
-    """The remaining evaluation steps and kept rows of a statement, and its warnings."""
+    """The remaining evaluation steps and in-memory rows of a statement, and its warnings."""
 
     __slots__ = ("kept", "steps", "stop", "warnings")
 
@@ -39,12 +39,12 @@ class Budget:
         """Warnings of the statement, each text once."""
 
     def warn(self, warning: SqlppError) -> None:
-        """Add a warning, up to a maximum number."""
+        """Add a warning. Warnings beyond a maximum count are dropped."""
         if len(self.warnings) < WARNINGS_MAX:
             self.warnings.setdefault(warning.text, warning)
 
     def step(self) -> None:
-        """Count one visited row. Raises SqlppError if there were too many, and the errors of `stop`."""
+        """Count one visited row. Raises SqlppError if there were too many, and the exceptions of `stop`."""
         self.steps -= 1
         if self.steps < 0:
             raise compilation("The query reads too many rows for the evaluator; make it select less")
@@ -59,7 +59,7 @@ class Budget:
 
 
 class MeteredBudget(Budget):
-    """A budget in units of work, charged before each piece of work, for evaluation on an event loop.
+    """A budget in units of work, charged before each step, for evaluation on an event loop.
 
     Every node of the plan, every call and every row is charged, in proportion to the size of its values. So no
     statement takes longer than its units allow. Raises BudgetSpent when the units are used up.
@@ -73,23 +73,25 @@ class MeteredBudget(Budget):
         self.row_units = ROW_UNITS + (slots >> SLOTS_SHIFT)
 
     def spend(self, units: int) -> None:
-        """Charge units. Raises BudgetSpent."""
+        """Charge units. Raises BudgetSpent if too few are left."""
         self.units -= units
         if self.units < 0:
             raise BudgetSpent
 
     def step(self) -> None:
-        """Charge one row, which is copied. Raises BudgetSpent."""
+        """Charge one row, which each source copies. Raises BudgetSpent."""
         self.units -= self.row_units
         if self.units < 0:
             raise BudgetSpent
 
     def keep(self, count: int = 1) -> None:
-        """Charge rows that are kept in memory and may be sorted. Raises BudgetSpent."""
+        """Charge rows that are held in memory and may be sorted. Raises BudgetSpent."""
         self.spend(count * KEPT_UNITS)
 
     def charge(self, cost: Cost | None, arguments: Sequence[Value], *, base: int = CALL) -> None:
-        """Charge a call with these arguments. Raises BudgetSpent, always for a function without a declared cost."""
+        """Charge a function call with these arguments. Raises BudgetSpent, always for a function without a declared
+        cost.
+        """
         if cost is None:
             raise BudgetSpent
         self.units -= base
@@ -100,9 +102,9 @@ class MeteredBudget(Budget):
             raise BudgetSpent
 
     def compare(self, value: Value) -> None:
-        """Charge building the comparison key of a value. Raises BudgetSpent."""
+        """Charge building the comparison key of a value. Raises BudgetSpent if too few units are left."""
         self.spend(COMPARED_EACH * (1 + weight_of(value, self.units // COMPARED_EACH)))
 
     def show(self, value: Value) -> None:
-        """Charge writing a value as JSON. Raises BudgetSpent."""
+        """Charge the encoding of a value as JSON. Raises BudgetSpent."""
         self.spend(PRINTED_EACH * (1 + weight_of(value, self.units // PRINTED_EACH)))

@@ -1,6 +1,6 @@
-"""The state that the functions of one statement share during evaluation.
+"""The evaluation context: the state that the functions of one statement share during evaluation.
 
-May import plans, `values` and the budget. Must not know the evaluation of queries: the function for that is passed in.
+May import plans, `values` and the budget. Must not know the evaluation of queries: a function for that is passed in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ Key = list[tuple[int, bytes]]
 
 
 class EvaluationContext:
-    """The source of datasets' objects, the budget, the slot of a group's rows, and the evaluation of subqueries."""
+    """The shared state of one evaluation: the source of datasets' objects, the budget, the slot of a group's rows, and
+    the evaluation of subqueries.
+    """
 
     __slots__ = ("_queries", "budget", "group_slot", "meter", "rows")
 
@@ -40,11 +42,11 @@ class EvaluationContext:
         self._queries = queries
 
     def key(self, value: Value) -> bytes:
-        """Return the comparison key of a value, charged before it is built."""
+        """Return the comparison key of a value; a metered budget is charged first."""
         if self.meter is not None:
             self.meter.compare(value)
         return key(value)
 
     def query(self, node: plan.Query) -> Callable[[Row], Iterator[Value]]:
-        """Return the function that yields a query's results for the surrounding variables."""
+        """Compile a subquery to a function that yields its results for a row of outer variables."""
         return self._queries(node, self)

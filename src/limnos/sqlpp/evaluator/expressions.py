@@ -1,7 +1,7 @@
-"""Evaluates expressions: each node of a plan becomes a function from a row of variables to a value.
+"""Compiles expressions: each node of a plan becomes a function from a row of variables to a value.
 
-May import plans and `values`. Must not know names. A plan is turned into functions once, which are called for each row;
-in Python this is much faster than walking the plan. A row is a list with one value for each slot of the statement.
+May import plans and `values`. Must not know names. A plan is compiled to functions once, which are called for each row;
+in Python this is much faster than interpreting the plan. A row is a list with one value for each slot of the statement.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WARNED_TEXT_MAX = 80
 
 
 def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row], Value]:
-    """Return the function that evaluates an expression. With a metered budget each call of it is charged."""
+    """Compile an expression to a function of a row. With a metered budget each call of the function is charged."""
     result = _WORKS[type(node)](node, working)
     meter = working.meter
     if meter is None:
@@ -44,7 +44,7 @@ def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row]
 
 
 def works_of(nodes: tuple[plan.Expression, ...], working: EvaluationContext) -> list[Callable[[Row], Value]]:
-    """Return the functions that evaluate several expressions."""
+    """Compile several expressions to functions of a row."""
     return [work_of(node, working) for node in nodes]
 
 
@@ -90,7 +90,7 @@ def _slice(node: plan.SliceOf, working: EvaluationContext) -> Callable[[Row], Va
 
 
 def _charge_result(work: Callable[[Row], Value], working: EvaluationContext) -> Callable[[Row], Value]:
-    """Return the same function, with the size of its value charged, because the caller copies it."""
+    """Wrap a function so that the size of its result is charged, because the caller copies the result."""
     meter = working.meter
     if meter is None:
         return work
@@ -127,7 +127,7 @@ def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row]
 
 
 def _warned(node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext) -> Callable[..., Value]:
-    """Return the same aggregate over an array, with a warning about ignored items."""
+    """Wrap an aggregate over an array so that it warns about items that it ignores because of their type."""
     name = node.function.name.partition("_")[2]
 
     def warned(*values: Value) -> Value:
@@ -138,7 +138,7 @@ def _warned(node: plan.FunctionCall, run: Callable[..., Value], *, working: Eval
 
 
 def _checked(node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext) -> Callable[..., Value]:
-    """Return the constructor with a warning for text that is not in the type's format."""
+    """Wrap a type constructor so that it warns about text that is not in the type's format."""
     name = node.function.name.replace("_", "-")
 
     def checked(*values: Value) -> Value:
@@ -170,7 +170,7 @@ def aggregate_of(
     *,
     working: EvaluationContext,
 ) -> Callable[[list[Row]], Value]:
-    """Return the function that evaluates an aggregate over rows."""
+    """Compile an aggregate to a function of a list of rows."""
     run, entry = node.function.run, None if node.filter is None else work_of(node.filter, working)
     once, meter, cost = node.distinct, working.meter, node.function.cost
 
@@ -340,8 +340,7 @@ def _bag(node: plan.BagOf, working: EvaluationContext) -> Callable[[Row], Value]
 
 
 def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], Value]:
-    """Return the function that evaluates an object constructor. If several fields have one name, the first is kept,
-    with a warning.
+    """Compile an object constructor. If several fields have the same name, the first wins, with a warning.
 
     As in AsterixDB, a literal name comes before a computed one, and a computed constant before a name that depends on
     the row.
@@ -365,7 +364,7 @@ def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], 
 
 
 def _name_rank(name: plan.Expression) -> int:
-    """Return the rank of a field's name: 0 for a literal, 1 for another constant, 2 if it depends on the row."""
+    """Return the precedence of a field name: 0 for a literal, 1 for another constant, 2 if it depends on the row."""
     if isinstance(name, plan.Constant):
         return 0
     waiting: list[plan.Expression] = [name]
@@ -395,7 +394,7 @@ def _subquery(node: plan.Subquery, working: EvaluationContext) -> Callable[[Row]
 
 
 def source_items(value: Value, node: plan.PlanNode, *, working: EvaluationContext) -> tuple[Value, ...]:
-    """Return the items of a source of rows; empty for NULL, MISSING and, with a warning, for a value that is no
+    """Return the items of a source of rows; empty for NULL, MISSING and, with a warning, for a value that is not a
     collection.
     """
     elements = items(value)

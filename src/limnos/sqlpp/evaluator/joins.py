@@ -1,7 +1,7 @@
-"""Equality joins by index: finds the rows that may match a row by keys instead of testing each pair.
+"""Hash joins: finds the items that may match a row by the keys of equality conditions instead of testing each pair.
 
 May import plans, `values` and the functions of expressions. Must not know the steps of a block. The result
-contains all rows that *may* match: the condition is still evaluated, so NULL, MISSING and deep equality keep their
+contains all items that *may* match: the condition is still evaluated, so NULL, MISSING and deep equality keep their
 meaning. The order is that of nested loops. An item or row whose key cannot be computed may match every other:
 evaluating the condition then raises the error.
 """
@@ -20,33 +20,35 @@ from limnos.sqlpp.values.model import Value, is_unknown
 
 
 class SurroundingSlots(NamedTuple):
-    """The slots of a block that are filled before and after a source."""
+    """The slots of a block that are assigned before and after a source."""
 
     earlier: frozenset[int]
     later: frozenset[int]
 
 
 class JoinKeys(NamedTuple):
-    """The two sides of the equalities: evaluated in a row of earlier sources, and in a row with the item."""
+    """The functions of a join's equalities: `left` for a row of earlier sources, `right` for a row with the source's
+    item.
+    """
 
     left: tuple[Callable[[Row], Value], ...]
     right: tuple[Callable[[Row], Value], ...]
 
 
 def surrounding_slots_of(node: plan.Block) -> list[SurroundingSlots]:
-    """Return for each source of a block the variable slots of the sources before it and after it."""
+    """Return, for each source of a block, the slots that are assigned before it and after it."""
     own = [own_slots(source) for source in node.sources]
     last = frozenset(let.slot for let in node.lets)
     return [SurroundingSlots(frozenset().union(*own[:at]), last.union(*own[at + 1 :])) for at in range(len(own))]
 
 
 def own_slots(node: plan.ForEach) -> frozenset[int]:
-    """Return the slots that a source fills."""
+    """Return the slots of a source's own variables."""
     return frozenset({node.slot} if node.position is None else {node.slot, node.position})
 
 
 def is_uncorrelated(node: plan.ForEach, around: SurroundingSlots) -> bool:
-    """Return whether a source has the same items for all rows of earlier sources."""
+    """Return whether the items of a source do not depend on earlier sources, so that they are the same for all rows."""
     read = slots_in(node.source)
     return read is not None and not read & around.earlier
 
@@ -54,8 +56,10 @@ def is_uncorrelated(node: plan.ForEach, around: SurroundingSlots) -> bool:
 def keys_of(
     node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots, working: EvaluationContext
 ) -> JoinKeys | None:
-    """Return the equalities between a source and earlier ones or outer variables, from its own condition or from WHERE;
-    None if there are none.
+    """Return the join keys of a source: equalities with earlier sources or outer variables, in its condition or in
+    WHERE.
+
+    None if there are no such equalities.
     """
     own = own_slots(node)
     results = [sides for each in conjuncts(node.condition, where) if (sides := _sides(each, own, around=around))]
@@ -66,7 +70,7 @@ def keys_of(
 
 
 def conjuncts(*conditions: plan.Expression | None) -> Iterator[plan.Expression]:
-    """Yield the conditions that must all be true."""
+    """Yield the operands of AND in conditions, recursively."""
     waiting = [each for each in reversed(conditions) if each is not None]
     while waiting:
         node = waiting.pop()
@@ -79,10 +83,10 @@ def conjuncts(*conditions: plan.Expression | None) -> Iterator[plan.Expression]:
 def _sides(
     node: plan.Expression, own: frozenset[int], *, around: SurroundingSlots
 ) -> tuple[plan.Expression, plan.Expression] | None:
-    """Return the operands of an equality between earlier sources and this one, in this order; None for other
+    """Return the operands of an equality between earlier sources and this source, in this order; None for other
     expressions.
 
-    The second reads nothing else: the index of a dataset is kept while outer variables change.
+    The second operand uses this source's variables only, so that the index stays valid while outer variables change.
     """
     if not isinstance(node, plan.Operate) or node.operators != ("=",):
         return None
@@ -97,7 +101,7 @@ def _sides(
 
 
 class JoinPartners:
-    """The items of a source, indexed by their keys from the second row on."""
+    """The items of a source, with a hash index by their join keys that is built for the second row."""
 
     def __init__(
         self,
@@ -117,8 +121,8 @@ class JoinPartners:
         self._unsure: list[tuple[int, Value]] = []
 
     def of(self, row: Row) -> Iterable[tuple[int, Value]]:
-        """Return the items that may match a row, in order; all items if there are no keys. The index is built at the
-        second row.
+        """Return the items that may match a row, in order; all items without join keys. The second call builds the
+        index.
         """
         if not self._asked:
             self._asked = True
@@ -155,7 +159,7 @@ class JoinPartners:
 
 
 def _key(works: Sequence[Callable[[Row], Value]], row: Row, *, working: EvaluationContext) -> bytes | None:
-    """Return the combined key of several values; None if one is NULL or MISSING, which equals nothing."""
+    """Return the combined key of several values; None if one is NULL or MISSING, which match no value."""
     parts = []
     for work in works:
         value = work(row)

@@ -59,7 +59,7 @@ OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
 def charge_chain(
     operators: tuple[str, ...], operands: list[Callable[[Row], Value]], *, meter: MeteredBudget
 ) -> Callable[[Row], Value]:
-    """Apply operators from left to right, each charged before it is applied."""
+    """Compile operators that are applied from left to right; each is charged before it is applied."""
     first, *rest = operands
     chain = [
         (OPERATORS[operator], OPERATOR_COSTS[operator], operand)
@@ -78,7 +78,7 @@ def charge_chain(
 
 
 def conjunction(operands: list[Callable[[Row], Value]]) -> Callable[[Row], Value]:
-    """Apply AND to operands; those after a false one are not evaluated."""
+    """Compile AND; operands after a false one are not evaluated."""
 
     def work(row: Row) -> Value:
         result: Value = True
@@ -92,7 +92,7 @@ def conjunction(operands: list[Callable[[Row], Value]]) -> Callable[[Row], Value
 
 
 def disjunction(operands: list[Callable[[Row], Value]]) -> Callable[[Row], Value]:
-    """Apply OR to operands; those after a true one are not evaluated."""
+    """Compile OR; operands after a true one are not evaluated."""
 
     def work(row: Row) -> Value:
         either: Value = False

@@ -1,4 +1,4 @@
-"""Evaluates queries: rows from sources, filtered, grouped, ordered and limited.
+"""Compiles queries: rows from sources, filtered, grouped, ordered and limited.
 
 May import plans, `values` and the sibling modules. Must not know the origin of a dataset's objects: a function for that
 is passed in. A row is a list with a value for each variable. Each source copies the row, so stored rows do not change.
@@ -38,7 +38,7 @@ def working_of(
 
 
 def query_of(node: plan.Query, working: EvaluationContext) -> Callable[[Row], Iterator[Value]]:
-    """Return the function that yields a query's results for a row of outer variables."""
+    """Compile a query to a function that yields its results for a row of outer variables."""
     lets = [(let.slot, work_of(let.value, working)) for let in node.lets]
     order = ordering_of(node.order, working)
     arms = [_arm(arm, order if node.output is None else None, working=working) for arm in node.arms]
@@ -65,7 +65,10 @@ def _arm(
 
 
 def _count(work: Callable[[Row], Value] | None, row: Row) -> int | None:
-    """Return the value of LIMIT or OFFSET: an integer of at least 0; NULL and MISSING count as 0. Raises SqlppError."""
+    """Evaluate LIMIT or OFFSET; None if the clause is absent. NULL, MISSING and negative numbers count as 0.
+
+    Raises SqlppError for a value that is not an integer.
+    """
     if work is None:
         return None
     value = work(row)
@@ -106,7 +109,7 @@ ROWS_MAX = (1 << 31) - 1
 
 
 class _DescendingKey(bytes):
-    """A sort key with reversed order."""
+    """A sort key that compares in descending order."""
 
     __slots__ = ()
 
@@ -118,7 +121,7 @@ class _DescendingKey(bytes):
 
 
 def ordering_of(items: tuple[plan.Order, ...], working: EvaluationContext) -> Callable[[Row], Key] | None:
-    """Return the function that returns a row's sort key; None if there is no ORDER BY."""
+    """Compile ORDER BY to a function that returns a row's sort key; None if there is no ORDER BY."""
     if not items:
         return None
     parts = [(work_of(item.value, working), item.descending, item.nulls_first) for item in items]
@@ -153,7 +156,7 @@ def _ordered_output(
 def block_of(
     node: plan.Block, order: Callable[[Row], Key] | None, *, working: EvaluationContext
 ) -> Callable[[Row], Iterator[Value]]:
-    """Return the function that yields a block's results. It includes the query's ORDER BY if that uses the block's
+    """Compile a block to a function that yields its results, with the query's ORDER BY if that uses the block's
     rows.
     """
     sources = [
@@ -196,7 +199,10 @@ def block_of(
 def _steps_of(
     steps: tuple[plan.Let | plan.WindowCall, ...], working: EvaluationContext
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """Return the function that adds the values of LET to rows. For a window function it collects all rows first."""
+    """Compile LET and window functions to a function that adds their values to rows.
+
+    If there is a window function, it collects all rows first.
+    """
     works: list[Callable[[Iterable[Row]], Iterable[Row]]] = []
     for step in steps:
         if isinstance(step, plan.Let):
@@ -244,9 +250,7 @@ def _distinct_values(results: Iterable[Value], working: EvaluationContext) -> It
 
 
 def _select_of(node: plan.Select, working: EvaluationContext) -> Callable[[Row], Value]:
-    """Return the function that evaluates SELECT. If several fields have one name, which only `value.*` can cause, the
-    last one is kept.
-    """
+    """Compile SELECT. If several fields have the same name, which only `value.*` can cause, the last wins."""
     if node.value is not None:
         return work_of(node.value, working)
     projections = [(projection.name, work_of(projection.value, working)) for projection in node.projections]
@@ -275,9 +279,7 @@ def _select_of(node: plan.Select, working: EvaluationContext) -> Callable[[Row],
 
 
 def without(value: Value, path: tuple[str, ...]) -> Value:
-    """Return a value without the field at a path. If the path leads through an array, the field is removed from each
-    item.
-    """
+    """Return a value without the field at a path. If the path leads through an array, it is removed from each item."""
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(without(item, path) for item in value)
     if not isinstance(value, dict) or path[0] not in value:
@@ -293,7 +295,7 @@ def without(value: Value, path: tuple[str, ...]) -> Value:
 def _source_of(
     node: plan.ForEach, where: plan.Expression | None, *, around: SurroundingSlots, working: EvaluationContext
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """Return the function that joins rows of earlier sources with the items of this one.
+    """Compile a source of FROM to a function that joins rows of earlier sources with the items of this source.
 
     Args:
         node: The source.
@@ -334,7 +336,7 @@ def _source_of(
 
 
 def _no_keys() -> None:
-    """Return no keys: the items differ for each row."""
+    """Return None: there are no join keys, because the source depends on the row."""
 
 
 def _partners(
@@ -364,9 +366,7 @@ def _right(
     find_keys: Callable[[], JoinKeys | None],
     working: EvaluationContext,
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """Return the function that evaluates a right join. Items without a matching row come last, with MISSING on the left
-    side.
-    """
+    """Compile a right join. Items without a matching row come last, with MISSING on the left side."""
 
     def run(rows: Iterator[Row]) -> Iterator[Row]:
         left = list(rows)
@@ -398,9 +398,7 @@ def _right(
 
 
 def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterator[Row], Row], Iterator[Row]]:
-    """Return the function that evaluates GROUP BY: the groups in the order of their keys, one grouping set after the
-    other.
-    """
+    """Compile GROUP BY: the groups in the order of their keys, one grouping set after another."""
     keys = [(slot, work_of(value, working)) for slot, value in node.keys]
     slots = [slot for slot, _ in node.keys]
     fields = [(name, work_of(value, working)) for name, value in node.members]

@@ -1,4 +1,4 @@
-"""Slots of variables that an expression reads, and the last result of a subquery for their values.
+"""Free variables of expressions as slots, and a cache of a subquery's last result for their values.
 
 May import plans and the context. Must not know how an expression is evaluated.
 """
@@ -13,7 +13,7 @@ from limnos.sqlpp.values.model import Value
 
 
 def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
-    """Return the slots of the variables in an expression; None if its value is not deterministic."""
+    """Return the slots of the variables that an expression reads; None if its value is not deterministic."""
     waiting: list[object] = [node]
     results = set()
     while waiting:
@@ -32,10 +32,10 @@ def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
 def with_last_result(
     node: plan.Subquery, run: Callable[[Row], Iterator[Value]], *, working: EvaluationContext
 ) -> Callable[[Row], Value]:
-    """Return a function that evaluates a subquery and keeps its last result until a variable that it reads changes.
+    """Return a function that evaluates a subquery and caches its last result until a variable that it reads changes.
 
-    A subquery about the outer one of two nested queries then runs once for each row of the outer one. A metered budget
-    charges each evaluation, so nothing is kept there.
+    A subquery that depends only on the outer of two nested queries then runs once for each row of the outer query. With
+    a metered budget each evaluation is charged, so nothing is cached.
     """
     read = slots_in(node.query)
     if read is None or working.meter is not None:

@@ -24,8 +24,8 @@ from limnos.sqlpp.values.model import Value, is_unknown
 
 
 class WindowPartition:
-    """The rows of one partition in the window's order; for each row the start and end of its peers; and the starts of
-    all peer groups.
+    """The rows of one partition in the window's order, with the index range of each row's peers, and the start of each
+    peer group.
     """
 
     __slots__ = ("begins", "ends", "groups", "rows")
@@ -50,7 +50,10 @@ def windows_of(
     *,
     ordering: Callable[[tuple[plan.Order, ...], EvaluationContext], Callable[[Row], Key] | None],
 ) -> Callable[[Iterable[Row]], list[Row]] | None:
-    """Return the function that fills the slots of a block's window functions; None if there are none."""
+    """Compile the window functions of a block to a function that fills their slots in all rows; None if there are none.
+
+    `ordering` compiles an ORDER BY.
+    """
     if not calls:
         return None
     filled = [_window_filler(call, working, ordering=ordering) for call in calls]
@@ -93,7 +96,7 @@ def _window_filler(
 
 
 def _values_of(call: plan.WindowCall, working: EvaluationContext) -> Callable[[WindowPartition], list[Value]]:
-    """Return the function that computes the values for a partition's rows."""
+    """Compile a window function to a function that computes its value for each row of a partition."""
     name = call.function.name
     if call.function.kind == "aggregate":
         argument = work_of(call.arguments[0], working) if call.arguments else None
@@ -164,9 +167,9 @@ def _neighbour_values(
 def _at_distance(
     part: WindowPartition, work: Callable[[Row], Value], *, at: int, side: int, by: int, ignore: bool
 ) -> tuple[Value, ...]:
-    """Return the value `by` rows away, in a tuple; an empty tuple if there is no such row.
+    """Return the value of the row that is `by` rows away, in a tuple; an empty tuple beyond the end of the partition.
 
-    With `ignore`, NULL and MISSING are skipped.
+    `side` is 1 for later rows, -1 for earlier ones. With `ignore`, rows with NULL or MISSING are not counted.
     """
     if not ignore:
         target = at + side * by
@@ -181,7 +184,7 @@ def _at_distance(
 
 
 def _ratio(work: Callable[[Row], Value]) -> Callable[[list[Row], Row], Value]:
-    """Compute ratio_to_report: the row's value divided by the sum over its frame."""
+    """Compile ratio_to_report: the row's value divided by the sum over its frame."""
 
     def ratio(rows: list[Row], row: Row) -> Value:
         value = number(work(row))
@@ -192,7 +195,7 @@ def _ratio(work: Callable[[Row], Value]) -> Callable[[list[Row], Row], Value]:
 
 
 def _select_row(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) -> Callable[[list[Row], Row], Value]:
-    """Compute first_value, last_value or nth_value: the value of one of the frame's rows."""
+    """Compile first_value, last_value or nth_value: the value of one of the frame's rows."""
     name, ignore = call.function.name, call.ignore_nulls
 
     def choose(rows: list[Row], row: Row) -> Value:
@@ -236,7 +239,7 @@ def _frame_values(
 
 
 def _without(part: WindowPartition, frame: Frame | None, *, at: int, begin: int, end: int) -> list[Row]:
-    """Return the rows of a frame without those that EXCLUDE removes."""
+    """Return the rows of a frame from `begin` to `end` without the rows that EXCLUDE removes."""
     if frame is None or frame.exclude == "no others":
         return part.rows[begin:end]
     if frame.exclude == "current row":
@@ -279,8 +282,9 @@ def _edges_of(
 
 
 def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tuple[int, int]], int]:
-    """Return the function that computes the index of a frame's bound from a row, its index, and the last index on this
-    side.
+    """Compile a frame bound to a function that returns an index.
+
+    The function takes a row, and a pair of the row's index and the index of an unbounded frame on this side.
     """
     work = None if bound.value is None else work_of(bound.value, working)
 
@@ -301,8 +305,9 @@ def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tupl
 def _range_edges(
     frame: Frame, call: plan.WindowCall, *, working: EvaluationContext
 ) -> Callable[[WindowPartition, int], tuple[int, int]]:
-    """Return the function that computes the bounds of a RANGE frame with a distance: rows whose ORDER BY value is
-    within it.
+    """Compile a RANGE frame with a distance to a function that returns its edges.
+
+    The frame has the rows whose ORDER BY value is within the distance.
     """
     if len(call.order) != 1:
         raise compilation("RANGE with a distance needs one expression in ORDER BY", frame.at)
@@ -347,7 +352,7 @@ def _range_edges(
 
 
 class _OrderedValues:
-    """The ORDER BY values of a partition's rows. Unknown ones are first or last."""
+    """The sorted ORDER BY values of a partition's rows. NULL and MISSING are first or last."""
 
     def __init__(self, values: list[Value], *, descending: bool, working: EvaluationContext) -> None:
         self.values = values
@@ -362,7 +367,9 @@ class _OrderedValues:
         self._keys = keys[::-1] if descending else keys
 
     def begin_at(self, low: Value) -> int:
-        """Return the index of the first value that does not precede `low`; the end of the known values if none does."""
+        """Return the index of the first value at or after `low` in the order; the end of the known values if there is
+        none.
+        """
         key = self._working.key(low)
         if self._descending:
             at = self._last - bisect_right(self._keys, key)
@@ -372,7 +379,9 @@ class _OrderedValues:
         return at if is_met else self._last
 
     def end_at(self, high: Value) -> int:
-        """Return the index after the last value that does not follow `high`; the first known index if all follow it."""
+        """Return the index after the last value at or before `high` in the order; the start of the known values if
+        there is none.
+        """
         key = self._working.key(high)
         if self._descending:
             at = self._last - bisect_left(self._keys, key)
@@ -387,6 +396,6 @@ def _is_unbounded(bound: FrameBound) -> bool:
 
 
 def _has_reached(later: Value, earlier: Value, *, descending: bool) -> bool:
-    """Return whether one value does not precede another in the order."""
+    """Return whether `later` is equal to `earlier` or comes after it in the order."""
     pair = (later, earlier) if descending else (earlier, later)
     return comparison.less_or_equal(*pair) is True

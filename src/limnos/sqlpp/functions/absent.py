@@ -1,4 +1,4 @@
-"""Functions of AsterixDB that are not supported, by subject, for error messages and the reference page.
+"""Functions of AsterixDB that are not supported, grouped by subject, for error messages and the reference page.
 
 May import nothing. Must not know the table of functions. Names are written as in the table, without aliases.
 """
@@ -24,5 +24,7 @@ ABSENT: Final[Mapping[str, frozenset[str]]] = {
 
 
 def absent_function_subject(name: str) -> str | None:
-    """Return the subject of an unsupported function; None for a name that AsterixDB lacks, too."""
+    """Return the subject of an unsupported function, such as a feature name; None for a name that AsterixDB
+    lacks, too.
+    """
     return next((family for family, names in ABSENT.items() if name in names), None)

@@ -1,8 +1,8 @@
-"""Aggregates over the rows of a group, and the same functions over an array.
+"""Aggregate functions: over the rows of a group, and the same functions over an array.
 
-May import the table and `values`. Must not know rows. Each exists in three forms. `sum(x)` works over a group and
+May import the table and `values`. Must not know rows. Each has three forms. `sum(x)` works over a group and
 `array_sum(a)` over an array; both skip NULL and MISSING. `strict_sum(a)` does not: one NULL or MISSING makes the result
-NULL. Without values `count` is 0 and the others are NULL. `sum` and `avg` ignore values that are no numbers, with a
+NULL. Without values `count` is 0 and the others are NULL. `sum` and `avg` ignore values that are not numbers, with a
 warning; the statistical functions raise an error.
 """
 
@@ -25,15 +25,15 @@ INCOMPATIBLE, UNSUPPORTED = 3, 4
 
 
 def count(values: list[Value]) -> Value:
-    """Return the number of values."""
+    """Implement `count`: the count of values."""
     return len(values)
 
 
 def total(values: list[Value]) -> Value:
-    """Return the sum of the numbers: a bigint for integers of any width, a double if one is not an integer.
+    """Implement `sum` of numbers: a bigint for integers of any width, a double if one value is not an integer.
 
-    Other values are ignored, so their sum is 0. NULL if there are no values. Raises SqlppError if a sum of integers
-    does not fit a bigint.
+    Values that are not numbers are ignored, so their sum is 0. NULL without values. Raises SqlppError if a sum of
+    integers does not fit a bigint.
     """
     result: Value = 0 if values else None
     for value in values:
@@ -44,38 +44,42 @@ def total(values: list[Value]) -> Value:
 
 
 def strict_total(values: list[Value]) -> Value:
-    """Return the sum; NULL if a value is no number."""
+    """Return the sum; NULL if a value is not a number."""
     return None if strays(values) is not None else total(values)
 
 
 def average(values: list[Value]) -> Value:
-    """Return the mean of the numbers, as a double. Other values are ignored."""
+    """Implement `avg`: the mean of the numbers, as a double. Other values are ignored."""
     numbers = [float(known) for value in values if (known := number(value)) is not None]
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def strict_average(values: list[Value]) -> Value:
-    """Return the mean; NULL if a value is no number."""
+    """Return the mean; NULL if a value is not a number."""
     return None if strays(values) is not None else average(values)
 
 
 def strays(values: Sequence[Value]) -> Value:
-    """Return the first value that is known (not NULL or MISSING) but not a number; NULL if all are numbers."""
+    """Return the first value that is not a number, NULL or MISSING; NULL if there is none. For warnings and errors."""
     return next((value for value in values if not is_unknown(value) and number(value) is None), None)
 
 
 def count_numbers(values: list[Value]) -> Value:
-    """Return how many of the values are numbers."""
+    """Return the count of the values that are numbers."""
     return sum(number(value) is not None for value in values)
 
 
 def least(values: list[Value]) -> Value:
-    """Return the least value; NULL if values cannot be ordered, such as arrays, even a single one."""
+    """Return the smallest value; NULL if values of the type cannot be ordered, such as arrays, even for a single
+    value.
+    """
     return _extreme(values, greatest=False)
 
 
 def greatest(values: list[Value]) -> Value:
-    """Return the greatest value; NULL if values cannot be ordered, such as arrays, even a single one."""
+    """Return the largest value; NULL if values of the type cannot be ordered, such as arrays, even for a single
+    value.
+    """
     return _extreme(values, greatest=True)
 
 
@@ -93,17 +97,17 @@ def _extreme(values: list[Value], *, greatest: bool) -> Value:
 
 
 def _numbers(values: list[Value]) -> list[float] | None:
-    """Return the values as doubles; None if there are none, or if one is no number."""
+    """Return the values as doubles; None if there are no values, or if one is not a number."""
     results = [number(value) for value in values]
     known = [float(value) for value in results if value is not None]
     return known if known and len(known) == len(results) else None
 
 
 def _moments(values: list[Value], *, function: str) -> tuple[int, list[float]] | None:
-    """Return the number of values, and the sums of the second, third and fourth powers of their deviations from the
+    """Return the count of values, and the sums of the second, third and fourth powers of their deviations from the
     mean.
 
-    None if there are no values. Raises SqlppError if one is no number.
+    None if there are no values. Raises SqlppError if one is not a number.
     """
     stray = strays(values)
     if stray is not None:
@@ -116,7 +120,7 @@ def _moments(values: list[Value], *, function: str) -> tuple[int, list[float]] |
 
 
 def _stray_error(function: str, values: list[Value], *, stray: Value) -> SqlppError:
-    """Return the error of an aggregate for a value that is no number."""
+    """Return the error of an aggregate for `stray`, a value that is not a number."""
     other = next((value for value in values if number(value) is not None), None)
     if other is None:
         return SqlppError(UNSUPPORTED, f"Unsupported type: agg-{function} cannot process input type {type_name(stray)}")
@@ -125,25 +129,25 @@ def _stray_error(function: str, values: list[Value], *, stray: Value) -> SqlppEr
 
 
 def variance_of_sample(values: list[Value], *, function: str = "var_samp") -> float | None:
-    """Return the sample variance; None for one value. `function` is the name in errors."""
+    """Return the sample variance; None for fewer than two values. `function` is the name in errors."""
     moments = _moments(values, function=function)
     return None if moments is None or moments[0] < 2 else moments[1][0] / (moments[0] - 1)
 
 
 def variance_of_population(values: list[Value], *, function: str = "var_pop") -> float | None:
-    """Return the population variance. `function` is the name in errors."""
+    """Return the population variance; None without values. `function` is the name in errors."""
     moments = _moments(values, function=function)
     return None if moments is None else moments[1][0] / moments[0]
 
 
 def deviation_of_sample(values: list[Value]) -> Value:
-    """Return the sample standard deviation."""
+    """Return the sample standard deviation; NULL for fewer than two values."""
     variance = variance_of_sample(values, function="stddev_samp")
     return None if variance is None else math.sqrt(variance)
 
 
 def deviation_of_population(values: list[Value]) -> Value:
-    """Return the population standard deviation."""
+    """Return the population standard deviation; NULL without values."""
     variance = variance_of_population(values, function="stddev_pop")
     return None if variance is None else math.sqrt(variance)
 
@@ -167,13 +171,13 @@ def kurtosis(values: list[Value]) -> Value:
 
 
 def median(values: list[Value]) -> Value:
-    """Return the median of numbers."""
+    """Return the median of numbers; NULL without values."""
     numbers = _numbers(values)
     return None if numbers is None else statistics.median(numbers)
 
 
 def gathered(values: list[Value]) -> Value:
-    """Return all values, as an array."""
+    """Implement `array_agg`: an array of all values."""
     return tuple(values)
 
 
@@ -241,5 +245,5 @@ scalar("array_array_agg", "array_arrayagg", "strict_array_agg", "strict_arrayagg
 
 
 def distinct_first(entry: Function, values: list[Value]) -> Value:
-    """Return an aggregate over distinct values."""
+    """Apply an aggregate to the distinct values: `sum(DISTINCT x)`."""
     return entry.run(distinct(values))

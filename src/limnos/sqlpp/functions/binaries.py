@@ -1,7 +1,7 @@
-"""Functions of binary values.
+"""Functions on binary values, such as `parse_binary` and `sub_binary`.
 
-May import the table. Must not know plans. The result is NULL for a value that is no binary. Binaries are written as
-text in base 16 or 64.
+May import the table. Must not know plans. The result is NULL for a value that is not binary. As text, binaries are
+encoded in base 16 or 64.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from limnos.sqlpp.values.model import MISSING, Value
 
 @scalar("parse_binary", least=2, cost=character_cost)
 def parse_binary(text: Value, form: Value) -> Value:
-    """Decode a text in `hex` or `base64`; NULL if it is malformed."""
+    """Decode text to binary; `form` is the encoding, `hex` or `base64`. NULL if the text is malformed."""
     if not isinstance(text, str) or not isinstance(form, str):
         return None
     try:
@@ -32,7 +32,7 @@ def parse_binary(text: Value, form: Value) -> Value:
 
 @scalar("print_binary", least=2, cost=character_cost)
 def print_binary(value: Value, form: Value) -> Value:
-    """Encode a binary in `hex` or `base64`."""
+    """Encode binary as text; `form` is the encoding, `hex` or `base64`."""
     if not isinstance(value, bytes) or not isinstance(form, str):
         return None
     if form.lower() == "hex":
@@ -42,15 +42,15 @@ def print_binary(value: Value, form: Value) -> Value:
 
 @scalar("binary_length", least=1, cost=character_cost)
 def binary_length(value: Value) -> Value:
-    """Return the number of bytes."""
+    """Return the length of a binary in bytes."""
     return len(value) if isinstance(value, bytes) else None
 
 
 @scalar("sub_binary", least=2, most=3, cost=character_cost)
 def sub_binary(value: Value, first: Value, *length: Value) -> Value:
-    """Return a part of a binary, from an offset counted from 0, to the end or of a given length.
+    """Return a part of a binary from a 0-based offset, up to the end or of a given length.
 
-    Bytes outside are ignored.
+    A range beyond the binary is cut to it.
     """
     start, count = whole(first), whole(length[0]) if length else None
     if not isinstance(value, bytes) or start is None or (length and count is None):
@@ -63,7 +63,7 @@ def sub_binary(value: Value, first: Value, *length: Value) -> Value:
 def binary_concat(values: Value) -> Value:
     """Return the concatenation of an array of binaries.
 
-    It is MISSING if an item is MISSING, else NULL if one is no binary.
+    It is MISSING if an item is MISSING, else NULL if an item is not binary.
     """
     result = items(values)
     if result is None:
@@ -75,7 +75,7 @@ def binary_concat(values: Value) -> Value:
 
 
 def _register_reader(name: str) -> None:
-    """Register the function that reads a binary from text in a format; a binary is returned unchanged."""
+    """Register the function that decodes a binary from text in a format; a binary argument is returned unchanged."""
 
     def run(value: Value) -> Value:
         return value if isinstance(value, bytes) else parse_binary(value, name)
@@ -93,21 +93,23 @@ def _digest(value: Value) -> bytes | None:
 
 @scalar("sha1_hex", least=1, cost=character_cost)
 def sha1_hex(value: Value) -> Value:
-    """Return the SHA-1 digest of a string's UTF-8, in base 16."""
+    """Return the SHA-1 digest of a string's UTF-8 bytes, in base 16."""
     digest = _digest(value)
     return None if digest is None else digest.hex().upper()
 
 
 @scalar("sha1_base64", least=1, cost=character_cost)
 def sha1_base64(value: Value) -> Value:
-    """Return the SHA-1 digest of a string's UTF-8, in base 64."""
+    """Return the SHA-1 digest of a string's UTF-8 bytes, in base 64."""
     digest = _digest(value)
     return None if digest is None else base64.b64encode(digest).decode()
 
 
 @scalar("find_binary", least=2, most=3, cost=product_cost)
 def find_binary(value: Value, part: Value, *first: Value) -> Value:
-    """Return the offset of the first occurrence of a part, starting at an offset; -1 if there is none."""
+    """Return the 0-based offset of the first occurrence of a binary in another, from a start offset; -1 if there is
+    none.
+    """
     start = whole(first[0]) if first else 0
     if not isinstance(value, bytes) or not isinstance(part, bytes) or start is None:
         return None

@@ -1,7 +1,7 @@
-r"""Java's character classes with intersections, such as `[a-z&&[^bc]]`, in RE2's notation.
+r"""Conversion of Java's character classes with intersections, such as `[a-z&&[^bc]]`, to RE2's syntax.
 
 May import the standard library. Must not know patterns outside of classes. RE2 has no intersections: a class that has
-one is computed as ranges of code points. A class without `&&` is RE2's own syntax and is not read here.
+one is computed as ranges of code points. A class without `&&` is valid in RE2 and is not parsed here.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _CONTROLS: Final = {"t": 9, "n": 10, "f": 12, "r": 13, "a": 7, "e": 27}
 
 
 class UnreadableClass(ValueError):
-    """A class that is malformed, or that has a part whose code points are not known here."""
+    """Raised for a class that is malformed, or that has a named class whose code points are not known here."""
 
 
 class ClassText(NamedTuple):
-    """A class in RE2's notation, and the position after it in the pattern."""
+    """A character class in RE2's syntax, and the offset after the class in the original pattern."""
 
     text: str
     end: int
 
 
 def plain_until(pattern: str, at: int) -> int | None:
-    """Return the position after a class that begins at a position and has no `&&`; None if it has one.
+    """Return the offset after the class that begins at `at`, if it contains no `&&`; else None.
 
-    No class within a class without `&&` has one either, so that a caller reads each character once.
+    The classes nested in it contain no `&&` either, so that a caller reads each character once.
     """
     depth = 0
     while at < len(pattern):
@@ -58,9 +58,10 @@ def plain_until(pattern: str, at: int) -> int | None:
 
 
 def intersected_class(pattern: str, at: int) -> ClassText:
-    """Return the class that begins at a position with its intersections computed.
+    """Convert the class that begins at `at`, with its intersections computed.
 
-    Raises UnreadableClass, also for a class of more than `CLASS_MAX` characters: each intersection reads all ranges.
+    Raises UnreadableClass, also for a class of more than `CLASS_MAX` characters, because each intersection reads all
+    ranges.
     """
     ranges, size = _class(pattern[at : at + CLASS_MAX], 0, depth=0)
     if not ranges:
@@ -73,7 +74,7 @@ def _range_text(first: int, last: int) -> str:
 
 
 def _class(pattern: str, at: int, *, depth: int) -> tuple[Ranges, int]:
-    """Read a class from its bracket on. Returns its code points and the position after it."""
+    """Parse a class that begins at an opening bracket. Returns its code points and the offset after it."""
     if depth > NESTED_MAX:
         raise UnreadableClass("classes are nested too deeply")
     at += 1
@@ -101,7 +102,7 @@ def _class(pattern: str, at: int, *, depth: int) -> tuple[Ranges, int]:
 
 
 def _range(pattern: str, at: int) -> tuple[Ranges, int]:
-    """Read a character, a range of characters, or a named class."""
+    """Parse a character, a range of characters, or a named class. Returns its code points and the offset after it."""
     first, at = _item(pattern, at)
     is_range = pattern.startswith("-", at) and at + 1 < len(pattern) and pattern[at + 1] not in "]["
     if not is_range or len(first) != 1 or first[0][0] != first[0][1]:
@@ -142,7 +143,7 @@ def _signed(ranges: Ranges | None, *, negated: bool) -> Ranges:
 
 
 def _sorted(parts: Iterable[tuple[int, int]]) -> Ranges:
-    """Return ranges in order, with adjacent ones merged."""
+    """Sort ranges of code points, and merge adjacent and overlapping ones."""
     result: list[tuple[int, int]] = []
     for first, last in sorted(parts):
         if result and first <= result[-1][1] + 1:
@@ -162,7 +163,7 @@ def _complement(ranges: Ranges) -> Ranges:
 
 
 def _both(one: Ranges | None, other: Ranges) -> Ranges:
-    """Return the code points that are in both; `one` is None for all."""
+    """Return the intersection of two sets of code points; `one` is None for all code points."""
     if one is None:
         return other
     return _complement(_sorted((*_complement(one), *_complement(other))))

@@ -1,8 +1,8 @@
-"""Functions of arrays and multisets.
+"""Functions on arrays and multisets, such as `array_append`.
 
 May import the table and `values`. Must not know plans. Items are compared as by DISTINCT, including NULL and MISSING.
-The result is NULL for a value that is no collection and for a position outside of it. A result is an array for an array
-and a multiset for a multiset.
+The result is NULL for a value that is not a collection and for a position outside of it. The result has the type of the
+argument: an array or a multiset.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def as_collection_like(model: Value, result: Items | list[Value]) -> Value:
 
 
 def distinct(values: Items | list[Value]) -> list[Value]:
-    """Return each value once, in order of first occurrence."""
+    """Return the distinct values, in order of first occurrence."""
     seen: dict[bytes, Value] = {}
     for value in values:
         seen.setdefault(key(value), value)
@@ -59,13 +59,13 @@ scalar("unordered_list_constructor", least=0, most=ANY_NUMBER, strict=False, cos
 
 @scalar("array_length", "len", least=1, cost=unit_cost)
 def length(value: Value) -> Value:
-    """Return the number of items of a collection, of fields of an object, or of characters of a string."""
+    """Return the count of items of a collection, of fields of an object, or of characters of a string."""
     return len(value) if isinstance(value, (str, dict)) or items(value) is not None else None  # type: ignore[arg-type]
 
 
 @scalar("array_append", least=2, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def append(value: Value, *more: Value) -> Value:
-    """Return the items, then the other values."""
+    """Return the collection with the other arguments appended."""
     unknown = _unknown(value, *more)
     elements = items(value)
     return (
@@ -75,7 +75,7 @@ def append(value: Value, *more: Value) -> Value:
 
 @scalar("array_prepend", least=2, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def prepend(*values: Value) -> Value:
-    """Return the other values, then the items of the array, which is the last argument."""
+    """Return the array, which is the last argument, with the other arguments before its items."""
     *more, value = values
     unknown = _unknown(value, *more)
     elements = items(value)
@@ -85,21 +85,21 @@ def prepend(*values: Value) -> Value:
 
 
 def _unknown(value: Value, *more: Value) -> Value:
-    """Return MISSING if an argument is MISSING, NULL if the collection is NULL, else True."""
+    """Check the arguments of a function: MISSING if one is MISSING, NULL if the collection is NULL, else True."""
     if value is MISSING or any(one is MISSING for one in more):
         return MISSING
     return None if value is None else True
 
 
 def _check_list_types(values: Items) -> None:
-    """Check that collections are all arrays or all multisets. Raises SqlppError."""
+    """Check that collections are either all arrays or all multisets. Raises SqlppError."""
     if len({isinstance(value, Bag) for value in values if items(value) is not None}) > 1:
         raise SqlppError(DIFFERENT_LISTS, "Input contains different list types")
 
 
 @scalar("array_concat", least=2, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
-    """Return the items of all collections."""
+    """Concatenate collections."""
     elements = [items(value) for value in values]
     known = [one for one in elements if one is not None]
     if len(known) != len(values):
@@ -110,14 +110,14 @@ def concat(*values: Value) -> Value:
 
 @scalar("array_contains", least=2, cost=match_cost)
 def contains(value: Value, target: Value) -> Value:
-    """Return whether an item equals a value."""
+    """Return whether the collection contains an item that equals `target`."""
     elements = items(value)
     return None if elements is None else any(comparison.equal(item, target) is True for item in elements)
 
 
 @scalar("array_position", least=2, cost=match_cost)
 def position(value: Value, target: Value) -> Value:
-    """Return the position of the first equal item, counted from 0; -1 if there is none."""
+    """Return the 0-based position of the first item that equals `target`; -1 if there is none."""
     elements = items(value)
     if elements is None:
         return None
@@ -126,7 +126,7 @@ def position(value: Value, target: Value) -> Value:
 
 @scalar("array_distinct", least=1, cost=compare_cost)
 def array_distinct(value: Value) -> Value:
-    """Return each item once; MISSING is NULL in a collection."""
+    """Return the distinct items; a MISSING item becomes NULL."""
     elements = items(value)
     if elements is None:
         return None
@@ -142,7 +142,7 @@ def reverse(value: Value) -> Value:
 
 @scalar("array_sort", least=1, cost=compare_cost)
 def sort(value: Value) -> Value:
-    """Return the items in the order of SQL++ values."""
+    """Sort the items by the total order of SQL++ values."""
     elements = items(value)
     return None if elements is None else as_collection_like(value, sorted(elements, key=key))
 
@@ -187,7 +187,7 @@ def insert(value: Value, at: Value, *more: Value) -> Value:
 
 @scalar("array_put", least=2, most=ANY_NUMBER, strict=False, cost=match_cost)
 def put(value: Value, *more: Value) -> Value:
-    """Append the values that the collection does not contain yet."""
+    """Append the values that are not in the collection yet."""
     unknown = _unknown(value, *more)
     elements = items(value)
     if unknown is not True or elements is None:
@@ -200,7 +200,7 @@ def put(value: Value, *more: Value) -> Value:
 
 @scalar("array_remove", least=2, most=ANY_NUMBER, cost=match_cost)
 def remove(value: Value, *unwanted: Value) -> Value:
-    """Return the items that equal none of the values."""
+    """Return the items that are equal to none of the other arguments."""
     elements = items(value)
     if elements is None:
         return None
@@ -226,7 +226,7 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
 
 @scalar("array_repeat", least=2, strict=False, cost=repeat_cost(1))
 def repeat(value: Value, count: Value) -> Value:
-    """Return an array that repeats a value."""
+    """Return an array of `count` copies of a value."""
     unknown = _unknown(count, value)
     times = whole(count)
     if unknown is not True or value is None or times is None or times < 0:
@@ -271,7 +271,7 @@ def _require_item_count(count: int) -> None:
 
 @scalar("array_slice", least=2, most=3, cost=linear_cost)
 def array_slice(value: Value, start: Value, *end: Value) -> Value:
-    """Return the items from `start` to `end` (exclusive); NULL if a position is outside."""
+    """Return the items from `start` to `end` (exclusive); NULL if a position is out of bounds."""
     elements, first = items(value), whole(start)
     last = None if elements is None else whole(end[0]) if end else len(elements)
     if elements is None or first is None or last is None:
@@ -282,7 +282,7 @@ def array_slice(value: Value, start: Value, *end: Value) -> Value:
 
 
 def _sets(values: Items) -> list[dict[bytes, Value]] | None:
-    """Return the items of each collection, by key; None if a value is no collection."""
+    """Return the distinct items of each collection by comparison key; None if a value is not a collection."""
     _check_list_types(values)
     elements = []
     for value in values:
@@ -323,7 +323,11 @@ def difference(value: Value, other: Value) -> Value:
 
 
 def _matching_items(values: Items) -> list[list[Value]] | None:
-    """For each distinct item, one copy per collection that contains it; None if a value is no collection."""
+    """Group equal items of all collections: a list for each distinct item, with one element per collection that
+    contains it.
+
+    None if a value is not a collection.
+    """
     sets = _sets(values)
     if sets is None:
         return None
@@ -349,7 +353,7 @@ def odd_difference(*values: Value) -> Value:
 
 
 def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> None:
-    """Register a function of an array and two positions; negative positions count from the end."""
+    """Register a function that moves items of an array, given two positions; negative positions count from the end."""
 
     def run(value: Value, *expected: Value) -> Value:
         elements, places = items(value), tuple(map(whole, expected))
@@ -380,7 +384,7 @@ _moving("array_swap", _swap)
 
 @scalar("array_binary_search", least=2, cost=compare_cost)
 def binary_search(value: Value, target: Value) -> Value:
-    """Return the first position of a value in a sorted array; -1 if it is absent. NULL for a multiset."""
+    """Return the first position of a value in a sorted array; -1 if it is not in the array. NULL for a multiset."""
     elements = items(value)
     if elements is None or isinstance(value, Bag):
         return None
@@ -416,7 +420,7 @@ def star(value: Value) -> Value:
 
 @scalar("subset_collection", least=3, cost=linear_cost)
 def subset(value: Value, start: Value, count: Value) -> Value:
-    """Return a number of items of an array, starting at an offset."""
+    """Return `count` items of an array, from the offset `start`."""
     elements, first, number_of = items(value), whole(start), whole(count)
     if elements is None or first is None or number_of is None or first < 0:
         return None

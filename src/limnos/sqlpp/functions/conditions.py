@@ -1,4 +1,4 @@
-"""Functions that choose among arguments by NULL, MISSING, NaN, infinity or equality.
+"""Conditional functions, which select an argument by NULL, MISSING, NaN, infinity or equality, such as `if_null`.
 
 May import the table and `values`. Must not know plans. Most of them are called even if an argument is NULL or MISSING.
 """
@@ -51,7 +51,7 @@ _first("if_nan_or_inf", lambda value: _is_nan(value) or _is_infinite(value), "if
 
 
 def _when_equal(name: str, then: Value, *more: str) -> None:
-    """Register a function that returns `then` if both arguments are equal, else the first."""
+    """Register a function that returns `then` if both arguments are equal, else its first argument."""
 
     def run(value: Value, other: Value) -> Value:
         return then if comparison.equal(value, other) is True else value
@@ -74,19 +74,21 @@ def nvl(value: Value, other: Value) -> Value:
 
 @scalar("nvl2", least=3, strict=False, cost=unit_cost)
 def nvl2(value: Value, known: Value, unknown: Value) -> Value:
-    """Return the second value if the first is known, the third if it is NULL or MISSING."""
+    """Return the second value if the first is neither NULL nor MISSING, else the third."""
     return unknown if is_unknown(value) else known
 
 
 @scalar("greatest", least=1, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def greatest(*values: Value) -> Value:
-    """Return the greatest known value; NULL if there is none, or if two values cannot be compared."""
+    """Return the greatest of the values that are not NULL or MISSING; NULL without any, or if two cannot be
+    compared.
+    """
     return _extreme(values, greatest=True)
 
 
 @scalar("least", least=1, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def least(*values: Value) -> Value:
-    """Return the least known value; NULL if there is none, or if two values cannot be compared."""
+    """Return the least of the values that are not NULL or MISSING; NULL without any, or if two cannot be compared."""
     return _extreme(values, greatest=False)
 
 
@@ -106,8 +108,9 @@ def _extreme(values: tuple[Value, ...], *, greatest: bool) -> Value:
 
 @scalar("switch_case", least=3, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def switch_case(value: Value, *more: Value) -> Value:
-    """Return the result of the first pair whose value equals the first argument; else the last unpaired argument, or
-    NULL.
+    """Compare the first argument with pairs of a value and a result; return the result of the first equal value.
+
+    Without an equal value, return the last unpaired argument, or NULL.
     """
     for at in range(0, len(more) - 1, 2):
         if comparison.equal(value, more[at]) is True:

@@ -31,7 +31,7 @@ UNBOUNDED: Final = 1 << 62
 
 
 def weight_of(value: Value, most: int, *, shift: int = SHIFT) -> int:
-    """Return the units for one traversal of a value; `most + 1` or more if they exceed `most`."""
+    """Return the units for one traversal of a value; `most + 1` or more as soon as they exceed `most`."""
     total = 0
     waiting = [value]
     while waiting:
@@ -63,7 +63,7 @@ def _sum(arguments: Sequence[Value], most: int, *, shift: int = SHIFT) -> int:
 
 
 def unit_cost(_arguments: Sequence[Value], _most: int) -> int:
-    """Return a cost of one unit: the function returns its arguments or only checks their type."""
+    """Return a cost of one unit, for a function that returns an argument or only checks types."""
     return 1
 
 
@@ -78,7 +78,7 @@ def character_cost(arguments: Sequence[Value], most: int) -> int:
 
 
 def print_cost(arguments: Sequence[Value], most: int) -> int:
-    """Return the cost of a function that writes its arguments as text."""
+    """Return the cost of a function that formats its arguments as text."""
     return PRINTED_EACH * _sum(arguments, most // PRINTED_EACH)
 
 
@@ -88,26 +88,26 @@ def compare_cost(arguments: Sequence[Value], most: int) -> int:
 
 
 def product_cost(arguments: Sequence[Value], most: int) -> int:
-    """Return the cost of a function that combines each item or character of the first argument with each of the
-    others.
+    """Return the cost of a function that combines each item or character of the first argument with each of the other
+    arguments.
     """
     first, rest = _sum(arguments[:1], most, shift=0), _sum(arguments[1:], most, shift=0)
     return first * max(1, rest)
 
 
 def quadratic_cost(arguments: Sequence[Value], most: int) -> int:
-    """Return the cost of a function that combines each item of the arguments with each other one."""
+    """Return the cost of a function that combines each item of the arguments with each other item."""
     total = _sum(arguments, most)
     return total * total
 
 
 def match_cost(arguments: Sequence[Value], most: int) -> int:
-    """Return the cost of a function that compares each item of the first argument with each of the others."""
+    """Return the cost of a function that compares each item of the first argument with each of the other arguments."""
     return COMPARED_EACH * product_cost(arguments, most // COMPARED_EACH)
 
 
 def repeat_cost(at: int) -> Cost:
-    """Return the cost of repeating the other arguments by the number in argument `at`."""
+    """Return the cost function for a function that repeats its other arguments as often as argument `at` specifies."""
 
     def cost(arguments: Sequence[Value], most: int) -> int:
         others = [argument for place, argument in enumerate(arguments) if place != at]
@@ -121,7 +121,7 @@ def repeat_cost(at: int) -> Cost:
 
 
 def range_cost(arguments: Sequence[Value], most: int) -> int:
-    """Return the cost of the numbers from the first argument to the second, in steps of the third."""
+    """Return the cost of an array of the numbers from the first argument to the second, in steps of the third."""
     numbers = [argument for argument in arguments if isinstance(argument, (int, float))]
     if len(numbers) != len(arguments) or len(numbers) < 2:
         return 1

@@ -1,10 +1,10 @@
-"""Parsing and printing of dates and times by a pattern.
+"""Parsing and printing of dates and times by a format pattern, such as `YYYY-MM-DD`.
 
 May import the table, `times` and `values`. Must not know plans. A letter of a pattern stands for a part and is repeated
 for the number of digits: `Y` year, `Q` quarter, `M` month (`MMM` and `MMMM` English names), `D` day (`DDD` of the
 year), `EEE` and `EEEE` names of weekdays, `h` hour, `m` minute, `s` second, `n` or `S` fraction of a second, `a` `AM`
-or `PM`. A parsed weekday, zone (`z`) or word (`O`) has no effect. Other characters stand for themselves. `|` separates
-patterns, which are tried in order when a text is parsed. The result is NULL for a text or value that does not fit.
+or `PM`. A parsed weekday, zone (`z`) or word (`O`) has no effect. Other characters are literals. `|` separates
+patterns, which are tried in order when a text is parsed. The result is NULL for a text or value that does not match.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _runs(pattern: str) -> tuple[str, ...]:
 
 
 def _read(text: str, pattern: str) -> Parts | None:
-    """Return the parts of a text by a pattern; None if it does not fit."""
+    """Parse a text by a pattern; None if it does not match."""
     results: Parts = {}
     at = 0
     for run in _runs(pattern):
@@ -56,7 +56,10 @@ def _read(text: str, pattern: str) -> Parts | None:
 
 
 def _read_run(text: str, run: str, *, at: int) -> tuple[int, int | None] | None:
-    """Return the end of a part that begins at a position, and its value if it has one; None if it does not fit."""
+    """Parse one pattern element at an offset. Returns the end offset, and the value of the part or None if it has none.
+
+    None if the text does not match.
+    """
     letter = run[0]
     if run in _NAMES:
         fitting = [name for name in _NAMES[run] if text[at : at + len(name)].lower() == name]
@@ -98,7 +101,7 @@ def _day_ms(parts: Mapping[str, int]) -> int | None:
 
 
 def _first(text: Value, pattern: Value) -> Parts | None:
-    """Return the parts by the first pattern that fits."""
+    """Parse a text by the first of the alternative patterns that matches."""
     if not isinstance(text, str) or not isinstance(pattern, str):
         return None
     return next((results for each in pattern.split("|") if (results := _read(text, each)) is not None), None)
@@ -114,7 +117,7 @@ def parse_date(text: Value, pattern: Value) -> Value:
 
 @scalar("parse_time", least=2, cost=character_cost)
 def parse_time(text: Value, pattern: Value) -> Value:
-    """Parse a time of day by a pattern."""
+    """Parse a time of day by a pattern such as `hh:mm:ss`; NULL if the text does not match."""
     parts = _first(text, pattern)
     number = None if parts is None else _day_ms(parts)
     return None if number is None else Time(number)
@@ -122,7 +125,7 @@ def parse_time(text: Value, pattern: Value) -> Value:
 
 @scalar("parse_datetime", least=2, cost=character_cost)
 def parse_datetime(text: Value, pattern: Value) -> Value:
-    """Parse a datetime by a pattern."""
+    """Parse a datetime by a pattern; NULL if the text does not match."""
     parts = _first(text, pattern)
     if parts is None:
         return None
@@ -131,7 +134,7 @@ def parse_datetime(text: Value, pattern: Value) -> Value:
 
 
 def _format_moment(pattern: Value, days: int | None, *, of_day: int | None) -> str | None:
-    """Format a date, a time or both by a pattern; None if the pattern has other parts."""
+    """Format a date, a time or both by a pattern; None if the pattern has parts that the value lacks."""
     if not isinstance(pattern, str):
         return None
     known = _parts_of(days, of_day)
@@ -178,19 +181,19 @@ def _piece(run: str, known: Parts, *, twelve: bool) -> str:
 
 @scalar("print_date", least=2, cost=character_cost)
 def print_date(value: Value, pattern: Value) -> Value:
-    """Format a date by a pattern."""
+    """Format a date by a pattern; NULL if the pattern has parts of a time."""
     return _format_moment(pattern, value.days, of_day=None) if isinstance(value, Date) else None
 
 
 @scalar("print_time", least=2, cost=character_cost)
 def print_time(value: Value, pattern: Value) -> Value:
-    """Format a time of day by a pattern."""
+    """Format a time of day by a pattern; NULL if the pattern has parts of a date."""
     return _format_moment(pattern, None, of_day=value.ms) if isinstance(value, Time) else None
 
 
 @scalar("print_datetime", least=2, cost=character_cost)
 def print_datetime(value: Value, pattern: Value) -> Value:
-    """Format a datetime by a pattern."""
+    """Format a datetime by a pattern such as `YYYY-MM-DD hh:mm:ss`."""
     if not isinstance(value, DateTime):
         return None
     days, of_day = divmod(value.ms, DAY_MS)

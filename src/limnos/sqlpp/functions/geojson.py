@@ -1,7 +1,7 @@
-"""Geometries as GeoJSON, well-known text and well-known binary.
+"""Conversion of geometries to and from GeoJSON and well-known text (WKT).
 
 May import `values`. Must not know the table of functions. GEOS, the library that computes with geometries, is imported
-with the first call. GeoJSON has up to four numbers for a point: x, y, z and m.
+with the first call. In GeoJSON a point has up to four numbers: x, y, z and m.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPACED: Final = re.compile(r" (ZM?) \(")
 
 
 def geometry_of(shape: BaseGeometry | None) -> Geometry | None:
-    """Return a geometry of GEOS as a value; None for None."""
+    """Convert a GEOS geometry to a SQL++ value; None for None."""
     import shapely  # noqa: PLC0415 - takes a second, and few servers compute with geometries
 
     if shape is None:
@@ -38,7 +38,7 @@ def geometry_of(shape: BaseGeometry | None) -> Geometry | None:
 
 
 def shape_of(geometry: Geometry) -> BaseGeometry:
-    """Return a value as a geometry of GEOS."""
+    """Convert a SQL++ geometry to a GEOS geometry."""
     import shapely  # noqa: PLC0415
 
     return shapely.from_wkb(geometry.wkb)
@@ -52,7 +52,7 @@ def read_text(text: str) -> BaseGeometry | None:
 
 
 def write_text(geometry: Geometry) -> str:
-    """Return a geometry as well-known text, with the spaces of AsterixDB."""
+    """Format a geometry as well-known text, with the spaces of AsterixDB's output."""
     import shapely  # noqa: PLC0415
 
     text = shapely.to_wkt(shape_of(geometry), rounding_precision=-1, output_dimension=4)
@@ -60,13 +60,13 @@ def write_text(geometry: Geometry) -> str:
 
 
 def read_geojson(value: Value) -> BaseGeometry | None:
-    """Return the geometry of an object of GeoJSON; None if it has none."""
+    """Parse a GeoJSON object to a geometry; None if it is malformed."""
     text = _text_of(value)
     return None if text is None else read_text(text)
 
 
 def _text_of(value: Value) -> str | None:
-    """Return well-known text of an object of GeoJSON; None for another value."""
+    """Convert a GeoJSON object to well-known text; None for another value."""
     if not isinstance(value, dict):
         return None
     name = value.get("type")
@@ -95,7 +95,10 @@ def _first_point(coordinates: tuple[Value, ...]) -> tuple[Value, ...]:
 
 
 def _nested_text(value: Value, depth: int, *, width: int) -> str | None:
-    """Return coordinates of a depth as text; None if they are malformed."""
+    """Format nested GeoJSON coordinates as well-known text; None if they are malformed.
+
+    `depth` is the count of array levels, `width` the count of numbers per point.
+    """
     if not isinstance(value, tuple):
         return None
     if depth == 0:
@@ -107,7 +110,7 @@ def _nested_text(value: Value, depth: int, *, width: int) -> str | None:
 
 
 def write_geojson(geometry: Geometry) -> dict[str, Value]:
-    """Return a geometry as an object of GeoJSON. Whole numbers have no fraction."""
+    """Convert a geometry to a GeoJSON object. Integral coordinates have no fraction."""
     return _document(shape_of(geometry))
 
 

@@ -1,7 +1,7 @@
-"""The functions `st_…` of geometries: construction, parts, predicates, and geometries made of others.
+"""The functions `st_…` on geometries: construction, parts, predicates, and set operations.
 
 May import the table, `values` and `geojson`. Must not know plans. GEOS computes; like AsterixDB's, its coordinates are
-of a plane. The result is NULL for arguments of other types and for malformed texts. A function has its name with and
+planar. The result is NULL for arguments of other types and for malformed texts. A function has its name with and
 without `_` between words. `st_geometry_n`, `st_point_n` and `st_interior_ring_n` count from 0, `st_geometryn`,
 `st_pointn` and `st_interiorringn` from 1, as in AsterixDB. Its functions that need coordinate reference systems
 (`st_transform`, `st_distance_spheroid`) are not built in.
@@ -39,14 +39,16 @@ def _names(name: str) -> tuple[str, ...]:
 
 
 def _value(result: object) -> Value:
-    """Convert a result of GEOS to a SQL++ value: geometries and numpy's scalars."""
+    """Convert a result of GEOS, a geometry or a numpy scalar, to a SQL++ value."""
     if hasattr(result, "geom_type"):
         return geojson.geometry_of(result)
     return result.item() if hasattr(result, "item") else result  # type: ignore[return-value]
 
 
 def _computed(run: Callable[..., object], *arguments: object) -> Value:
-    """Return the value of a computation; NULL if GEOS cannot compute it, as for self-intersecting rings."""
+    """Call a GEOS function and convert its result; NULL if GEOS raises an error, as for rings that intersect
+    themselves.
+    """
     from shapely.errors import ShapelyError  # noqa: PLC0415
 
     try:
@@ -56,7 +58,9 @@ def _computed(run: Callable[..., object], *arguments: object) -> Value:
 
 
 def _register(name: str, run: Callable[..., object], *, geometries: int = 1, most: int = 0, also: str = "") -> None:
-    """Register a function whose first `count` arguments are geometries."""
+    """Register a function whose first `geometries` arguments are geometries. `most` is the count of all its
+    arguments.
+    """
 
     def call(*arguments: Value) -> Value:
         shapes = [geojson.shape_of(one) for one in arguments[:geometries] if isinstance(one, Geometry)]
@@ -67,7 +71,9 @@ def _register(name: str, run: Callable[..., object], *, geometries: int = 1, mos
 
 
 def _call(name: str) -> Callable[..., object]:
-    """Return a function of the library by its name, imported with the first call."""
+    """Return a function that calls one of the library's functions by name, and imports the library at the first
+    call.
+    """
 
     def run(*arguments: object) -> object:
         import shapely  # noqa: PLC0415 - takes a second, and few servers compute with geometries
@@ -103,7 +109,7 @@ def make_point(*coordinates: Value) -> Value:
 
 @scalar("st_make_envelope", "st_makeenvelope", least=5, cost=unbounded_cost)
 def make_envelope(left: Value, below: Value, right: Value, above: Value, srid: Value) -> Value:
-    """Return a rectangle in a coordinate reference system."""
+    """Return a rectangle, given its bounds and the id of its coordinate reference system."""
     numbers = [number(one) for one in (left, below, right, above)]
     known = [float(one) for one in numbers if one is not None and math.isfinite(one)]
     if len(known) < len(numbers):
@@ -129,13 +135,13 @@ def _with_srid(shape: BaseGeometry | None, srid: Value) -> Value:
 
 @scalar("st_geom_from_text", "st_geomfromtext", least=1, most=2, cost=unbounded_cost)
 def from_text(text: Value, srid: Value = 0) -> Value:
-    """Parse well-known text."""
+    """Parse well-known text to a geometry in the coordinate reference system `srid`."""
     return _with_srid(geojson.read_text(text), srid) if isinstance(text, str) else None
 
 
 @scalar("st_geom_from_wkb", "st_geomfromwkb", least=1, most=2, cost=unbounded_cost)
 def from_binary(binary: Value, srid: Value = 0) -> Value:
-    """Parse well-known binary."""
+    """Parse well-known binary to a geometry in the coordinate reference system `srid`."""
     import shapely  # noqa: PLC0415
 
     return _with_srid(shapely.from_wkb(binary, on_invalid="ignore"), srid) if isinstance(binary, bytes) else None
@@ -143,7 +149,7 @@ def from_binary(binary: Value, srid: Value = 0) -> Value:
 
 @scalar("st_geom_from_geojson", "st_geomfromgeojson", least=1, cost=unbounded_cost)
 def from_geojson(value: Value) -> Value:
-    """Return the geometry of an object of GeoJSON."""
+    """Convert a GeoJSON object to a geometry."""
     return geojson.geometry_of(geojson.read_geojson(value))
 
 
@@ -168,7 +174,9 @@ def _is_point(shape: BaseGeometry) -> bool:
 
 
 def _register_coordinate(axis: str) -> None:
-    """Register the coordinate of a point, and its least and largest value in a geometry; NaN if it has none."""
+    """Register `st_x` of a point, and `st_x_min` and `st_x_max` of a geometry, for an axis; NaN if a geometry has no
+    points.
+    """
 
     def values(shape: BaseGeometry) -> list[float]:
         import shapely  # noqa: PLC0415
@@ -203,7 +211,7 @@ def _rings(shape: BaseGeometry) -> list[BaseGeometry]:
 
 
 def _point_count(shape: BaseGeometry) -> int:
-    """Return the number of points; the point that closes a polygon's ring counts once."""
+    """Return the count of points; the closing point of a polygon's ring is not counted again."""
     import shapely  # noqa: PLC0415
 
     return int(shapely.get_num_coordinates(shape)) - len(_rings(shape))
@@ -241,7 +249,7 @@ _register("st_flip_coordinates", _flipped)
 
 
 def _points(shape: BaseGeometry) -> list[BaseGeometry]:
-    """Return the points of a line."""
+    """Return the points of a line; an empty list for another geometry."""
     import shapely  # noqa: PLC0415
 
     count = shapely.get_num_points(shape) if shape.geom_type == "LineString" else 0
@@ -253,7 +261,7 @@ def _item(shapes: list[BaseGeometry], at: Value) -> BaseGeometry | None:
 
 
 def _register_item(zero: str, one: str, *, find: Callable[[BaseGeometry], list[BaseGeometry]]) -> None:
-    """Register the functions that return a part by its position, from 0 and from 1."""
+    """Register the two functions that return a part by its index: `zero` counts from 0, `one` from 1."""
     for name, first in ((zero, 0), (one, 1)):
         scalar(name, least=2, cost=unbounded_cost)(_item_function(find, first))
 
@@ -275,7 +283,7 @@ _register("st_end_point", lambda shape: next(reversed(_points(shape)), None))
 
 
 def _with_number(name: str, function: str, *, geometries: int = 1) -> None:
-    """Register a function of geometries and a number."""
+    """Register a function whose arguments are geometries, then a number, such as a distance."""
     run = _call(function)
 
     def call(*arguments: object) -> object:
@@ -297,7 +305,7 @@ def _simplified(shape: BaseGeometry, tolerance: Value) -> object:
 
 
 def _distance_sphere(one: BaseGeometry, other: BaseGeometry) -> float | None:
-    """Return the distance of two points on a sphere in metres, by the haversine formula."""
+    """Return the great-circle distance of two points on a sphere in metres, by the haversine formula."""
     if not _is_point(one) or not _is_point(other) or one.is_empty or other.is_empty:
         return None
     (x, y), (u, v) = ((math.radians(point.x), math.radians(point.y)) for point in (one, other))
@@ -339,7 +347,7 @@ def _valid_reason(shape: BaseGeometry) -> str:
 
 
 def _multi(shape: BaseGeometry) -> BaseGeometry:
-    """Return a geometry as a collection of its type."""
+    """Convert a geometry to the multi-geometry of its type: a point to a multipoint."""
     return shape if hasattr(shape, "geoms") else _collection(shape.geom_type, [shape])
 
 
@@ -351,7 +359,7 @@ def _collection(name: str, parts: list[BaseGeometry]) -> BaseGeometry:
 
 
 def _collected(shape: BaseGeometry, kind: Value) -> BaseGeometry | None:
-    """Return the members of a collection that are points (1), lines (2) or polygons (3)."""
+    """Return the members of a collection of one kind as a multi-geometry: points (1), lines (2) or polygons (3)."""
     name = _COLLECTED.get(kind) if isinstance(kind, int) else None
     members = [part for part in _parts(shape) if part.geom_type == name]
     return _collection(name, members) if name is not None and members else None
@@ -382,7 +390,7 @@ def _shapes_of(value: Value) -> list[BaseGeometry] | None:
 
 @scalar("st_polygonize", least=1, cost=unbounded_cost)
 def polygonize(value: Value) -> Value:
-    """Return the polygons of an array of lines, as a collection."""
+    """Return the polygons that an array of lines encloses, as a collection."""
     import shapely  # noqa: PLC0415
 
     shapes = _shapes_of(value)
@@ -391,13 +399,13 @@ def polygonize(value: Value) -> Value:
 
 @scalar("st_union", least=1, most=2, cost=unbounded_cost)
 def union(*arguments: Value) -> Value:
-    """Return the union of two geometries, or of an array of them."""
+    """Return the union of two geometries, or of all geometries in an array."""
     return strict_union(arguments[0] if len(arguments) == 1 else tuple(arguments))
 
 
 @scalar("strict_st_union", least=1, cost=unbounded_cost)
 def strict_union(value: Value) -> Value:
-    """Return the union of an array of geometries."""
+    """Return the union of all geometries in an array; NULL if an item is not a geometry."""
     import shapely  # noqa: PLC0415
 
     shapes = _shapes_of(value)

@@ -1,7 +1,7 @@
-"""The test whether two shapes of the plane intersect.
+"""The function `spatial_intersect`: whether two planar shapes intersect.
 
 May import the table and `values`. Must not know plans. GEOS computes with points, lines and polygons; a circle is
-handled exactly, by its centre and radius. Shapes that touch intersect, with two exceptions as in AsterixDB: a point on
+computed exactly, by its centre and radius. Shapes that touch intersect, with two exceptions as in AsterixDB: a point on
 the right or the lower edge of a polygon is outside of it, and parallel lines do not intersect.
 """
 
@@ -21,7 +21,7 @@ Plane = Point | Line | Rectangle | Circle | Polygon
 
 @scalar("spatial_intersect", least=2, cost=unbounded_cost)
 def spatial_intersect(one: Value, other: Value) -> Value:
-    """Return whether two shapes of the plane have a point in common."""
+    """Return whether two planar shapes have a point in common."""
     if not isinstance(one, Plane) or not isinstance(other, Plane):
         return None
     if isinstance(one, Polygon) and isinstance(other, Point):
@@ -36,7 +36,7 @@ def spatial_intersect(one: Value, other: Value) -> Value:
 
 
 def _is_inside(point: Point, polygon: Polygon) -> bool:
-    """Return whether a ray from the point to the right crosses an odd number of the polygon's edges."""
+    """Return whether a point is inside a polygon: a ray to the right crosses an odd number of the polygon's edges."""
     x, y = point.coordinates
     corners = list(zip(polygon.coordinates[::2], polygon.coordinates[1::2], strict=True))
     inside = False
@@ -57,7 +57,7 @@ def _radius(shape: Plane) -> float:
 
 
 def _geometry(shape: Plane) -> BaseGeometry:
-    """Return a shape as a GEOS geometry; for a circle its centre."""
+    """Convert a shape to a GEOS geometry; a circle to its centre."""
     from shapely import geometry  # noqa: PLC0415 - takes a second, and few servers compute with shapes
 
     known = shape.coordinates

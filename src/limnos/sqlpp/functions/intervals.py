@@ -1,7 +1,7 @@
-"""Intervals of dates, times and datetimes: construction, parts, Allen's relations, and bins.
+"""Functions on intervals of dates, times and datetimes: construction, parts, Allen's relations, and bins.
 
-May import the table, `times` and `values`. Must not know plans. An interval has a start and a later end of one type.
-The result is NULL for arguments of other types and for intervals of two types.
+May import the table, `times` and `values`. Must not know plans. An interval has a start and a later end of the same
+type. The result is NULL for arguments of other types and for two intervals of different types.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _READERS: dict[str, Callable[[str], Moment | None]] = {
 
 
 def _make(start: Value, end: Value) -> Value:
-    """Return an interval; NULL if the ends have two types, or the start is not before the end."""
+    """Return an interval; NULL if the ends have different types, or the start is not before the end."""
     if not isinstance(start, Moment) or type(start) is not type(end) or not isinstance(end, Moment):
         return None
     return Interval(start, end) if start[0] < end[0] else None
@@ -62,7 +62,10 @@ for _kind, _type in (("date", Date), ("time", Time), ("datetime", DateTime)):
 
 
 def _register_part(name: str, part: Callable[[Interval], Moment]) -> None:
-    """Register the function for an end, and the typed variants, which return NULL if the end has another type."""
+    """Register the function that returns one end of an interval, and its variants for one type (`…_date`).
+
+    A variant returns NULL if the end has another type.
+    """
 
     def run(value: Value) -> Value:
         return part(value) if isinstance(value, Interval) else None
@@ -92,7 +95,7 @@ def duration(value: Value) -> Value:
 
 
 def _register_relation(name: str, holds: Callable[[Interval, Interval], bool]) -> None:
-    """Register a relation of two intervals."""
+    """Register a predicate on two intervals, such as `interval_before`."""
 
     def run(one: Value, other: Value) -> Value:
         if not isinstance(one, Interval) or not isinstance(other, Interval) or type(one.start) is not type(other.start):
@@ -130,13 +133,17 @@ def overlap(one: Value, other: Value) -> Value:
 
 @scalar("interval_bin", least=3, cost=unit_cost)
 def interval_bin(value: Value, anchor: Value, size: Value) -> Value:
-    """Return the interval of the bin that contains a time; bins have a size, and one of them begins at the anchor."""
+    """Return the bin that contains a time, as an interval. Bins have the duration `size`; one of them begins at the
+    anchor.
+    """
     number = _bin_number(value, anchor, size=size)
     return None if number is None else _bin(anchor, number, size=size)
 
 
 def _bin_number(value: Value, anchor: Value, *, size: Value) -> int | None:
-    """Return the number of a time's bin; the bin at the anchor is 0. None for arguments of wrong types."""
+    """Return the index of the bin that contains a time; the bin at the anchor has index 0. None for arguments of wrong
+    types.
+    """
     if not isinstance(value, Moment) or type(value) is not type(anchor) or not isinstance(anchor, Moment):
         return None
     if isinstance(size, YearMonthDuration) and size.months > 0 and not isinstance(value, Time):
@@ -153,7 +160,7 @@ def _months(value: Moment) -> int:
 
 
 def _bin(anchor: Value, number: int, *, size: Value) -> Value:
-    """Return the bin with a number. The end of a time of day is not wrapped at midnight."""
+    """Return the bin with an index, as an interval. The end of a time of day is not wrapped at midnight."""
     if isinstance(anchor, Time) and isinstance(size, DayTimeDuration):
         return Interval(Time(anchor.ms + number * size.ms), Time(anchor.ms + (number + 1) * size.ms))
     return _make(_edge(anchor, number, size=size), _edge(anchor, number + 1, size=size))
@@ -171,7 +178,7 @@ def _edge(anchor: Value, number: int, *, size: Value) -> Value:
 
 @scalar("overlap_bins", least=3, cost=unbounded_cost)
 def overlap_bins(value: Value, anchor: Value, size: Value) -> Value:
-    """Return all bins that an interval overlaps. Raises SqlppError for too many."""
+    """Return all bins that overlap an interval. Raises SqlppError if there are too many."""
     if not isinstance(value, Interval):
         return None
     first, last = _bin_number(value.start, anchor, size=size), _bin_number(value.end, anchor, size=size)

@@ -1,6 +1,6 @@
-"""Values from JSON texts.
+"""The function `parse_json`.
 
-May import the table and `values`. Must not know plans. An integer that is no bigint becomes a double.
+May import the table and `values`. Must not know plans. An integer beyond the range of bigint becomes a double.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from limnos.sqlpp.values.model import Value, object_of
 
 @scalar("parse_json", least=1, cost=unbounded_cost)
 def parse_json(text: Value) -> Value:
-    """Return the value of a JSON text; NULL if it is malformed or nested too deep."""
+    """Parse a JSON text to a value; NULL if it is malformed or nested too deeply."""
     if not isinstance(text, str):
         return None
     try:
@@ -25,7 +25,7 @@ def parse_json(text: Value) -> Value:
 
 
 def _value(parsed: object) -> Value:
-    """Return a parsed value, with its arrays as tuples."""
+    """Convert a decoded JSON value to a SQL++ value: lists become tuples."""
     if isinstance(parsed, list):
         return tuple(map(_value, parsed))
     if isinstance(parsed, dict):

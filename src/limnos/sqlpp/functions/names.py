@@ -1,4 +1,4 @@
-"""Functions of dataverse names (seed 4): canonical form to parts and back.
+"""Functions on dataverse names (seed 4): conversion between the canonical form and the parts.
 
 May import the table and `limnos.names`. Must not know plans. A name of one part is a string; a name of several parts is
 an array.
@@ -16,7 +16,7 @@ from limnos.sqlpp.values.model import Value
 
 @scalar("decode_dataverse_name", least=1, cost=character_cost)
 def decode(value: Value) -> Value:
-    """Return the parts of a canonical form, always as an array; NULL if it is malformed."""
+    """Split a name in canonical form into its parts, always an array; NULL if it is malformed."""
     if not isinstance(value, str):
         return None
     try:

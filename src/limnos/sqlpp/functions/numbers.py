@@ -1,8 +1,8 @@
-"""Functions of numbers.
+"""Functions on numbers: rounding, powers, trigonometry and bits.
 
-May import the table and `values`. Must not know plans. The result is NULL for a value that is no number, and NaN
-outside of a function's domain (the logarithm of a negative number), as in AsterixDB. A result of integers keeps their
-type where possible.
+May import the table and `values`. Must not know plans. The result is NULL for a value that is not a number, and NaN
+outside of a function's domain (the logarithm of a negative number), as in AsterixDB. A function of integers returns
+their type where possible.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _EXACT = decimal.Context(prec=2 * _DIGITS_MAX)
 
 
 def number(value: Value) -> int | float | None:
-    """Return the value as a number; None for another value."""
+    """Return the value as a number; None if it is not a number."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def whole(value: Value) -> int | None:
-    """Return the value as an integer, including a double without fraction; None for another value."""
+    """Return the value as an integer, also for a double with an integral value; None for another value."""
     result = number(value)
     if isinstance(result, float):
         return int(result) if result.is_integer() else None
@@ -38,20 +38,20 @@ def whole(value: Value) -> int | None:
 
 @scalar("abs", least=1, cost=linear_cost)
 def absolute(value: Value) -> Value:
-    """Return the absolute value, in the type of the argument."""
+    """Return the absolute value; the result has the type of the argument."""
     result = number(value)
     return None if result is None else negate(value) if result < 0 or math.copysign(1, result) < 0 else value
 
 
 @scalar("sign", least=1, cost=linear_cost)
 def sign(value: Value) -> Value:
-    """Return -1, 0 or 1 by the sign of a number; NULL for other values."""
+    """Return the sign of a number: -1, 0 or 1; NULL for other values."""
     result = number(value)
     return None if result is None else (result > 0) - (result < 0)
 
 
 def _round_value(value: Value, how: Callable[[float], float]) -> Value:
-    """Round a double or a float and keep its type; integers are returned unchanged."""
+    """Round a double or a float with `how`, preserving the type; integers are returned unchanged."""
     result = number(value)
     if not isinstance(result, float) or not math.isfinite(result):
         return result
@@ -77,13 +77,13 @@ def half_up(value: float) -> float:
 
 @scalar("round_half_up", least=2, cost=linear_cost)
 def rounded_half_up(value: Value, digits: Value) -> Value:
-    """Round to a number of decimal digits, halves away from zero."""
+    """Implement `round_half_up`: round to a number of decimal digits, halves away from zero."""
     return _to_decimal(value, digits, rounding=decimal.ROUND_HALF_UP)
 
 
 @scalar("round", least=1, most=2, cost=linear_cost)
 def rounded(value: Value, digits: Value = 0) -> Value:
-    """Round to a number of decimal digits, halves away from zero."""
+    """Implement `round`: round to a number of decimal digits, halves away from zero."""
     return _to_digits(value, digits, how=half_up)
 
 
@@ -100,7 +100,10 @@ def half_to_even(value: Value, digits: Value = 0) -> Value:
 
 
 def _to_decimal(value: Value, digits: Value, *, rounding: str) -> Value:
-    """Round the number that a float's text shows; integers stay as they are. `round` multiplies floats instead."""
+    """Round a number in its decimal text representation; integers are returned unchanged.
+
+    `round` multiplies floats by a power of ten instead.
+    """
     result, places = number(value), whole(digits)
     if result is None or places is None:
         return None
@@ -170,7 +173,7 @@ for _name, _work in {
 
 @scalar("atan2", least=2, cost=linear_cost)
 def atan2(y: Value, x: Value) -> Value:
-    """Return the angle of the point (x, y)."""
+    """Return the angle of the point (x, y) in radians."""
     up, right = number(y), number(x)
     return None if up is None or right is None else math.atan2(up, right)
 
@@ -183,7 +186,7 @@ def raised(base: Value, exponent: Value) -> Value:
 
 @scalar("pi", least=0, cost=linear_cost)
 def pi() -> Value:
-    """Return π."""
+    """Return the constant π."""
     return math.pi
 
 
@@ -208,7 +211,7 @@ def _bits(value: Value) -> int | None:
 
 
 def _wrap_int64(value: int) -> int:
-    """Return an integer wrapped to signed 64 bits."""
+    """Wrap an integer to signed 64 bits (two's complement)."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -232,21 +235,23 @@ _register_bit_fold("bitxor", int.__xor__)
 
 @scalar("bitnot", least=1, cost=linear_cost)
 def bit_not(value: Value) -> Value:
-    """Invert every bit."""
+    """Invert all 64 bits of an integer."""
     bits = _bits(value)
     return None if bits is None else ~bits
 
 
 @scalar("bitcount", least=1, cost=linear_cost)
 def bit_count(value: Value) -> Value:
-    """Return the number of set bits among the 64."""
+    """Return the count of set bits in the 64-bit integer."""
     bits = _bits(value)
     return None if bits is None else (bits % (1 << 64)).bit_count()
 
 
 @scalar("bitshift", least=2, most=3, cost=linear_cost)
 def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
-    """Shift left, or right by a negative count; with `rotate`, bits that are shifted out enter at the other end."""
+    """Shift bits left by `count`, or right if it is negative; with `rotate`, bits that are shifted out enter at the
+    other end.
+    """
     result, by = _bits(value), whole(count)
     if result is None or by is None or not all(isinstance(one, bool) for one in rotate):
         return None
@@ -261,7 +266,7 @@ def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
 
 @scalar("bittest", "isbitset", least=2, most=3, cost=linear_cost)
 def bit_test(value: Value, positions: Value, *every: Value) -> Value:
-    """Return whether any of the bits (with `every`, all) is set; bits are counted from 1."""
+    """Return whether any of the bits at 1-based positions is set; with `every`, whether all are set."""
     bits = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
     places = [whole(place) for place in listed]
@@ -275,7 +280,7 @@ def bit_test(value: Value, positions: Value, *every: Value) -> Value:
 
 
 def _change_bits(value: Value, positions: Value, *, sets: bool) -> Value:
-    """Set or clear bits, counted from 1."""
+    """Set or clear the bits at 1-based positions."""
     bits = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
     places = [whole(place) for place in listed]
@@ -289,19 +294,19 @@ def _change_bits(value: Value, positions: Value, *, sets: bool) -> Value:
 
 @scalar("bitset", least=2, cost=linear_cost)
 def bit_set(value: Value, positions: Value) -> Value:
-    """Set bits, counted from 1."""
+    """Set the bits at 1-based positions."""
     return _change_bits(value, positions, sets=True)
 
 
 @scalar("bitclear", least=2, cost=linear_cost)
 def bit_clear(value: Value, positions: Value) -> Value:
-    """Clear bits, counted from 1."""
+    """Clear the bits at 1-based positions."""
     return _change_bits(value, positions, sets=False)
 
 
 @scalar("from_base", least=2, cost=linear_cost)
 def from_base(text: Value, base: Value) -> Value:
-    """Return the bigint that a text has in a base from 2 to 36; NULL for another text or number."""
+    """Parse a text as an integer in a base from 2 to 36; NULL if it is malformed or not a bigint."""
     known = whole(base)
     if not isinstance(text, str) or known is None or not 2 <= known <= 36 or not text.isalnum() or len(text) > 64:
         return None

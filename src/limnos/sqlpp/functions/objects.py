@@ -1,7 +1,7 @@
-"""Functions of objects.
+"""Functions on objects, such as `object_put`.
 
-May import the table and `values`. Must not know plans. The result is NULL for a value that is no object. A field whose
-value would be MISSING is omitted.
+May import the table and `values`. Must not know plans. The result is NULL for a value that is not an object. A field
+whose value would be MISSING is omitted.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def pairs(value: Value) -> Value:
 
 @scalar("object_length", least=1, cost=linear_cost)
 def length(value: Value) -> Value:
-    """Return the number of fields."""
+    """Return the count of fields."""
     return len(value) if isinstance(value, dict) else None
 
 
 @scalar("object_add", least=3, strict=False, cost=linear_cost)
 def add(value: Value, name: Value, added: Value) -> Value:
-    """Add a field; an existing field is kept."""
+    """Return the object with a field added; an existing field keeps its value."""
     if not isinstance(value, dict) or not isinstance(name, str):
         return _unknown(value, name)
     return value if name in value or added is MISSING else {**value, name: added}
@@ -53,7 +53,7 @@ def add(value: Value, name: Value, added: Value) -> Value:
 
 @scalar("object_put", least=3, strict=False, cost=linear_cost)
 def put(value: Value, name: Value, added: Value) -> Value:
-    """Set a field, or remove it if the value is MISSING."""
+    """Return the object with a field set, or removed if `added` is MISSING."""
     if not isinstance(value, dict) or not isinstance(name, str):
         return _unknown(value, name)
     if added is MISSING:
@@ -63,7 +63,7 @@ def put(value: Value, name: Value, added: Value) -> Value:
 
 @scalar("object_replace", least=3, strict=False, cost=compare_cost)
 def replace(value: Value, old: Value, new: Value) -> Value:
-    """Replace field values that equal the old value."""
+    """Replace the values of fields that equal the old value."""
     if not isinstance(value, dict) or old is MISSING or old is None or new is MISSING:
         return _unknown(value, old, new)
     from limnos.sqlpp.values.comparison import equal  # noqa: PLC0415 - only needed here
@@ -77,7 +77,7 @@ def _unknown(*values: Value) -> Value:
 
 @scalar("object_remove", least=2, cost=linear_cost)
 def remove(value: Value, name: Value) -> Value:
-    """Remove a field."""
+    """Return the object without the field of this name."""
     if not isinstance(value, dict) or not isinstance(name, str):
         return None
     return {key: item for key, item in value.items() if key != name}
@@ -85,7 +85,7 @@ def remove(value: Value, name: Value) -> Value:
 
 @scalar("object_remove_fields", "record_remove_fields", least=2, cost=linear_cost)
 def remove_fields(value: Value, unwanted: Value) -> Value:
-    """Remove the named fields; an array of names is the path of a field in nested objects."""
+    """Return the object without the named fields; an array of names is the path of a field in nested objects."""
     elements = items(unwanted)
     if not isinstance(value, dict) or elements is None:
         return None
@@ -110,7 +110,7 @@ def _without(value: dict[str, Value], path: tuple[str, ...]) -> dict[str, Value]
 
 @scalar("object_rename", least=3, cost=linear_cost)
 def rename(value: Value, old: Value, new: Value) -> Value:
-    """Rename a field; NULL if another field has the new name."""
+    """Return the object with a field renamed; NULL if another field has the new name."""
     if not (isinstance(value, dict) and isinstance(old, str) and isinstance(new, str)):
         return None
     if old in value and new != old and new in value:
@@ -120,7 +120,9 @@ def rename(value: Value, old: Value, new: Value) -> Value:
 
 @scalar("object_concat", "record_concat", "object_concat_strict", least=0, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
-    """Return the fields of all objects, or of all in an array; of several with the same name the last one is kept."""
+    """Merge the fields of all arguments, or of all objects in an array; of several fields with the same name the last
+    wins.
+    """
     if len(values) == 1 and (listed := items(values[0])) is not None:
         values = tuple(listed)
         if MISSING in values:
@@ -163,7 +165,9 @@ def unwrap(value: Value) -> Value:
 
 @scalar("object_add_fields", "record_add_fields", least=2, cost=linear_cost)
 def add_fields(value: Value, added: Value) -> Value:
-    """Add fields given as objects with `field-name` and `field-value`; existing fields are kept."""
+    """Return the object with fields added, given as objects with `field-name` and `field-value`; existing fields stay
+    unchanged.
+    """
     elements = items(added)
     if not isinstance(value, dict) or elements is None:
         return None
@@ -180,14 +184,14 @@ def add_fields(value: Value, added: Value) -> Value:
     "closed_object_constructor", "open_object_constructor", least=0, most=ANY_NUMBER, strict=False, cost=linear_cost
 )
 def construct(*parts: Value) -> Value:
-    """Return an object from alternating names and values; NULL if a name is no string."""
+    """Return an object from alternating field names and values; NULL if a name is not a string."""
     fields = [(name, value) for name, value in zip(parts[::2], parts[1::2], strict=False) if isinstance(name, str)]
     return object_of(fields) if len(fields) * 2 == len(parts) else None
 
 
 @scalar("field_access_by_index", least=2, cost=linear_cost)
 def field_by_index(value: Value, at: Value) -> Value:
-    """Return the value of a field by its position, counted from 0; MISSING beyond the last."""
+    """Return the value of a field by its 0-based position; MISSING beyond the last field."""
     place = whole(at)
     if not isinstance(value, dict) or place is None or place < 0:
         return None
@@ -202,7 +206,8 @@ def field_value(value: Value, name: Value) -> Value:
 
 @scalar("pairs", least=1, cost=linear_cost)
 def nested_pairs(value: Value) -> Value:
-    """Return the name and the value of each field, at any depth; the items of a field's collection have its name.
+    """Return the name and the value of each field at any depth. An item of a collection gets the name of the field
+    around it.
 
     NULL for a value that is neither an object nor a collection.
     """
@@ -223,7 +228,7 @@ def nested_pairs(value: Value) -> Value:
 
 @scalar("get_object_fields", least=1, cost=linear_cost)
 def fields(value: Value, declared: Value = None) -> Value:
-    """Return the name and type of each field, and whether it is undeclared; for objects and lists their parts, too.
+    """Describe each field: its name, its type, whether it is undeclared, and the fields or items nested in it.
 
     `declared` describes the object's declared type (see `sqlpp.field_types`); the binder adds it, never the user.
     """
@@ -251,7 +256,7 @@ def _fields(value: dict[str, Value], declared: object) -> tuple[Value, ...]:
 
 
 def _typed(value: Value, declared: object) -> dict[str, Value]:
-    """Return the type of a value; for an absent one that of its field. Objects and lists have their parts, too."""
+    """Describe the type of a value, with nested fields or items; for NULL and an absent value, the declared type."""
     word = declared["type"] if value is None and isinstance(declared, dict) else type_name(value)
     typed: dict[str, Value] = {"field-type": word}
     if isinstance(value, dict):

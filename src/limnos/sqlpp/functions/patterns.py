@@ -1,4 +1,4 @@
-"""Functions with regular expressions, matched by RE2 in time linear in the text, regardless of the pattern.
+"""Functions with regular expressions. RE2 matches them in time linear in the text, regardless of the pattern.
 
 May import the table, classes of characters and `values`. Must not know plans. The library is loaded with the first
 pattern. Patterns have RE2's syntax, which is Java's without backreferences and lookaround; character classes may have
@@ -81,9 +81,9 @@ INVALID_PATTERN: Final = 1113
 
 
 def translated_pattern(pattern: str, *, has_comments: bool) -> str:
-    r"""Return a pattern with Java's character classes (`\p{XDigit}`, `[a-z&&[^bc]]`) in RE2's notation.
+    r"""Convert Java's character classes in a pattern (`\p{XDigit}`, `[a-z&&[^bc]]`) to RE2's syntax.
 
-    With `has_comments` spaces and comments from `#` to the line's end are removed, except within brackets.
+    With `has_comments`, white space and comments from `#` to the end of the line are removed, except within brackets.
 
     Raises:
         UnreadableClass: A class with an intersection has a part whose code points are not known.
@@ -121,7 +121,7 @@ def translated_pattern(pattern: str, *, has_comments: bool) -> str:
 
 
 def _function(*names: str, run: Callable[[_Pattern, str], Value]) -> None:
-    """Register a function of a text, a pattern and flags."""
+    """Register a function with the arguments text, pattern and optional flags."""
 
     def work(text: Value, pattern: Value, *more: Value) -> Value:
         flags = more[0] if more else ""
@@ -150,7 +150,7 @@ def _matches(pattern: _Pattern, text: str) -> Value:
 
 
 def _split(pattern: _Pattern, text: str) -> Value:
-    """Return the parts between matches, without empty ones at the end; an empty match separates characters."""
+    """Split a text at matches, without trailing empty parts; an empty match splits between characters."""
     parts, at = [], 0
     for match in pattern.finditer(text):
         if match.end() > 0 and (match.start(), match.end()) != (len(text), len(text)):
@@ -184,7 +184,8 @@ _function("regexp_split", "regex_split", run=_split)
 
 @scalar("regexp_replace", "regex_replace", least=3, most=4, cost=unbounded_cost)
 def replace(text: Value, pattern: Value, *rest: Value) -> Value:
-    r"""Replace every match, or the first ones if a number is given; otherwise the last argument is flags.
+    r"""Replace matches in a text. The last argument is the count of matches to replace, or flags; by default all are
+    replaced.
 
     In the new text `$1` is a group and `\$` a dollar sign.
     """
@@ -210,7 +211,7 @@ def replace(text: Value, pattern: Value, *rest: Value) -> Value:
 
 
 def _pieces(new: str, pattern: _Pattern) -> list[str | int]:
-    """Return the replacement as texts and numbers of groups. Raises SqlppError for an unknown group."""
+    """Split a replacement into texts and group numbers. Raises SqlppError for an unknown group."""
     pieces: list[str | int] = []
     at = 0
     while at < len(new):

@@ -1,4 +1,4 @@
-"""Points, lines, rectangles, circles and polygons: construction, text, parts, distance and area.
+"""Functions on points, lines, rectangles, circles and polygons: construction, text, parts, distance and area.
 
 May import the table and `values`. Must not know plans. The text of a shape has its coordinates: `1.0,2.0 3.0,4.0`. The
 result is NULL for arguments of other types.
@@ -51,7 +51,7 @@ def shape_of(text: str, kind: type[Shape]) -> Value:
 
 
 def shape_text(value: Shape) -> str:
-    """Return the text of a shape, which `shape_of` reads."""
+    """Format a shape as the text that `shape_of` parses."""
     if isinstance(value, (Point, Point3D)):
         return ",".join(map(real_text, value.coordinates))
     pairs = zip(value.coordinates[::2], value.coordinates[1::2], strict=False)
@@ -60,7 +60,7 @@ def shape_text(value: Shape) -> str:
 
 
 def shape_items(value: Shape) -> tuple[Value, ...]:
-    """Return a shape as arrays, for JSON: its points, and the radius of a circle."""
+    """Return a shape as nested arrays, for JSON: its points, and for a circle its centre and radius."""
     if isinstance(value, (Point, Point3D)):
         return value.coordinates
     pairs = tuple(zip(value.coordinates[::2], value.coordinates[1::2], strict=False))
@@ -68,7 +68,7 @@ def shape_items(value: Shape) -> tuple[Value, ...]:
 
 
 def _rectangle(corners: tuple[float, ...]) -> Rectangle:
-    """Return a rectangle of two opposite corners."""
+    """Return the rectangle between two opposite corners."""
     x, y, other_x, other_y = corners
     return Rectangle((min(x, other_x), min(y, other_y), max(x, other_x), max(y, other_y)))
 
@@ -91,7 +91,7 @@ scalar("is_spatial", "isspatial", least=1, cost=unit_cost)(lambda value: isinsta
 
 @scalar("create_point", least=2, cost=unit_cost)
 def create_point(x: Value, y: Value) -> Value:
-    """Create a point from two coordinates; NULL if one is no number."""
+    """Create a point from two coordinates; NULL if one is not a number."""
     first, second = number(x), number(y)
     return None if first is None or second is None else Point((float(first), float(second)))
 
@@ -119,7 +119,7 @@ def create_circle(center: Value, radius: Value) -> Value:
 
 @scalar("create_polygon", least=1, cost=linear_cost)
 def create_polygon(value: Value) -> Value:
-    """Return a polygon of at least three corners, from an array of their x and y."""
+    """Return a polygon of at least three corners, from a flat array of their x and y."""
     numbers = [number(one) for one in items(value) or ()]
     known = [float(one) for one in numbers if one is not None]
     return Polygon(tuple(known)) if len(known) == len(numbers) >= 6 and len(known) % 2 == 0 else None
@@ -135,7 +135,7 @@ _register_coordinate("get_y", 1)
 
 @scalar("get_points", least=1, cost=linear_cost)
 def get_points(value: Value) -> Value:
-    """Return the points of a shape: ends, corners, or the centre of a circle."""
+    """Return the points of a shape: the ends of a line, the corners of a polygon, or the centre of a circle."""
     if not isinstance(value, (Point, Line, Rectangle, Circle, Polygon)):
         return None
     known = value.coordinates[:2] if isinstance(value, Circle) else value.coordinates
@@ -156,7 +156,7 @@ def get_radius(value: Value) -> Value:
 
 @scalar("spatial_distance", least=2, cost=unit_cost)
 def spatial_distance(one: Value, other: Value) -> Value:
-    """Return the distance of two points."""
+    """Return the Euclidean distance of two points."""
     if not isinstance(one, Point) or not isinstance(other, Point):
         return None
     return math.dist(one.coordinates, other.coordinates)
@@ -179,7 +179,9 @@ def spatial_area(value: Value) -> Value:
 
 @scalar("spatial_cell", least=4, cost=unit_cost)
 def spatial_cell(point: Value, origin: Value, width: Value, height: Value) -> Value:
-    """Return the cell of a grid in which a point lies: a rectangle of the given width and height."""
+    """Return the grid cell that contains a point: a rectangle of the given width and height. `origin` is a corner of a
+    cell.
+    """
     wide, high = number(width), number(height)
     if not isinstance(point, Point) or not isinstance(origin, Point) or not wide or not high:
         return None

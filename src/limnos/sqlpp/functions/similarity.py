@@ -29,16 +29,14 @@ _FAR: Final = Integer((1 << 31) - 1)
 
 
 def _parts(value: Value) -> Sequence[object] | None:
-    """Return the elements to compare: characters in lower case, or keys of items; None for another value."""
+    """Return the elements to compare: lower-case characters of a string, or keys of items; None for another value."""
     if isinstance(value, str):
         return value.lower()
     return [key(item) for item in value] if isinstance(value, tuple) else None
 
 
 def _distance(left: Value, right: Value) -> int | None:
-    """Return the edit distance: the fewest insertions, deletions and replacements; None for values that cannot be
-    compared.
-    """
+    """Return the edit distance (Levenshtein); None for values that cannot be compared."""
     one, other = _parts(left), _parts(right)
     if one is None or other is None or isinstance(left, str) != isinstance(right, str):
         return None
@@ -46,8 +44,8 @@ def _distance(left: Value, right: Value) -> int | None:
 
 
 def _fewest_edits(one: Sequence[object], other: Sequence[object], *, is_part: bool = False) -> int:
-    """Return the edit distance of two sequences, or with `is_part` between the second and the most similar part of the
-    first.
+    """Return the edit distance of two sequences; with `is_part`, the distance of `other` from the most similar part of
+    `one`.
 
     Raises SqlppError for sequences that are too long.
     """
@@ -74,7 +72,7 @@ def _fewest_edits(one: Sequence[object], other: Sequence[object], *, is_part: bo
 
 @scalar("edit_distance", least=2, cost=match_cost)
 def edit_distance(left: Value, right: Value) -> Value:
-    """Return the edit distance of two strings, without regard to case, or of two arrays."""
+    """Return the edit distance of two strings, case-insensitive, or of two arrays."""
     return _distance(left, right)
 
 
@@ -89,7 +87,9 @@ def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
 
 @scalar("edit_distance_contains", least=3, cost=match_cost)
 def edit_distance_contains(text: Value, pattern: Value, most: Value) -> Value:
-    """Return whether a part of a text or array is within an edit distance, and the smallest distance of a part."""
+    """Return whether a part of a text or array is within the edit distance `most` of a pattern, and the smallest
+    distance.
+    """
     limit, one, other = whole(most), _parts(text), _parts(pattern)
     if limit is None or one is None or other is None or isinstance(text, str) != isinstance(pattern, str):
         return None
@@ -99,14 +99,20 @@ def edit_distance_contains(text: Value, pattern: Value, most: Value) -> Value:
 
 @scalar("edit_distance_list_is_filterable", least=2, cost=linear_cost)
 def is_filterable_list(value: Value, most: Value) -> Value:
-    """Return whether lists within an edit distance must share an item."""
+    """Return whether lists within the edit distance `most` must share an item, so that an index on items can filter
+    them.
+    """
     elements, limit = items(value), whole(most)
     return None if elements is None or limit is None else len(elements) > limit
 
 
 @scalar("edit_distance_string_is_filterable", least=4, cost=linear_cost)
 def is_filterable_string(value: Value, most: Value, gram: Value, padded: Value) -> Value:
-    """Return whether strings within an edit distance must share a gram of a length."""
+    """Return whether strings within the edit distance `most` must share an n-gram, so that an n-gram index can filter
+    them.
+
+    `gram` is the length of the n-grams; `padded` tells whether they extend beyond the ends of the string.
+    """
     limit, size = whole(most), whole(gram)
     if not isinstance(value, str) or limit is None or size is None or not isinstance(padded, bool):
         return None
@@ -119,7 +125,7 @@ def _lowered_key(item: Value) -> object:
 
 
 def _word_counts(words: tuple[str, ...]) -> Counter[object]:
-    """Count strings without regard to case."""
+    """Count the occurrences of strings, case-insensitive."""
     return Counter(map(str.lower, words))
 
 
@@ -128,7 +134,7 @@ _remembered_counts = lru_cache(512)(_word_counts)
 
 
 def _counts(one: Items, other: Items) -> tuple[Counter[object], Counter[object]]:
-    """Return the numbers of occurrences of the items in two collections."""
+    """Count the occurrences of each item in two collections."""
     if not all(type(item) is str for item in one) or not all(type(item) is str for item in other):
         return Counter(map(_lowered_key, one)), Counter(map(_lowered_key, other))
     count = _remembered_counts if max(len(one), len(other)) <= REMEMBERED_LENGTH_MAX else _word_counts
@@ -136,9 +142,7 @@ def _counts(one: Items, other: Items) -> tuple[Counter[object], Counter[object]]
 
 
 def _jaccard(left: Value, right: Value) -> float | None:
-    """Return the size of the intersection divided by that of the union, as multisets; strings without regard to
-    case.
-    """
+    """Return the Jaccard similarity of two multisets; strings are compared case-insensitive."""
     one, other = items(left), items(right)
     if one is None or other is None:
         return None
@@ -148,7 +152,7 @@ def _jaccard(left: Value, right: Value) -> float | None:
 
 
 def _shared(one: Items, other: Items) -> int:
-    """Return the size of the intersection of two collections, as multisets."""
+    """Return the size of the multiset intersection of two collections."""
     first, second = _counts(one, other)
     return sum(min(count, second[item]) for item, count in first.items() if item in second)
 
@@ -161,7 +165,7 @@ def similarity_jaccard(left: Value, right: Value) -> Value:
 
 @scalar("similarity_jaccard_check", "similarity_jaccard_sorted_check", least=3, cost=match_cost)
 def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
-    """Return whether the similarity is at least `least`, and the similarity (0 if it is smaller)."""
+    """Return whether the Jaccard similarity is at least `least`, and the similarity (0 if it is smaller)."""
     limit, jaccard = number(least), _jaccard(left, right)
     if limit is None or jaccard is None:
         return None
@@ -170,7 +174,7 @@ def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
 
 @scalar("prefix_len_jaccard", least=2, cost=unit_cost)
 def prefix_length(length: Value, least: Value) -> Value:
-    """Return the number of first items of a sorted list that suffice to find lists of at least this similarity."""
+    """Return the length of the prefix of a sorted list that must share an item with each list of similarity `least`."""
     count, limit = whole(length), number(least)
     if count is None or limit is None or not math.isfinite(shared := Float(Float(limit) * count)):
         return None
@@ -178,7 +182,9 @@ def prefix_length(length: Value, least: Value) -> Value:
 
 
 def _prefix_jaccard(arguments: Sequence[Value]) -> tuple[float, float] | None:
-    """Return the similarity of two lists by their prefixes and full lengths, and the least similarity."""
+    """Return the Jaccard similarity of two lists, estimated from their prefixes and lengths, and the minimum
+    similarity.
+    """
     length, left, other_length, right, _, least = arguments
     one, other, sizes, limit = items(left), items(right), (whole(length), whole(other_length)), number(least)
     if one is None or other is None or sizes[0] is None or sizes[1] is None or limit is None:
@@ -191,13 +197,13 @@ def _prefix_jaccard(arguments: Sequence[Value]) -> tuple[float, float] | None:
 
 @scalar("similarity_jaccard_prefix", least=6, cost=match_cost)
 def similarity_jaccard_prefix(*arguments: Value) -> Value:
-    """Return the Jaccard similarity of two lists from their lengths and prefixes; 0 if it is smaller than the least."""
+    """Return the Jaccard similarity of two lists from their lengths and prefixes; 0 if it is below the minimum."""
     result = _prefix_jaccard(arguments)
     return None if result is None else result[0]
 
 
 @scalar("similarity_jaccard_prefix_check", least=6, cost=match_cost)
 def similarity_jaccard_prefix_check(*arguments: Value) -> Value:
-    """Return whether the similarity is at least the least, and the similarity (0 if it is smaller)."""
+    """Return whether the Jaccard similarity reaches the minimum, and the similarity (0 if it does not)."""
     result = _prefix_jaccard(arguments)
     return None if result is None else (result[0] >= result[1], result[0])

@@ -1,7 +1,7 @@
-"""Functions of strings.
+"""Functions on strings, such as `upper` and `substr`.
 
 May import the table and `values`. Must not know plans. Positions count code points from 0; a function whose name ends
-with `1` counts from 1. The result is NULL for a value that is no string. Regular expressions are in `patterns`:
+with `1` counts from 1. The result is NULL for a value that is not a string. Regular expressions are in `patterns`:
 Python's may take exponential time.
 """
 
@@ -22,7 +22,7 @@ LENGTH_MAX = 16 << 20
 
 
 def require_length(length: int) -> None:
-    """Raise SqlppError if a string would be longer than LENGTH_MAX."""
+    """Raise SqlppError if `length` exceeds LENGTH_MAX, the maximum length of a string."""
     if length > LENGTH_MAX:
         raise compilation(f"A function would return a string longer than {LENGTH_MAX} characters")
 
@@ -58,7 +58,7 @@ _of_two("like", text.like, cost=product_cost)
 
 @scalar("initcap", "title", least=1, cost=character_cost)
 def title(value: Value) -> Value:
-    """Return the first letter of each word in upper case, the others in lower case."""
+    """Convert the first letter of each word to upper case, the others to lower case."""
     if not isinstance(value, str):
         return None
     names, inside = [], False
@@ -83,7 +83,10 @@ _register_trim("rtrim", str.rstrip)
 
 
 def _part(value: Value, offset: Value, *, length: tuple[Value, ...], first: int) -> Value:
-    """Return a substring from an offset; a negative offset counts from the end. NULL if the offset is outside."""
+    """Return a substring from an offset; a negative offset counts from the end. NULL if the offset is out of bounds.
+
+    `first` is the offset of the first character: 0 or 1.
+    """
     start, count = whole(offset), whole(length[0]) if length else LENGTH_MAX
     if not isinstance(value, str) or start is None or count is None or count < 0:
         return None
@@ -96,13 +99,13 @@ def _part(value: Value, offset: Value, *, length: tuple[Value, ...], first: int)
 
 @scalar("substr", "substring", "substr0", "substring0", least=2, most=3, cost=linear_cost)
 def substr(value: Value, offset: Value, *length: Value) -> Value:
-    """Return a part of a string, counted from 0."""
+    """Return a substring from a 0-based offset."""
     return _part(value, offset, length=length, first=0)
 
 
 @scalar("substr1", "substring1", least=2, most=3, cost=linear_cost)
 def substr1(value: Value, offset: Value, *length: Value) -> Value:
-    """Return a part of a string, counted from 1."""
+    """Return a substring from a 1-based offset."""
     return _part(value, offset, length=length, first=1)
 
 
@@ -135,7 +138,7 @@ _register_pad("rpad", lambda value, fill: value + fill)
 
 @scalar("replace", least=3, most=4, cost=product_cost)
 def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
-    """Replace every occurrence, or the first `limit`."""
+    """Replace every occurrence of `old`, or the first `limit`."""
     times = whole(limit)
     if not (isinstance(value, str) and isinstance(old, str) and isinstance(new, str)) or times is None:
         return None
@@ -152,7 +155,7 @@ def concat(*values: Value) -> Value:
 
 @scalar("string_concat", least=1, cost=linear_cost)
 def string_concat(values: Value) -> Value:
-    """Return the concatenation of an array of strings; MISSING if one of them is MISSING."""
+    """Concatenate an array of strings; MISSING if one of them is MISSING."""
     if isinstance(values, tuple) and any(value is MISSING for value in values):
         return MISSING
     return _join_strings(values, "") if isinstance(values, tuple) else None
@@ -160,7 +163,7 @@ def string_concat(values: Value) -> Value:
 
 @scalar("string_join", least=2, cost=linear_cost)
 def string_join(values: Value, separator: Value) -> Value:
-    """Return the strings of an array or multiset, joined by a separator; MISSING if one of them is MISSING."""
+    """Join the strings of an array or multiset with a separator; MISSING if one of them is MISSING."""
     elements = items(values)
     if elements is None:
         return None
@@ -179,7 +182,7 @@ def _join_strings(values: tuple[Value, ...], separator: str) -> Value:
 
 @scalar("codepoint_to_string", least=1, cost=character_cost)
 def from_codepoints(values: Value) -> Value:
-    """Return the string of an array of code points."""
+    """Build a string from an array of code points."""
     if not isinstance(values, tuple):
         return None
     points = [whole(value) for value in values]

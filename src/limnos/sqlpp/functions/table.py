@@ -1,4 +1,4 @@
-"""The table of functions: names, numbers of arguments, and implementations.
+"""The table of built-in functions: names, arities, and implementations.
 
 May import `values` and `errors`. Must not know the syntax tree nor plans. Names are case-insensitive, and `-` and `_`
 are equal; the table uses `_`. A *strict* function is not called if an argument is MISSING (the result is MISSING) or
@@ -50,7 +50,7 @@ class Function(Struct, frozen=True):
     """
 
     def takes(self, count: int) -> bool:
-        """Return whether the function takes this number of arguments."""
+        """Return whether the function accepts `count` arguments."""
         return self.least <= count and (self.most == ANY_NUMBER or count <= self.most)
 
 
@@ -59,12 +59,12 @@ FUNCTIONS: dict[str, Function] = {}
 
 
 def normalize_name(name: str) -> str:
-    """Return the normal form of a function's name, as in the table."""
+    """Normalize a function's name as in the table: lower case, with `_` in place of `-`."""
     return name.lower().replace("-", "_")
 
 
 def find(name: str) -> Function | None:
-    """Return the function of a name; None if there is none."""
+    """Return the function of a name in any spelling; None if there is none."""
     return FUNCTIONS.get(normalize_name(name))
 
 
@@ -89,10 +89,10 @@ def scalar(
 
     Args:
         *names: Its name and aliases.
-        least: The least number of arguments.
-        most: The largest number of arguments; by default `least`.
-        strict: Whether NULL and MISSING arguments give NULL and MISSING without a call.
-        settled: Whether equal arguments give equal results.
+        least: The smallest count of arguments.
+        most: The largest count of arguments; by default `least`.
+        strict: Whether a MISSING argument gives MISSING, else a NULL argument NULL, without a call.
+        settled: Whether the function is deterministic: equal arguments give equal results.
         cost: The cost of a call.
         stray: A function that finds the first item that an aggregate over an array ignores because of its type.
     """
@@ -129,7 +129,7 @@ def aggregate(
 
 
 def window(name: str, *, least: int, most: int) -> None:
-    """Register a window function."""
+    """Register a window function's name and its smallest and largest count of arguments."""
     FUNCTIONS[name] = Function(name, least, most, _never, kind="window", family="windows", cost=linear_cost)
 
 

@@ -1,7 +1,7 @@
-"""Times of time zones, and comparisons of durations.
+"""Conversion of times between time zones, and comparison of durations.
 
 May import the table, `times` and `values`. Must not know plans. A time zone is an offset such as `+08:00` or a name
-such as `Asia/Tokyo`. The result is NULL for another text, and for years that the calendar of time zones lacks.
+such as `Asia/Tokyo`. The result is NULL for another text, and for years outside of the time zone database.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _offset_text(minutes: int) -> str:
 
 @scalar("adjust_time_for_timezone", least=2, cost=character_cost)
 def adjust_time(value: Value, zone: Value) -> Value:
-    """Return the text of a time of day at an offset."""
+    """Format a time of day (UTC) in a time zone offset, such as `08:00:00.000+08:00`."""
     minutes = _offset_minutes(zone)
     if not isinstance(value, Time) or minutes is None:
         return None
@@ -45,7 +45,7 @@ def adjust_time(value: Value, zone: Value) -> Value:
 
 @scalar("adjust_datetime_for_timezone", least=2, cost=character_cost)
 def adjust_datetime(value: Value, zone: Value) -> Value:
-    """Return the text of a datetime at an offset."""
+    """Format a datetime (UTC) in a time zone offset."""
     minutes = _offset_minutes(zone)
     if not isinstance(value, DateTime) or minutes is None:
         return None
@@ -53,7 +53,10 @@ def adjust_datetime(value: Value, zone: Value) -> Value:
 
 
 def _shift_ms(ms: int, zone: Value, *, is_local: bool) -> int | None:
-    """Return the milliseconds to add to a UTC time for the zone's local time, or to subtract from a local time."""
+    """Return the offset of a time zone at a time, in milliseconds: local time minus UTC.
+
+    `is_local` tells whether `ms` is a local time. None for an unknown time zone.
+    """
     minutes = _offset_minutes(zone)
     if minutes is not None:
         return minutes * 60_000
@@ -99,7 +102,7 @@ def _ms(value: Value) -> int | None:
 
 
 def _register_comparison(name: str, part: Callable[[Value], int | None], *, is_greater: bool) -> None:
-    """Register a comparison of two durations by one of their parts."""
+    """Register a comparison of two durations by one of their parts, such as the months."""
 
     def run(one: Value, other: Value) -> Value:
         first, second = part(one), part(other)
@@ -117,7 +120,7 @@ for _kind, _part in (("year_month", _months), ("day_time", _ms)):
 
 @scalar("duration_equal", least=2, cost=unit_cost)
 def equal_durations(one: Value, other: Value) -> Value:
-    """Return whether two durations have the same months and the same milliseconds."""
+    """Return whether two durations have equal months and equal milliseconds."""
     kinds = (Duration, YearMonthDuration, DayTimeDuration)
     if not isinstance(one, kinds) or not isinstance(other, kinds):
         return None

@@ -1,4 +1,4 @@
-"""Dates, times and durations: their text, their parts, and their arithmetic.
+"""Functions on dates, times and durations: parsing, printing, parts, and arithmetic.
 
 May import the table and `values`. Must not know the current time, which the statement provides. Times are UTC, in
 milliseconds. The calendar is Gregorian, with years from -9999 to 9999. The result is NULL for a malformed text.
@@ -36,7 +36,7 @@ _DURATION = re.compile(
 
 
 def days_of(year: int, month: int, *, day: int) -> int:
-    """Return the days since 1970-01-01, in the proleptic Gregorian calendar."""
+    """Convert a date to days since 1970-01-01, in the proleptic Gregorian calendar."""
     shifted = year - (month <= 2)
     era, of_era = divmod(shifted, 400)
     of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
@@ -44,7 +44,7 @@ def days_of(year: int, month: int, *, day: int) -> int:
 
 
 def civil(days: int) -> tuple[int, int, int]:
-    """Return year, month and day of a number of days since 1970-01-01."""
+    """Convert days since 1970-01-01 to year, month and day."""
     era, of_era = divmod(days + 719_468, 146_097)
     year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
     of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
@@ -79,8 +79,9 @@ def time_of(text: str) -> Time | None:
 
 
 def _day_ms(text: str) -> int | None:
-    """Return the milliseconds since midnight; below 0 or beyond a day if an offset shifts it. None if the text is
-    malformed.
+    """Parse a time of day to milliseconds since midnight; None if it is malformed.
+
+    The result is negative or longer than a day if the text has an offset that shifts it there.
     """
     match = _TIME.fullmatch(text) or _COMPACT_TIME.fullmatch(text)
     if match is None:
@@ -118,7 +119,7 @@ def duration_of(text: str) -> Duration | None:
 
 
 def time_text(value: Value) -> str | None:
-    """Return the text of a date, time, datetime or duration; None for another value."""
+    """Format a date, time, datetime or duration as ISO 8601 text; None for another value."""
     match value:
         case Date(days):
             return _date_text(days)
@@ -159,7 +160,9 @@ def _duration_text(months: int, ms: int) -> str:
 
 
 def shift_time(value: Value, by: Value, *, sign: int) -> Value:
-    """Add (`sign` 1) or subtract (-1) a duration, or subtract two values of one type; NULL if that is undefined."""
+    """Add (`sign` 1) or subtract (-1) a duration, or subtract two values of the same type; NULL if that is
+    undefined.
+    """
     if isinstance(by, (YearMonthDuration, DayTimeDuration, Duration)):
         months = sign * (0 if isinstance(by, DayTimeDuration) else by.months)
         ms = sign * (0 if isinstance(by, YearMonthDuration) else by.ms)
@@ -170,7 +173,7 @@ def shift_time(value: Value, by: Value, *, sign: int) -> Value:
 
 
 def _between(value: Value, other: Value) -> Value:
-    """Return the duration between two values of one type."""
+    """Return the difference of two dates, times or datetimes as a duration."""
     if isinstance(value, Date) and isinstance(other, Date):
         return DayTimeDuration((value.days - other.days) * DAY_MS)
     if isinstance(value, Time) and isinstance(other, Time):
@@ -198,7 +201,9 @@ def _move_date(value: Value, months: int, *, ms: int) -> Value:
 
 
 def _by_months(days: int, months: int) -> int | None:
-    """Return a date shifted by months; the last day of the month if that month is shorter."""
+    """Add months to a date, given in days; the day is cut to the last day of the resulting month. None beyond the
+    calendar.
+    """
     if not months:
         return days
     year, month, day = civil(days)
@@ -285,8 +290,8 @@ def week_of_year(value: Value, start: Value = 1) -> Value:
 
 
 def _weekday(value: Value) -> int | None:
-    """Return the number of a weekday, given by its name, the first three letters of it or a number, with Sunday as
-    0.
+    """Return the index of a weekday, from 0 for Sunday; the argument is a name, its first three letters, or a
+    number.
     """
     if isinstance(value, str):
         names = (number for number, name in enumerate(WEEKDAYS) if value.lower() in (name, name[:3]))
@@ -297,7 +302,7 @@ def _weekday(value: Value) -> int | None:
 
 @scalar("day_of_week", least=1, most=2, cost=character_cost)
 def day_of_week(value: Value, start: Value = 1) -> Value:
-    """Return the number of a weekday, counted from 1 for Sunday or for the given first day of the week."""
+    """Return the weekday of a date as a number, from 1 for Sunday or for the given first day of the week."""
     days, first = _day(value), _weekday(start)
     return None if days is None or first is None else (days + 4 - first) % 7 + 1
 
@@ -317,46 +322,46 @@ def time_of_datetime(value: Value) -> Value:
 
 @scalar("datetime_from_date_time", least=2, cost=character_cost)
 def join_date_time(date: Value, time: Value) -> Value:
-    """Return the datetime of a date and a time."""
+    """Combine a date and a time of day to a datetime."""
     return DateTime(date.days * DAY_MS + time.ms) if isinstance(date, Date) and isinstance(time, Time) else None
 
 
 @scalar("date_from_unix_time_in_days", least=1, cost=character_cost)
 def from_unix_days(value: Value) -> Value:
-    """Return the date of days since 1970."""
+    """Return the date that is a number of days after 1970-01-01."""
     time = datetime_of_unix_ms(whole(value), DAY_MS)
     return None if time is None else Date(time.ms // DAY_MS)
 
 
 def datetime_of_unix_ms(count: int | None, unit_ms: int) -> DateTime | None:
-    """Return the datetime of a number of units since 1970; None beyond the calendar's years."""
+    """Return the datetime that is `count` units of `unit_ms` after 1970; None beyond the calendar's years."""
     edge = days_of(YEAR_MAX, 12, day=31) * DAY_MS
     return DateTime(count * unit_ms) if count is not None and abs(count) <= edge // unit_ms else None
 
 
 @scalar("unix_time_from_time_in_ms", least=1, cost=character_cost)
 def time_ms(value: Value) -> Value:
-    """Return the milliseconds since midnight."""
+    """Return a time of day in milliseconds since midnight."""
     return value.ms if isinstance(value, Time) else None
 
 
 @scalar("time_from_unix_time_in_ms", least=1, cost=character_cost)
 def from_time_ms(value: Value) -> Value:
-    """Return the time of day of milliseconds since midnight."""
+    """Return the time of day at a number of milliseconds since midnight."""
     number = whole(value)
     return None if number is None or not 0 <= number < DAY_MS else Time(number)
 
 
 @scalar("duration_from_ms", least=1, cost=character_cost)
 def from_ms(value: Value) -> Value:
-    """Return the duration of a number of milliseconds."""
+    """Return a day-time duration of a number of milliseconds."""
     number = whole(value)
     return None if number is None or abs(number) >= 1 << 63 else Duration(0, number)
 
 
 @scalar("duration_from_months", least=1, cost=character_cost)
 def from_months(value: Value) -> Value:
-    """Return the duration of a number of months."""
+    """Return a year-month duration of a number of months."""
     number = whole(value)
     return None if number is None or abs(number) >= 1 << 31 else Duration(number, 0)
 
@@ -375,11 +380,11 @@ def day_time_part(value: Value) -> Value:
 
 @scalar("months_from_year_month_duration", least=1, cost=character_cost)
 def months_of(value: Value) -> Value:
-    """Return the number of months."""
+    """Return a year-month duration as a number of months."""
     return value.months if isinstance(value, YearMonthDuration) else None
 
 
 @scalar("ms_from_day_time_duration", "milliseconds_from_day_time_duration", least=1, cost=character_cost)
 def ms_of(value: Value) -> Value:
-    """Return the number of milliseconds."""
+    """Return a day-time duration as a number of milliseconds."""
     return value.ms if isinstance(value, DayTimeDuration) else None

@@ -1,7 +1,7 @@
-"""Words and grams of strings, their hashes, and the search for words.
+"""Tokenizing functions: words and n-grams of strings, their hashes, and full-text search.
 
-May import the table and `values`. Must not know plans. Words are runs of letters and digits. Letters are compared in
-lower case, each by itself, as AsterixDB's tokenizers do. A hash of a token is an `integer`.
+May import the table and `values`. Must not know plans. Words are runs of letters and digits. Each letter is converted
+to lower case separately, as AsterixDB's tokenizers do. A hash of a token is an `integer`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ def word_tokens(value: Value) -> Value:
 
 
 def _grams(value: Value, length: Value, *, padded: Value) -> tuple[str, ...] | None:
-    """Return all substrings of a length, in lower case; if `padded`, also those that begin before the text or end after
-    it.
+    """Return the n-grams of a string in lower case: all substrings of a length.
+
+    If `padded`, also those that extend beyond the ends of the string.
     """
     size = whole(length)
     if not isinstance(value, str) or size is None or size < 1 or not isinstance(padded, bool):
@@ -65,7 +66,7 @@ _remembered_grams = lru_cache(512)(_all_grams)
 
 @scalar("gram_tokens", least=3, cost=product_cost)
 def gram_tokens(value: Value, length: Value, padded: Value) -> Value:
-    """Return the n-grams of a string: all substrings of a length, in lower case."""
+    """Return the n-grams of a string in lower case: all substrings of a length."""
     return _grams(value, length, padded=padded)
 
 
@@ -78,7 +79,7 @@ def _hash(token: str, occurrence: int) -> Integer:
 
 
 def _hashes(tokens: Iterable[str] | None, *, counts: bool) -> Value:
-    """Return the hashes of tokens; with `counts` a repeated token has another hash."""
+    """Return the hashes of tokens; with `counts` the second and later occurrences of a token get other hashes."""
     if tokens is None:
         return None
     seen: Counter[str] = Counter()

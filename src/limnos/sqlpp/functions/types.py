@@ -171,7 +171,7 @@ def _real_text(value: float) -> str:
 
 
 def _single_text(value: Float) -> str:
-    """Return the shortest text that reads as the same single-precision number."""
+    """Format a single-precision number with the fewest digits that identify it."""
     texts = (f"{float(value):.{digits}g}" for digits in range(1, 10))
     return repr(float(next(text for text in texts if Float(float(text)) == value)))
 
@@ -187,7 +187,7 @@ def real_of(text: str) -> float | None:
 
 
 def whole_of(value: Value, kind: TypeName) -> Value:
-    """Return an integer of a type, from text, which may end in `i8` and so on, or from a number.
+    """Convert a text, which may have a suffix such as `i8`, or a number to an integer of a type.
 
     A double is truncated, and NaN is 0. A number out of range becomes the nearest integer of the type; text of such an
     integer gives NULL.
@@ -203,7 +203,7 @@ def whole_of(value: Value, kind: TypeName) -> Value:
 
 
 def _whole_of_text(text: str, kind: TypeName) -> Value:
-    """Return an integer from its text; text of a double is converted as the double."""
+    """Parse a text as an integer; the text of a double is parsed as a double and converted."""
     read = _WHOLE.fullmatch(text)
     if read is None:
         real = real_of(text) if _NUMERAL.fullmatch(text) else None
@@ -235,14 +235,14 @@ scalar("double", "to_double", "todouble", least=1, cost=character_cost)(_real)
 
 @scalar("float", "to_float", least=1, cost=character_cost)
 def single(value: Value) -> Value:
-    """Return a single-precision number."""
+    """Convert a value to a single-precision number (`float`)."""
     real = _real(value)
     return None if real is None else Float(real)
 
 
 @scalar("to_number", "to_num", "tonumber", "tonum", least=1, cost=character_cost)
 def to_number(value: Value) -> Value:
-    """Return a number from text, a boolean, or a number."""
+    """Convert text or a boolean to a number; a number is returned unchanged."""
     if number(value) is not None:
         return value
     whole = None if isinstance(value, str) and _WHOLE.fullmatch(value.strip()) is None else whole_of(value, "bigint")
@@ -251,7 +251,7 @@ def to_number(value: Value) -> Value:
 
 @scalar("to_string", "to_str", "tostring", "tostr", "string", least=1, cost=print_cost)
 def to_string(value: Value) -> Value:
-    """Return the text of a value, that of a binary in base 64; NULL for an object or a collection."""
+    """Convert a value to text, a binary in base 64; NULL for an object or a collection."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return None if isinstance(value, dict) or items(value) is not None else text_of(value)
@@ -268,7 +268,7 @@ def to_boolean(value: Value) -> Value:
 
 @scalar("boolean", least=1, cost=character_cost)
 def boolean(value: Value) -> Value:
-    """Return a boolean from `true` or `false`, or from a number."""
+    """Convert the text `true` or `false`, or a number, to a boolean."""
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.strip())
     return to_boolean(value) if isinstance(value, (bool, int, float)) else None
@@ -276,23 +276,23 @@ def boolean(value: Value) -> Value:
 
 @scalar("to_array", "toarray", least=1, cost=character_cost)
 def to_array(value: Value) -> Value:
-    """Return an array with the value; an array unchanged; the items of a multiset."""
+    """Convert a value to an array: an array unchanged, a multiset to an array of its items, else an array of the
+    value.
+    """
     elements = items(value)
     return (value,) if elements is None else tuple(elements)
 
 
 @scalar("to_multiset", least=1, cost=character_cost)
 def to_multiset(value: Value) -> Value:
-    """Return a multiset with the value; the items of an array as a multiset."""
+    """Convert a value to a multiset: of an array's items, else of the value."""
     elements = items(value)
     return Bag((value,)) if elements is None else Bag(elements)
 
 
 @scalar("to_atomic", "to_atom", "toatomic", "toatom", least=1, cost=character_cost)
 def to_atomic(value: Value) -> Value:
-    """Return the only item of an array or the only field's value of an object, recursively; NULL if there are
-    several.
-    """
+    """Unwrap an array with one item or an object with one field, recursively; NULL if there are several."""
     while not isinstance(value, (str, int, float, bool)):
         elements = tuple(value.values()) if isinstance(value, dict) else items(value)
         if elements is None:
@@ -305,14 +305,14 @@ def to_atomic(value: Value) -> Value:
 
 @scalar("to_object", "to_obj", "toobject", "toobj", least=1, cost=character_cost)
 def to_object(value: Value) -> Value:
-    """Return an object unchanged; an empty object for another value."""
+    """Convert a value to an object: an object unchanged, another value to an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def _from_text(
     name: str, read: Callable[[str], Value], *, kind: TypeName, part: Callable[[Duration], Value] | None = None
 ) -> None:
-    """Register a constructor of a type from text. `part` returns the type's part of a duration."""
+    """Register a type constructor that parses text. `part` converts a duration to the type."""
 
     def run(value: Value) -> Value:
         if isinstance(value, str):
@@ -336,7 +336,7 @@ def _day_time(text: str) -> Value:
 
 @scalar("time", least=1, most=2, cost=character_cost)
 def time(value: Value, *pattern: Value) -> Value:
-    """Return a time from text, or the time of day of a datetime; with a pattern only from text."""
+    """Convert text or a datetime to a time of day; with a pattern, text only."""
     if pattern:
         return formats.parse_time(value, pattern[0])
     if isinstance(value, str):
@@ -348,7 +348,7 @@ def time(value: Value, *pattern: Value) -> Value:
 
 @scalar("duration", least=1, cost=character_cost)
 def duration(value: Value) -> Value:
-    """Return a duration from text, or from a duration of one part (year-month or day-time)."""
+    """Convert text, a year-month duration or a day-time duration to a duration."""
     match value:
         case str():
             return times.duration_of(value.strip())
@@ -367,7 +367,7 @@ _from_text("day_time_duration", _day_time, kind="day-time-duration", part=lambda
 
 @scalar("date", least=1, most=2, cost=character_cost)
 def date(value: Value, *pattern: Value) -> Value:
-    """Return a date from text or a datetime; with a pattern only from text."""
+    """Convert text or a datetime to a date; with a pattern, text only."""
     if pattern:
         return formats.parse_date(value, pattern[0])
     if isinstance(value, str):
@@ -379,7 +379,7 @@ def date(value: Value, *pattern: Value) -> Value:
 
 @scalar("datetime", least=1, most=2, cost=character_cost)
 def datetime(value: Value, *pattern: Value) -> Value:
-    """Return a datetime from text, a date (midnight) or a time (of 1970-01-01); with a pattern only from text."""
+    """Convert text, a date (midnight) or a time (of 1970-01-01) to a datetime; with a pattern, text only."""
     if pattern:
         return formats.parse_datetime(value, pattern[0])
     if isinstance(value, str):
@@ -393,7 +393,7 @@ def datetime(value: Value, *pattern: Value) -> Value:
 
 @scalar("uuid", "create_uuid", least=0, most=1, settled=False, cost=character_cost)
 def unique(*argument: Value) -> Value:
-    """Return a new random UUID, or the UUID in a text."""
+    """Return a new random UUID; with an argument, parse it as a UUID."""
     if not argument:
         return uuid.uuid4()
     (value,) = argument

@@ -1,4 +1,4 @@
-"""Functions of two vectors: arrays of the same number of numbers.
+"""Functions on two vectors: arrays of numbers with the same length.
 
 May import the table and `values`. Must not know plans. The result is NULL for other arguments.
 """
@@ -16,7 +16,7 @@ from limnos.sqlpp.values.model import Value
 
 
 def _vector(value: Value) -> list[float] | None:
-    """Return the numbers of an array; None if it is empty or has other items."""
+    """Return the numbers of an array; None if it is empty or has an item that is not a number."""
     results = [number(item) for item in items(value) or ()]
     known = [float(item) for item in results if item is not None]
     return known if known and len(known) == len(results) else None
@@ -39,7 +39,7 @@ def _squared_distance(left: list[float], right: list[float]) -> float:
 
 
 def _cosine(left: list[float], right: list[float]) -> float | None:
-    """Return the cosine similarity; None if a vector is all zeros."""
+    """Return the cosine similarity; None if a vector has length zero."""
     lengths = math.hypot(*left) * math.hypot(*right)
     return _dot(left, right) / lengths if lengths else None
 

@@ -1,4 +1,4 @@
-"""Registers the names of window functions and their numbers of arguments.
+"""Registers the names and arities of window functions.
 
 May import the table. Must not know rows: `evaluator.windows` computes the values. Any aggregate followed by OVER is a
 window function, too.

@@ -30,7 +30,7 @@ class ParsedStatement(Struct, frozen=True):
 
 
 class StatementSpan(NamedTuple):
-    """The position of a statement in a text: its kind, offsets and position, and the number of `?` before it."""
+    """The extent of a statement in a text: its kind, offsets and position, and the count of `?` before it."""
 
     kind: str
     """The name of the statement's class."""
@@ -45,10 +45,11 @@ def parse(text: str, origin: StatementSpan | None = None) -> tuple[ParsedStateme
 
     Args:
         text: The statements.
-        origin: The span of the text in a longer one; positions and `?` are counted from there.
+        origin: The span of the text in a longer text, from which positions and `?` are counted.
 
     Raises:
-        SqlppError: ASX1001 with the position of a wrong token, ASX1079 for a text that is too long or nested too deep.
+        SqlppError: ASX1001 with the position of an unexpected token, ASX1079 for a text that is too long or nested too
+            deeply.
     """
     return tuple(parsed for parsed, _ in _statements(text, origin))
 
@@ -80,7 +81,7 @@ def _statements(text: str, origin: StatementSpan | None) -> Iterator[tuple[Parse
 
 
 def parse_body(text: str) -> Expression:
-    """Parse the body of a function or view: one query or expression and nothing after it.
+    """Parse the body of a function or view: one query or expression, up to the end of the text.
 
     Raises SqlppError as `parse` does.
     """

@@ -1,4 +1,4 @@
-"""Parses calls, and the windows of window functions.
+"""Parses function calls, and the windows of window functions.
 
 May import `expressions` and the tree. Must not know the functions, except `count`: only it takes a `*`.
 """
@@ -30,7 +30,7 @@ class CallParser(ExpressionParser):
     """Parses function calls: arguments, FILTER and OVER."""
 
     def call(self, names: list[str], library: str | None, *, at: TextPosition) -> Call:
-        """Parse a call from its opening parenthesis; the name has been read."""
+        """Parse a call from its opening parenthesis; the name is already consumed."""
         self.expect("(")
         distinct, star = False, False
         arguments: tuple[Expression, ...] = ()
@@ -45,7 +45,7 @@ class CallParser(ExpressionParser):
         return Call(at, DottedName(at, tuple(names)), library, arguments, distinct, star, expression, window)
 
     def star(self, function: str) -> bool:
-        """Consume a `*` in the position of an argument. Returns whether there was one."""
+        """Consume a `*` in place of an argument. Returns whether there was one. Only `count` allows it."""
         if self.kind != "*":
             return False
         if function.lower() != "count":
@@ -64,7 +64,7 @@ class CallParser(ExpressionParser):
         return expression
 
     def window(self) -> Window | None:
-        """Parse OVER and the words that may precede it; None if no window follows."""
+        """Parse an optional `[FROM FIRST|LAST] [RESPECT|IGNORE NULLS] OVER …`; None if there is no OVER."""
         from_end: Literal["first", "last"] | None = None
         nulls: Literal["respect", "ignore"] | None = None
         ahead = 0
@@ -82,7 +82,7 @@ class CallParser(ExpressionParser):
         return self.over(from_end, nulls)
 
     def over(self, from_end: Literal["first", "last"] | None, nulls: Literal["respect", "ignore"] | None) -> Window:
-        """Parse `OVER [variable AS] (…)`."""
+        """Parse `OVER [variable AS] (…)`. The arguments are the modifiers that precede OVER."""
         self.enter()
         at = self.expect("OVER").place
         variable = None
@@ -101,7 +101,7 @@ class CallParser(ExpressionParser):
         return Window(at, variable, partition, order, frame, from_end, nulls)
 
     def group_variable(self) -> GroupVariable:
-        """Parse a variable, with an optional list of the variables that become its fields."""
+        """Parse a variable, with an optional list of the variables that become fields: `g (a AS x, b)`."""
         at = self.at
         name = self.identifier()
         if not self.accept("("):
@@ -118,14 +118,14 @@ class CallParser(ExpressionParser):
         return NamedField(at, variable, self.identifier())
 
     def order_by(self) -> tuple[OrderItem, ...]:
-        """Parse an optional ORDER BY."""
+        """Parse an optional `ORDER BY expression [ASC|DESC] [NULLS FIRST|LAST], …`."""
         if not self.accept("ORDER"):
             return ()
         self.expect("BY")
         return self.listed(self.order_item)
 
     def order_item(self) -> OrderItem:
-        """Parse an expression of ORDER BY, its direction, and the position of NULLs."""
+        """Parse an expression of ORDER BY, its direction, and the position of NULL and MISSING."""
         value = self.expression()
         descending = self.kind == "DESC"
         if self.kind in ("ASC", "DESC"):
@@ -149,7 +149,7 @@ class CallParser(ExpressionParser):
         return Frame(at, mode, start, end, self.exclusion())
 
     def bound(self) -> FrameEdge:
-        """Parse a bound of a frame, such as `3 PRECEDING`."""
+        """Parse a bound of a frame: `UNBOUNDED PRECEDING`, `CURRENT ROW`, `2 FOLLOWING`."""
         at = self.at
         if self.accept_soft("CURRENT"):
             self.expect_soft("ROW")
@@ -158,7 +158,7 @@ class CallParser(ExpressionParser):
         return FrameEdge(at, _SIDES[self.expect_soft("PRECEDING", "FOLLOWING")], value)
 
     def exclusion(self) -> Literal["current row", "group", "ties", "no others"] | None:
-        """Parse an optional EXCLUDE."""
+        """Parse an optional `EXCLUDE CURRENT ROW|GROUP|TIES|NO OTHERS`."""
         if self.kind != IDENTIFIER:
             return None
         self.expect_soft("EXCLUDE")

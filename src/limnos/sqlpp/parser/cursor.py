@@ -1,4 +1,4 @@
-"""A position in a list of tokens, and the small steps that every part of the grammar uses.
+"""The token cursor: a position in a list of tokens, and the methods that every part of the grammar uses.
 
 May import `errors`, `lexer`, `tokens` and `tree`. Must not know grammar rules. It counts the depth: text that is nested
 deeper than DEPTH_MAX is refused, so that no text can exhaust the interpreter's stack.
@@ -29,7 +29,7 @@ _INTEGER_MAX = 2**63 - 1
 
 
 class TokenCursor:
-    """Reads tokens one after the other. `kind` is the next token's kind, stored separately for speed."""
+    """Reads tokens one after another. `kind` is the kind of the next token, stored separately for speed."""
 
     def __init__(self, lexed: TokenizedText) -> None:
         self.lexed = lexed
@@ -47,11 +47,11 @@ class TokenCursor:
 
     @property
     def before(self) -> TextPosition:
-        """The position of the last token read."""
+        """The position of the last consumed token."""
         return self.tokens[max(0, self.index - 1)].place
 
     def advance(self) -> Token:
-        """Consume the next token and return it. The END is never passed."""
+        """Consume the next token and return it. The final END is returned repeatedly."""
         token = self.token
         if self.index < len(self.tokens) - 1:
             self.index += 1
@@ -60,7 +60,7 @@ class TokenCursor:
         return token
 
     def peek(self, ahead: int = 1) -> Token:
-        """Return the token at an offset from the next one."""
+        """Return a later token without consuming it; `ahead` is its offset from the next token."""
         return self.tokens[min(self.index + ahead, len(self.tokens) - 1)]
 
     def accept(self, kind: str) -> bool:
@@ -71,7 +71,7 @@ class TokenCursor:
         return True
 
     def expect(self, kind: str) -> Token:
-        """Consume the next token, which must be of this kind. Raises SqlppError."""
+        """Consume the next token, which must be of this kind. Raises SqlppError for another token."""
         if self.kind != kind:
             raise self.error()
         return self.advance()
@@ -84,7 +84,7 @@ class TokenCursor:
         return True
 
     def expect_soft(self, *words: str) -> str:
-        """Consume one of these soft keywords and return it in lower case. Raises SqlppError."""
+        """Consume one of these soft keywords and return it in lower case. Raises SqlppError for another token."""
         if self.kind != IDENTIFIER:
             raise self.error()
         if self.token.soft not in words:
@@ -92,12 +92,12 @@ class TokenCursor:
         return self.advance().image.lower()
 
     def error(self) -> SqlppError:
-        """Return the error for a next token that the grammar does not allow."""
+        """Return the syntax error for the next token."""
         place = self.at
         return unexpected_token(self.lexed.line(place.line), self.token.shown, place)
 
     def enter(self) -> None:
-        """Increase the nesting depth. Raises SqlppError beyond DEPTH_MAX. After an error `leave` is not needed."""
+        """Increase the nesting depth. Raises SqlppError beyond DEPTH_MAX. After an error `leave` need not be called."""
         self.depth += 1
         if self.depth > DEPTH_MAX:
             raise compilation(f"The statement is nested more than {DEPTH_MAX} levels deep", self.at)
@@ -108,39 +108,41 @@ class TokenCursor:
 
     @property
     def named(self) -> bool:
-        """Whether the next token is an identifier."""
+        """Whether the next token is an identifier, so that it can be a name."""
         return self.kind in _NAMES
 
     def identifier(self) -> str:
-        """Consume an identifier and return its name. Raises SqlppError."""
+        """Consume an identifier and return its name. Raises SqlppError for another token."""
         if self.kind not in _NAMES:
             raise self.error()
         return self.advance().value
 
     def path(self) -> tuple[str, ...]:
-        """Read identifiers separated by dots."""
+        """Consume identifiers separated by dots and return their names."""
         parts = [self.identifier()]
         while self.accept("."):
             parts.append(self.identifier())
         return tuple(parts)
 
     def name(self) -> DottedName:
-        """Read identifiers separated by dots, with their position."""
+        """Consume identifiers separated by dots and return them as a name with its position."""
         return DottedName(self.at, self.path())
 
     def string(self) -> str:
-        """Consume a string literal and return its value. Raises SqlppError, also for two adjacent strings."""
+        """Consume a string literal and return its value. Raises SqlppError for another token, and for two adjacent
+        strings.
+        """
         value = self.expect(STRING).value
         if self.kind == STRING:
             raise syntax("Invalid string literal", self.at)
         return value
 
     def constant(self) -> str:
-        """Read a string or a back-quoted text."""
+        """Consume a string literal or a back-quoted text and return its value."""
         return self.advance().value if self.kind == QUOTED else self.string()
 
     def integer(self) -> int:
-        """Read a 64-bit integer. Raises SqlppError."""
+        """Consume an integer and return its value. Raises SqlppError for another token, and beyond 64 bits."""
         token = self.expect(INTEGER)
         digits = token.image.lstrip("0") or "0"
         if len(digits) > _INTEGER_DIGITS_MAX or int(digits) > _INTEGER_MAX:
@@ -149,7 +151,7 @@ class TokenCursor:
         return int(digits)
 
     def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
-        """Read one or more items separated by commas."""
+        """Parse one or more items separated by commas; `item` parses one."""
         items = [item()]
         while self.kind == ",":
             self.advance()

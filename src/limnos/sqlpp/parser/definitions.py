@@ -18,9 +18,9 @@ class DefinitionParser(TypeParser):
     """Parses CREATE and DROP of dataverses, types, synonyms and views."""
 
     def if_not_exists(self, *, is_parsed: bool = False) -> bool:
-        """Parse an optional IF NOT EXISTS.
+        """Parse an optional IF NOT EXISTS. Returns whether there was one.
 
-        With `is_parsed` one was parsed before, so nothing is parsed, and a second one becomes a syntax error.
+        With `is_parsed` it was already parsed before the name, so a second one is left as a syntax error.
         """
         if is_parsed or self.kind != "IF":
             return is_parsed
@@ -38,14 +38,14 @@ class DefinitionParser(TypeParser):
         return True
 
     def create_dataverse(self, at: TextPosition) -> tree.CreateDataverse:
-        """Parse CREATE DATAVERSE, from its second word."""
+        """Parse `CREATE DATAVERSE [IF NOT EXISTS] name`, from its second word."""
         self.expect("DATAVERSE")
         if_not_exists = self.if_not_exists()
         name = self.name()
         return tree.CreateDataverse(at, name, self.if_not_exists(is_parsed=if_not_exists))
 
     def create_type(self, at: TextPosition) -> tree.CreateType:
-        """Parse CREATE TYPE."""
+        """Parse `CREATE TYPE name [IF NOT EXISTS] AS record`."""
         self.expect("TYPE")
         if_not_exists = self.if_not_exists()
         name = self.name()
@@ -54,7 +54,7 @@ class DefinitionParser(TypeParser):
         return tree.CreateType(at, name, if_not_exists, self.record())
 
     def create_synonym(self, at: TextPosition) -> tree.CreateSynonym:
-        """Parse CREATE SYNONYM."""
+        """Parse `CREATE SYNONYM name [IF NOT EXISTS] FOR target`."""
         self.expect("SYNONYM")
         if_not_exists = self.if_not_exists()
         name = self.name()
@@ -63,7 +63,7 @@ class DefinitionParser(TypeParser):
         return tree.CreateSynonym(at, name, if_not_exists, self.name())
 
     def create_view(self, at: TextPosition, *, or_replace: bool) -> tree.CreateView:
-        """Parse `CREATE [OR REPLACE] VIEW`. Raises SqlppError."""
+        """Parse `CREATE [OR REPLACE] VIEW name [(fields)] AS body`. Raises SqlppError."""
         self.expect("VIEW")
         if_not_exists = self.if_not_exists()
         name = self.name()
@@ -75,7 +75,7 @@ class DefinitionParser(TypeParser):
         return tree.CreateView(at, name, or_replace, if_not_exists, schema, self.view_body())
 
     def view_body(self) -> tree.Expression:
-        """Parse a query without parentheses, or a path."""
+        """Parse a view's body: a query without parentheses, or a path."""
         if self.named:
             at = self.at
             variable = tree.Variable(at, self.advance().value)
@@ -87,7 +87,7 @@ class DefinitionParser(TypeParser):
         return self.query()
 
     def view_schema(self) -> tree.ViewSchema:
-        """Parse a typed view's fields, formats and keys."""
+        """Parse the fields, formats and keys of a typed view."""
         at = self.at
         kind = self.dataset_type(open_=False)
         formats = self.cast_formats()
@@ -105,7 +105,7 @@ class DefinitionParser(TypeParser):
         return tree.ViewSchema(at, kind, formats, keys, tuple(foreign))
 
     def cast_formats(self) -> tuple[tree.Option, ...]:
-        """Parse `DEFAULT NULL` and the formats of dates and times."""
+        """Parse `DEFAULT NULL` and the format patterns of dates and times."""
         self.expect_soft("DEFAULT")
         self.expect("NULL")
         formats = []
@@ -128,7 +128,7 @@ class DefinitionParser(TypeParser):
         self.expect("ENFORCED")
 
     def drop_named(self, at: TextPosition, kind: Kind) -> tree.Drop:
-        """Parse the rest of a DROP statement for an object that has only a name, beginning at the kind's keyword."""
+        """Parse DROP of an object that is identified by its name alone, from the keyword of its kind."""
         self.advance()
         if_exists = self.if_exists()
         name = self.name()

@@ -1,7 +1,7 @@
 """Parses expressions: operators by precedence, operands, constructors.
 
 May import `cursor` and the tree. Must not know statements; a subclass parses queries inside expressions. Operators are
-parsed with an explicit stack, so a long chain is no deeper than a short one.
+parsed with an explicit stack, so a long chain of operators does not deepen the recursion.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ARRAY_STEPS = ("INSERT", "DELETE", "UPDATE")
 
 
 class _OpenOperator:
-    """An operator that still lacks its right operand, with its left operands."""
+    """An infix operator on the parser's stack, with its left operands; the right operand is not parsed yet."""
 
     __slots__ = ("at", "level", "negated", "operands", "operators")
 
@@ -57,7 +57,7 @@ class _OpenOperator:
         self.negated = False
 
     def closed(self, operand: tree.Expression) -> tree.Expression:
-        """Return the node with its last operand."""
+        """Return the node of the operation, given its last operand."""
         operands = [*self.operands, operand]
         if self.level == NOT:
             return tree.UnaryOperation(self.at, "not", operand)
@@ -67,12 +67,12 @@ class _OpenOperator:
 
     @property
     def waits_for_and(self) -> bool:
-        """Whether it is a BETWEEN that still lacks its AND."""
+        """Whether the operator is a BETWEEN whose AND is not parsed yet."""
         return self.level == BETWEEN and len(self.operands) == 1
 
 
 class _LeftOperand:
-    """The operand before an operator, and the precedence of its outermost operator."""
+    """The last parsed operand, and the precedence of its outermost operator."""
 
     __slots__ = ("level", "node")
 
@@ -88,16 +88,16 @@ class ExpressionParser(TokenCursor, ABC):
 
     @abstractmethod
     def query(self) -> tree.QueryExpression:
-        """Parse a query without parentheses."""
+        """Parse a query without parentheses; a subclass implements it."""
 
     @abstractmethod
     def call(self, names: list[str], library: str | None, *, at: TextPosition) -> tree.Call:
-        """Parse a call from its opening parenthesis; the name has been read."""
+        """Parse a call from its opening parenthesis; a subclass implements it. The name is already consumed."""
 
     def expression(self, first: tree.Expression | None = None) -> tree.Expression:
         """Parse operands with operators between them, or a quantifier. A query needs parentheses.
 
-        The operand `first`, with its parentheses, may have been read before.
+        `first` is an operand that is already parsed, with its parentheses.
         """
         self.enter()
         if self.kind in QUANTIFIERS and first is None:
@@ -119,7 +119,7 @@ class ExpressionParser(TokenCursor, ABC):
                 return left.node
 
     def close(self, stack: list[_OpenOperator], left: _LeftOperand, *, above: int) -> None:
-        """Close the operators that bind tighter than a level; the last closed one becomes the left operand."""
+        """Pop the operators with a precedence above a level from the stack; the result becomes the left operand."""
         while stack and stack[-1].level > above:
             if stack[-1].waits_for_and:
                 raise self.error()
@@ -127,7 +127,7 @@ class ExpressionParser(TokenCursor, ABC):
             left.node = stack.pop().closed(left.node)
 
     def operator(self, stack: list[_OpenOperator], left: _LeftOperand) -> bool:
-        """Consume an operator and push it. Returns False if no allowed operator follows."""
+        """Consume an infix operator and push it onto the stack. Returns False if no allowed operator follows."""
         if self.kind == "AND" and self.between_and(stack, left):
             return True
         words, operator, binds = self.next_operator()
@@ -151,7 +151,7 @@ class ExpressionParser(TokenCursor, ABC):
         return True
 
     def between_and(self, stack: list[_OpenOperator], left: _LeftOperand) -> bool:
-        """Consume an AND that belongs to an open BETWEEN. Returns whether it was consumed."""
+        """Consume an AND that belongs to a BETWEEN on the stack. Returns whether it was consumed."""
         waiting = next((opened for opened in reversed(stack) if opened.level <= BETWEEN), None)
         if waiting is None or not waiting.waits_for_and:
             return False
@@ -161,7 +161,7 @@ class ExpressionParser(TokenCursor, ABC):
         return True
 
     def next_operator(self) -> tuple[int, str, int]:
-        """Return the next infix operator: its number of words (0 if there is none), its name and its precedence."""
+        """Return the next infix operator: its count of words (0 if there is none), its name and its precedence."""
         kind = self.kind
         operator = _OPERATORS.get(kind)
         if operator is not None:
@@ -182,18 +182,18 @@ class ExpressionParser(TokenCursor, ABC):
         return 0, "", 0
 
     def tests(self) -> bool:
-        """Return whether the next IS begins a test such as IS NULL."""
+        """Return whether the next token IS begins a test such as IS NULL, rather than IS DISTINCT FROM."""
         return self.peek(2 if self.peek().kind == "NOT" else 1).kind in _TESTS
 
     def is_test(self, operand: tree.Expression) -> tree.IsExpression:
-        """Parse IS NULL, IS MISSING, IS UNKNOWN and their negations."""
+        """Parse `IS [NOT] NULL|MISSING|UNKNOWN|KNOWN|VALUED` after its operand."""
         self.expect("IS")
         negated = self.accept("NOT")
         token = self.advance()
         return tree.IsExpression(token.place, negated, operand, _TESTS[token.kind])
 
     def operand(self) -> tree.Expression:
-        """Parse an optional sign or EXISTS, and a value with its steps. A sign cannot be repeated."""
+        """Parse a value with its steps, with an optional sign or EXISTS. A sign cannot be repeated."""
         signs: list[Token] = []
         if self.kind in SIGNS:
             signs.append(self.advance())
@@ -212,7 +212,7 @@ class ExpressionParser(TokenCursor, ABC):
         return value
 
     def stepped(self, base: tree.Expression, *, at: TextPosition) -> tree.Expression:
-        """Parse the steps after a value. A dot without a name after it is not consumed."""
+        """Parse the field, index and slice steps after a value. A dot that no name follows is not consumed."""
         steps: list[tree.Step] = []
         while True:
             if self.kind == "[":
@@ -241,7 +241,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.ElementStep(at, first)
 
     def chain(self) -> tree.Expression:
-        """Parse dotted identifiers: a call if a parenthesis follows, else a variable with fields."""
+        """Parse dotted identifiers: a call if a parenthesis follows, else a variable with field steps."""
         first = self.advance()
         names, fields = [first.value], []
         while self.kind == "." and self.peek().kind in (IDENTIFIER, QUOTED):
@@ -286,7 +286,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.Parameter(token.place, int(token.value))
 
     def parenthesised(self) -> tree.Expression:
-        """Parse a query, an expression, or several expressions (an array) in parentheses."""
+        """Parse an expression or a query in parentheses; several expressions are an array."""
         at = self.expect("(").place
         if self.kind in QUERY_STARTS:
             inner: tree.Expression = self.query()
@@ -299,28 +299,30 @@ class ExpressionParser(TokenCursor, ABC):
         return inner
 
     def items(self, end: str) -> tuple[tree.Expression, ...]:
-        """Parse expressions up to a closing bracket."""
+        """Parse zero or more expressions up to the closing bracket `end`."""
         items = () if self.kind == end else self.listed(self.expression)
         self.expect(end)
         return items
 
     def array(self) -> tree.Array:
-        """Parse `[…]`."""
+        """Parse an array constructor: `[…]`."""
         return tree.Array(self.expect("[").place, self.items("]"))
 
     def bag(self) -> tree.Bag:
-        """Parse `{{…}}`."""
+        """Parse a multiset constructor: `{{…}}`."""
         return tree.Bag(self.expect("{{").place, self.items("}}"))
 
     def object(self) -> tree.Object:
-        """Parse `{…}`."""
+        """Parse an object constructor: `{…}`."""
         at = self.expect("{").place
         pairs = () if self.kind == "}" else self.listed(self.pair)
         self.expect("}")
         return tree.Object(at, pairs)
 
     def pair(self) -> tree.ObjectPair:
-        """Parse a field of an object. Without a name it is named after the last step of its value."""
+        """Parse a field of an object constructor. The name may be omitted: it is then the name of the value's last
+        step.
+        """
         at = self.at
         first = self.expression()
         if self.accept(":"):
@@ -331,7 +333,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.ObjectPair(at, tree.String(at, name), first)
 
     def case(self) -> tree.Case:
-        """Parse CASE."""
+        """Parse `CASE [subject] WHEN … THEN … [ELSE …] END`."""
         at = self.expect("CASE").place
         subject = None if self.kind in ("WHEN", "ELSE", "END") else self.expression()
         branches = []
@@ -345,7 +347,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.Case(at, subject, tuple(branches), otherwise)
 
     def quantified(self) -> tree.QuantifiedExpression:
-        """Parse SOME, EVERY or SOME AND EVERY. A following END belongs to it."""
+        """Parse SOME, EVERY or SOME AND EVERY. A following END is part of it."""
         token = self.advance()
         kind: Literal["some", "every", "some and every"] = "every" if token.kind == "EVERY" else "some"
         if kind == "some" and self.accept("AND"):
@@ -366,7 +368,7 @@ class ExpressionParser(TokenCursor, ABC):
 
 
 def _index(value: tree.Expression) -> tree.Expression:
-    """Check an index. Raises SqlppError for a literal that is no integer."""
+    """Check an index expression. Raises SqlppError for a literal that is not an integer."""
     if isinstance(value, (tree.String, tree.Decimal, tree.Boolean, tree.Null, tree.MissingLiteral)):
         raise syntax("Index should be an INTEGER", value.at)
     return value

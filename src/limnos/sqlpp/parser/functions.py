@@ -1,4 +1,4 @@
-"""Parses definitions of functions: in SQL++, in a library's language, and for one request.
+"""Parses definitions of functions: in SQL++, in the language of a library, and declared for one request.
 
 May import `storage` and the tree. Must not know existing libraries.
 """
@@ -26,7 +26,7 @@ class FunctionParser(StorageParser):
     def create_function(
         self, at: TextPosition, *, or_replace: bool
     ) -> tree.CreateFunction | tree.CreateExternalFunction:
-        """Parse CREATE [OR REPLACE] FUNCTION."""
+        """Parse `CREATE [OR REPLACE] FUNCTION name(parameters) …`, with a body in SQL++ or in a library."""
         self.expect("FUNCTION")
         if_not_exists = self.if_not_exists()
         name = self.name()
@@ -62,7 +62,7 @@ class FunctionParser(StorageParser):
         return body
 
     def function_parameters(self) -> tuple[tree.TypedParameter, ...] | None:
-        """Parse parameters in parentheses; None for `...`."""
+        """Parse parameters in parentheses; None for `(...)`, which makes the function variadic."""
         self.expect("(")
         parameters: tuple[tree.TypedParameter, ...] | None = ()
         if self.accept("."):
@@ -83,7 +83,7 @@ class FunctionParser(StorageParser):
         return tree.TypedParameter(at, name, None)
 
     def declare_function(self) -> tree.DeclareFunction:
-        """Parse DECLARE FUNCTION."""
+        """Parse `DECLARE FUNCTION name(parameters) { body }`."""
         at = self.expect("DECLARE").place
         self.expect("FUNCTION")
         name = self.identifier()
@@ -107,7 +107,7 @@ class FunctionParser(StorageParser):
         return tree.DropFunction(at, name, library, arity, self.if_exists(is_parsed=if_exists))
 
     def arity(self) -> int:
-        """Parse a number of parameters. Raises SqlppError."""
+        """Parse the arity of a function. Raises SqlppError if it is too large."""
         at, image = self.at, self.token.image
         arity = self.integer()
         if arity > _ARITY_MAX:
@@ -118,7 +118,7 @@ class FunctionParser(StorageParser):
 def parameter_names(
     parameters: tuple[tree.TypedParameter, ...] | None, function: str, *, at: TextPosition
 ) -> tuple[str, ...] | None:
-    """Return the parameters' names. Raises SqlppError for a typed parameter, which only a library's function may
+    """Return the parameters' names. Raises SqlppError for a typed parameter, which only an external function may
     have.
     """
     if parameters is None:

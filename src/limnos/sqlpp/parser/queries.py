@@ -33,7 +33,7 @@ class QueryParser(CallParser):
     """Parses queries: SELECT blocks, their clauses, and set operations."""
 
     def query(self) -> tree.QueryExpression:
-        """Parse a query without parentheses."""
+        """Parse a query without parentheses: `[WITH …] block [UNION ALL …] [ORDER BY …] [LIMIT …] [OFFSET …]`."""
         self.enter()
         at = self.at
         lets = self.lets()
@@ -47,7 +47,7 @@ class QueryParser(CallParser):
         return tree.QueryExpression(at, lets, block, tuple(arms), order, limit, offset)
 
     def arm(self) -> tree.SetArm:
-        """Parse a set operation and its right side."""
+        """Parse a set operator and its right operand."""
         token = self.advance()
         every = self.accept("ALL")
         if self.kind != "(":
@@ -68,7 +68,7 @@ class QueryParser(CallParser):
         return None, None
 
     def block(self) -> tree.Block:
-        """Parse one block, which begins with SELECT or FROM."""
+        """Parse one block: its clauses, beginning with SELECT or FROM."""
         self.enter()
         at = self.at
         select = self.select() if self.kind == "SELECT" else None
@@ -82,7 +82,7 @@ class QueryParser(CallParser):
         return tree.Block(at, terms, lets, where, group, group_lets, having, select)
 
     def optional(self, word: str) -> tree.Expression | None:
-        """Parse a keyword and an expression, if that keyword is next."""
+        """Parse an optional clause that is a keyword and an expression, such as WHERE; None if it is absent."""
         return self.expression() if self.accept(word) else None
 
     def group(self) -> tuple[tree.GroupBy | None, tuple[tree.Let, ...], tree.Expression | None]:
@@ -120,7 +120,7 @@ class QueryParser(CallParser):
         return tree.Let(at, name, self.expression())
 
     def select(self) -> tree.Select:
-        """Parse SELECT and its values."""
+        """Parse `SELECT [DISTINCT]` with VALUE or projections, and EXCLUDE."""
         at = self.expect("SELECT").place
         distinct = self.kind == "DISTINCT"
         if self.kind in ("DISTINCT", "ALL"):
@@ -135,7 +135,7 @@ class QueryParser(CallParser):
         return tree.Select(at, distinct, None, projections, exclude)
 
     def projection(self) -> tree.Projection:
-        """Parse one value of SELECT."""
+        """Parse one projection: `*`, `value.*`, or `value [AS name]`."""
         at, began = self.at, self.index
         if self.accept("*"):
             return tree.Projection(at, None, None, every=False)
@@ -149,11 +149,11 @@ class QueryParser(CallParser):
         return tree.Projection(at, value, last_name(value), every=False)
 
     def terms(self) -> tuple[tree.Term, ...]:
-        """Parse an optional FROM."""
+        """Parse an optional FROM; empty if it is absent."""
         return self.listed(self.term) if self.accept("FROM") else ()
 
     def term(self) -> tree.Term:
-        """Parse one term of FROM, with its joins."""
+        """Parse one term of FROM, with its joins and unnests."""
         at = self.at
         source, variable, position = self.source()
         links: list[tree.Join | tree.Unnest] = []
@@ -162,7 +162,9 @@ class QueryParser(CallParser):
         return tree.Term(at, source, variable, position, tuple(links))
 
     def source(self) -> tuple[tree.Expression, str, str | None]:
-        """Parse an expression to iterate over, its variable, and the variable of its position."""
+        """Parse `source [AS] variable [AT position]`: an expression to iterate over, its variable, and the position
+        variable.
+        """
         value = self.expression()
         if self.accept("AS") or self.named:
             variable = self.identifier()
@@ -174,7 +176,7 @@ class QueryParser(CallParser):
         return value, variable, self.identifier() if self.accept("AT") else None
 
     def link(self) -> tree.Join | tree.Unnest | None:
-        """Parse an optional join or unnest."""
+        """Parse an optional join or unnest; None if there is none."""
         at, kind = self.at, self.kind
         if kind in ("INNER", "JOIN", *_UNNEST):
             self.accept("INNER")
@@ -194,7 +196,7 @@ class QueryParser(CallParser):
         return None
 
     def joined(self, kind: Literal["inner", "left"]) -> tree.Join | tree.Unnest:
-        """Parse a join or an unnest."""
+        """Parse a join or an unnest of this kind, after the words that state the kind."""
         if self.kind not in _UNNEST:
             return self.join(kind)
         at = self.advance().place
@@ -208,7 +210,7 @@ class QueryParser(CallParser):
         return tree.Join(at, kind, source, variable, position, self.expression())
 
     def grouping(self) -> tree.Grouping:
-        """Parse an element of GROUP BY: keys, ROLLUP, CUBE or GROUPING SETS.
+        """Parse an element of GROUP BY: a key, a set of keys, ROLLUP, CUBE or GROUPING SETS.
 
         As in AsterixDB, a parenthesis begins a set of keys.
         """
@@ -234,7 +236,9 @@ class QueryParser(CallParser):
         return self.group_set()
 
     def group_set(self) -> tree.GroupSet:
-        """Parse keys in parentheses, or a single key. The single key may itself begin with a parenthesis."""
+        """Parse a set of keys in parentheses, or a single key. The expression of a single key may begin with a
+        parenthesis.
+        """
         at = self.at
         if not self.accept("("):
             return tree.GroupSet(at, (self.group_key(),))
@@ -248,17 +252,17 @@ class QueryParser(CallParser):
         return tree.GroupSet(at, tuple(keys))
 
     def group_key(self) -> tree.GroupKey:
-        """Parse a grouping expression and its variable."""
+        """Parse `expression [AS variable]` in GROUP BY."""
         return self.named_key(self.expression())
 
     def named_key(self, value: tree.Expression) -> tree.GroupKey:
-        """Parse the variable of a grouping expression that was already parsed."""
+        """Parse the optional `[AS] variable` of a grouping expression that is already parsed."""
         if self.accept("AS") or self.named:
             return tree.GroupKey(value.at, value, self.identifier())
         return tree.GroupKey(value.at, value, last_name(value))
 
     def body(self) -> tree.Expression:
-        """Parse a query or an expression, the body of a statement, function or view."""
+        """Parse the body of a statement, function or view: a query or an expression."""
         return self.query() if self.kind in QUERY_STARTS else self.expression()
 
 

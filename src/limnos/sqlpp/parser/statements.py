@@ -1,4 +1,4 @@
-"""Parses statements: chooses the kind by the first word, and parses those that change data.
+"""Parses statements: selects the kind by the first word, and parses those that change data.
 
 May import `updates` and the tree. Must not know the effect of statements.
 """
@@ -48,15 +48,15 @@ _DROPS: dict[str, Kind] = {
 
 
 class StatementParser(UpdateParser):
-    """Parses statements, which their first words distinguish."""
+    """Parses one statement of any kind; its first word determines the kind."""
 
     def statement(self) -> Statement:
-        """Parse one statement without its semicolon. If its first word begins no other statement, it is a query."""
+        """Parse one statement without its semicolon. It is a query unless its first word begins another statement."""
         read = _STATEMENTS.get(self.kind)
         return read(self) if read else QueryStatement(self.at, self.body())
 
     def explain(self) -> Explain:
-        """Parse EXPLAIN. Raises SqlppError unless a query follows."""
+        """Parse `EXPLAIN query`. Raises SqlppError unless a query follows."""
         at = self.expect("EXPLAIN").place
         if self.kind == "EXPLAIN":
             raise self.error()
@@ -66,7 +66,7 @@ class StatementParser(UpdateParser):
         return Explain(at, statement)
 
     def use(self) -> Use:
-        """Parse USE."""
+        """Parse `USE dataverse`."""
         return Use(self.expect("USE").place, self.name())
 
     def set_option(self) -> SetOption:
@@ -76,7 +76,7 @@ class StatementParser(UpdateParser):
         return SetOption(at, name, self.constant())
 
     def create(self) -> Statement:
-        """Parse CREATE."""
+        """Parse CREATE; the next words determine the kind of object."""
         at = self.expect("CREATE").place
         if self.accept("OR"):
             self.expect_soft("REPLACE")
@@ -93,7 +93,7 @@ class StatementParser(UpdateParser):
         return read(self, at)
 
     def drop(self) -> Statement:
-        """Parse DROP."""
+        """Parse DROP; the next word determines the kind of object."""
         at = self.expect("DROP").place
         if self.kind == "INDEX":
             return self.drop_index(at)
@@ -104,7 +104,7 @@ class StatementParser(UpdateParser):
         return self.drop_named(at, _DROPS[self.kind])
 
     def insert(self) -> Insert:
-        """Parse INSERT or UPSERT."""
+        """Parse `INSERT|UPSERT INTO dataset [AS variable] source [RETURNING value]`."""
         token = self.advance()
         self.expect("INTO")
         target = self.name()
@@ -114,7 +114,7 @@ class StatementParser(UpdateParser):
         return Insert(token.place, token.kind == "UPSERT", target, variable, source, returning)
 
     def delete(self) -> Delete:
-        """Parse DELETE."""
+        """Parse `DELETE FROM dataset [[AS] variable] [WHERE condition]`."""
         at = self.expect("DELETE").place
         self.expect("FROM")
         target = self.name()
@@ -122,7 +122,7 @@ class StatementParser(UpdateParser):
         return Delete(at, target, variable, self.optional("WHERE"))
 
     def load(self) -> Load:
-        """Parse LOAD DATASET."""
+        """Parse `LOAD DATASET dataset USING adapter (options) [PRE-SORTED]`."""
         at = self.expect("LOAD").place
         self.dataset_word()
         target = self.name()
@@ -151,7 +151,7 @@ class StatementParser(UpdateParser):
         return self.copy_to(at, target, variable=variable)
 
     def copy_from(self, at: TextPosition, target: DottedName, *, type_: TypeExpression | None) -> CopyFrom:
-        """Parse `FROM adapter PATH (…) [WITH {…}]`; an adapter may have its own options instead."""
+        """Parse `FROM adapter PATH (…) [WITH {…}]`; instead of PATH an adapter may have options in parentheses."""
         if not self.accept("USING"):
             self.expect("FROM")
         adapter = self.identifier()
@@ -194,7 +194,9 @@ class StatementParser(UpdateParser):
         )
 
     def copy_order(self) -> tuple[tuple[GroupKey, ...], tuple[OrderItem, ...]]:
-        """Parse `(PARTITION BY key [variable], … ORDER BY …)` after OVER, of which one part is needed."""
+        """Parse `(PARTITION BY key [variable], … ORDER BY …)` after OVER; at least one of the two clauses is
+        required.
+        """
         self.expect("(")
         partition: tuple[GroupKey, ...] = ()
         if self.accept_soft("PARTITION"):

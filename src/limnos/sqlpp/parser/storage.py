@@ -24,7 +24,7 @@ _KINDS: dict[str, Literal["btree", "rtree", "keyword", "fulltext"]] = {
 def _with_required_keys(
     kind: tree.TypeExpression | None, keys: tuple[tree.KeyField, ...]
 ) -> tree.TypeExpression | None:
-    """Return an inline type whose key fields may not be unknown, as in AsterixDB: a key needs no NOT UNKNOWN."""
+    """Return an inline type whose key fields are NOT UNKNOWN even if they do not state it, as in AsterixDB."""
     if not isinstance(kind, tree.RecordType):
         return kind
     required = {key.path[0] for key in keys if len(key.path) == 1}
@@ -38,7 +38,7 @@ class StorageParser(DefinitionParser):
     """Parses definitions of datasets and indexes."""
 
     def create_dataset(self, at: TextPosition) -> tree.CreateDataset:
-        """Parse CREATE [INTERNAL] DATASET."""
+        """Parse `CREATE [INTERNAL] DATASET name (type) PRIMARY KEY … [WITH {…}] [AS query]`."""
         self.accept("INTERNAL")
         self.dataset_word()
         if_not_exists = self.if_not_exists()
@@ -96,7 +96,7 @@ class StorageParser(DefinitionParser):
         return keys
 
     def key_field(self) -> tree.KeyField:
-        """Parse a path of a key."""
+        """Parse the path of a key field."""
         return tree.KeyField(self.at, self.path(), None)
 
     def typed_key_field(self) -> tree.KeyField:
@@ -107,7 +107,7 @@ class StorageParser(DefinitionParser):
         return tree.KeyField(at, path, self.type_name())
 
     def create_external(self, at: TextPosition) -> tree.CreateExternalDataset:
-        """Parse CREATE EXTERNAL DATASET."""
+        """Parse `CREATE EXTERNAL DATASET name (type) USING adapter (options)`."""
         self.expect("EXTERNAL")
         self.dataset_word()
         if_not_exists = self.if_not_exists()
@@ -122,7 +122,7 @@ class StorageParser(DefinitionParser):
         return tree.CreateExternalDataset(at, name, if_not_exists, kind, adapter, options, hints, self.settings())
 
     def create_index(self, at: TextPosition) -> tree.CreateIndex:
-        """Parse CREATE INDEX."""
+        """Parse `CREATE INDEX name ON dataset (fields) [TYPE kind] …`."""
         self.expect("INDEX")
         if_not_exists = self.if_not_exists()
         name = self.identifier()
@@ -157,7 +157,7 @@ class StorageParser(DefinitionParser):
         return formats
 
     def index_element(self) -> tree.IndexField | tree.UnnestField:
-        """Parse a field or an UNNEST, with optional parentheses."""
+        """Parse an element of an index: a field or an UNNEST, with optional parentheses."""
         if not self.accept("("):
             return self.unnest_field() if self.kind == "UNNEST" else self.index_field()
         element = self.unnest_field() if self.kind == "UNNEST" else self.index_field()
@@ -176,7 +176,7 @@ class StorageParser(DefinitionParser):
         return tree.UnnestField(at, tuple(arrays), (tree.IndexField(at, (), kind, optional=False),))
 
     def item_field(self) -> tree.IndexField:
-        """Parse `path [: T]` of an array's item."""
+        """Parse `path [: T]`, a field of the items of an indexed array."""
         at = self.at
         path = self.path()
         return tree.IndexField(at, path, self.type() if self.accept(":") else None, optional=False)
@@ -190,7 +190,7 @@ class StorageParser(DefinitionParser):
         return tree.IndexField(at, path, self.type(), self.accept("?"))
 
     def index_kind(self) -> tuple[Literal["btree", "rtree", "keyword", "fulltext", "ngram"], int | None]:
-        """Parse the kind of index after TYPE."""
+        """Parse the kind of index after TYPE, with the length of an NGRAM index's n-grams."""
         if self.accept("NGRAM"):
             self.expect("(")
             gram = self.integer()
@@ -203,7 +203,7 @@ class StorageParser(DefinitionParser):
         return kind, None
 
     def create_primary_index(self, at: TextPosition) -> tree.CreatePrimaryIndex:
-        """Parse CREATE PRIMARY INDEX."""
+        """Parse `CREATE PRIMARY INDEX [name] ON dataset`."""
         self.expect("PRIMARY")
         self.expect("INDEX")
         if_not_exists = self.if_not_exists()
@@ -216,7 +216,7 @@ class StorageParser(DefinitionParser):
         return tree.CreatePrimaryIndex(at, name, if_not_exists, dataset)
 
     def drop_index(self, at: TextPosition) -> tree.DropIndex:
-        """Parse DROP INDEX: the dataset's name, a dot, the index's name."""
+        """Parse `DROP INDEX dataset.index`."""
         self.expect("INDEX")
         if_exists = self.if_exists()
         began = self.at

@@ -30,7 +30,7 @@ class TypeParser(QueryParser):
         return result
 
     def type_name(self) -> NamedType:
-        """Parse one identifier as a reference to a built-in or user type."""
+        """Parse one identifier as a reference to a built-in or user-defined type."""
         return NamedType(self.at, self.name())
 
     def record(self) -> RecordType:
@@ -52,9 +52,9 @@ class TypeParser(QueryParser):
         return FieldType(at, name, self.type(), self.accept("?"))
 
     def dataset_type(self, *, open_: bool) -> TypeExpression:
-        """Parse a dataset's or a view's type in parentheses: a name, or fields.
+        """Parse the type of a dataset or a view in parentheses: the name of a type, or fields.
 
-        `open_` is the default openness of fields.
+        `open_` is whether a type given by fields is open by default.
         """
         at = self.expect("(").place
         if self.peek().kind in (".", ")"):
@@ -69,7 +69,7 @@ class TypeParser(QueryParser):
         return RecordType(at, open_, fields)
 
     def inline_field(self) -> FieldType:
-        """Parse `name T [NOT UNKNOWN]`."""
+        """Parse `name T [NOT UNKNOWN]`, a field of an inline type."""
         at = self.at
         name = self.identifier()
         kind = self.type_name()

@@ -1,4 +1,4 @@
-"""Parses UPDATE and its steps.
+"""Parses UPDATE with its SET and array steps.
 
 May import `functions` and the tree. Must not know the effect of statements.
 """
@@ -10,7 +10,7 @@ from limnos.sqlpp.tree import ArrayDelete, ArrayInsert, ArrayUpdate, Assignment,
 
 
 class UpdateParser(FunctionParser):
-    """Parses UPDATE."""
+    """Parses the UPDATE statement."""
 
     def update(self) -> Update:
         """Parse `UPDATE dataset [AS variable] steps [WHERE condition] [RETURNING value]`."""
@@ -26,7 +26,7 @@ class UpdateParser(FunctionParser):
         return self.identifier() if self.accept("AS") or self.named else None
 
     def _steps(self, variable: str) -> tuple[UpdateStep, ...]:
-        """Parse one or more of `SET path = value, …` and changes of arrays in parentheses."""
+        """Parse one or more steps: `SET path = value, …`, or changes of arrays in parentheses."""
         steps: list[UpdateStep] = []
         self.enter()
         while self.kind in ("SET", "("):
@@ -42,7 +42,7 @@ class UpdateParser(FunctionParser):
         return tuple(steps)
 
     def _path(self, variable: str) -> tuple[str, ...]:
-        """Parse a path, which may omit the variable."""
+        """Parse a path, which may omit the leading variable. Returns the path with the variable."""
         path = self.path()
         return path if path[0] == variable else (variable, *path)
 
@@ -52,7 +52,7 @@ class UpdateParser(FunctionParser):
         return Assignment(at, path, self.expression())
 
     def _array_step(self, variable: str) -> UpdateStep:
-        """Parse INSERT, DELETE or UPDATE of an array."""
+        """Parse an array step: INSERT INTO, DELETE FROM or UPDATE with the path of an array."""
         at = self.at
         if self.accept("INSERT"):
             self.expect("INTO")
@@ -71,6 +71,6 @@ class UpdateParser(FunctionParser):
         return ArrayUpdate(at, path, item, number, self._steps(item), self.optional("WHERE"))
 
     def _signed(self) -> int:
-        """Parse a whole number with an optional sign."""
+        """Parse an integer with an optional sign."""
         sign = -1 if self.accept("-") else 1
         return sign * self.integer()

@@ -16,23 +16,23 @@ from limnos.sqlpp.values.model import Value
 
 
 class PlanNode(Struct, frozen=True):
-    """A part of a bound statement, and its position in the text."""
+    """Base class of plan nodes: a part of a bound statement, with its position in the text."""
 
     at: TextPosition
 
 
 class Expression(PlanNode, frozen=True):
-    """A node that has a value."""
+    """Base class of the plan nodes that have a value."""
 
 
 class EncodedPlan(Expression, frozen=True):
-    """A whole plan, still encoded, of a statement that a worker process bound. It is never part of another plan."""
+    """A complete plan that a worker process bound and that is still encoded. It is never part of another plan."""
 
     data: bytes
 
 
 class Constant(Expression, frozen=True):
-    """A known value: a literal or a parameter of the request."""
+    """A constant value: a literal or a parameter of the request."""
 
     value: Value
 
@@ -45,7 +45,9 @@ class Local(Expression, frozen=True):
 
 
 class Scan(Expression, frozen=True):
-    """All objects of a dataset, in any order. `dataverse` and `name` are the dataset's own, with synonyms resolved."""
+    """All objects of a dataset, in any order. `dataverse` and `name` are those of the dataset, with synonyms
+    resolved.
+    """
 
     dataverse: tuple[str, ...]
     name: str
@@ -74,7 +76,7 @@ class SliceOf(Expression, frozen=True):
 
 
 class FunctionCall(Expression, frozen=True):
-    """A call of a function in the table."""
+    """A call of a built-in function, which is an entry of the table of functions."""
 
     function: Function
     arguments: tuple[Expression, ...]
@@ -90,27 +92,27 @@ class Aggregate(Expression, frozen=True):
 
 
 class Operate(Expression, frozen=True):
-    """Operators of one precedence, applied from the left."""
+    """A chain of operators of the same precedence, applied from left to right."""
 
     operators: tuple[str, ...]
     operands: tuple[Expression, ...]
 
 
 class Negated(Expression, frozen=True):
-    """Logical negation: NOT."""
+    """The NOT operator on a boolean."""
 
     operand: Expression
 
 
 class SignOf(Expression, frozen=True):
-    """A sign before a number."""
+    """A unary plus or minus on a number."""
 
     minus: bool
     operand: Expression
 
 
 class Exists(Expression, frozen=True):
-    """Whether a collection has an item."""
+    """The EXISTS operator: whether a collection has an item."""
 
     operand: Expression
 
@@ -133,7 +135,7 @@ class IsTest(Expression, frozen=True):
 
 
 class CaseOf(Expression, frozen=True):
-    """CASE with its conditions in order; if there is a subject, they are values to compare it with."""
+    """A CASE expression with its branches in order; with a subject, the conditions are values to compare it with."""
 
     subject: Expression | None
     branches: tuple[tuple[Expression, Expression], ...]
@@ -141,7 +143,9 @@ class CaseOf(Expression, frozen=True):
 
 
 class Quantified(Expression, frozen=True):
-    """SOME, EVERY, SOME AND EVERY: the variables' slots with their sources, and the condition."""
+    """A quantified expression (SOME, EVERY, SOME AND EVERY): the slots of its variables with their sources, and a
+    condition.
+    """
 
     kind: Literal["some", "every", "some and every"]
     bindings: tuple[tuple[int, Expression], ...]
@@ -167,7 +171,7 @@ class ObjectOf(Expression, frozen=True):
 
 
 class LetIn(Expression, frozen=True):
-    """An expression with values for some slots: an inlined call of a SQL++ function."""
+    """An expression with values assigned to slots: an inlined call of a SQL++ function."""
 
     lets: tuple[tuple[int, Expression], ...]
     body: Expression

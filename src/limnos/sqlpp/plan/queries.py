@@ -14,18 +14,18 @@ SourceKind = Literal["scan", "inner", "left", "right", "cross", "unnest", "outer
 
 
 class Let(PlanNode, frozen=True):
-    """A variable and its value."""
+    """A LET clause: the slot of a variable, and its value."""
 
     slot: int
     value: Expression
 
 
 class ForEach(PlanNode, frozen=True):
-    """One source of rows.
+    """One source of rows in FROM.
 
-    `scan` is a further term of FROM, which may depend on earlier terms, like `unnest`. A join's source may not depend
-    on them; its `condition` may. `left` and `right` keep rows without a match, with MISSING on the other side. `others`
-    are the slots of the left side. `first` is the position of the first item.
+    The kind `scan` is a further term of FROM, which may depend on earlier terms, like `unnest`. A join's source may not
+    depend on them; its `condition` may. `left` and `right` keep rows without a match, with MISSING on the other side.
+    `others` are the slots of the left side. `first` is the position that AT gives the first item.
     """
 
     kind: SourceKind
@@ -38,7 +38,8 @@ class ForEach(PlanNode, frozen=True):
 
 
 class Group(PlanNode, frozen=True):
-    """GROUP BY. `keys` are slots with the expressions before grouping; `sets` are the keys of each grouping set.
+    """A GROUP BY clause. `keys` are slots with the key expressions; `sets` are the indexes of the keys in each grouping
+    set.
 
     `members` are the names and values of the fields of GROUP AS's items. Without keys and with one empty set, all rows
     are one group.
@@ -68,7 +69,7 @@ class FrameBound(PlanNode, frozen=True):
 
 
 class Frame(PlanNode, frozen=True):
-    """The frame of a window."""
+    """The frame of a window: its unit, its two bounds, and EXCLUDE."""
 
     mode: Literal["range", "rows", "groups"]
     start: FrameBound
@@ -92,14 +93,14 @@ class WindowCall(PlanNode, frozen=True):
 
 
 class Projection(PlanNode, frozen=True):
-    """A named value of SELECT; without a name, an object whose fields are all included (`value.*`)."""
+    """A projection of SELECT: a value with a name; without a name, all fields of the value (`value.*`)."""
 
     name: str | None
     value: Expression
 
 
 class Select(PlanNode, frozen=True):
-    """The result of each row: one value, or an object of projections."""
+    """A SELECT clause: the result for each row is one value, or an object of projections."""
 
     distinct: bool
     value: Expression | None
@@ -108,9 +109,10 @@ class Select(PlanNode, frozen=True):
 
 
 class Block(PlanNode, frozen=True):
-    """One SELECT with its clauses. A window function in `lets` or `group_lets` is computed over all rows at that point.
+    """One SELECT block with its clauses.
 
-    ORDER BY sorts the rows before DISTINCT, which keeps the first of equal results.
+    A window function in `lets` or `group_lets` is computed over all rows at that point. ORDER BY sorts the rows before
+    DISTINCT, which keeps the first of equal results.
     """
 
     sources: tuple[ForEach, ...]
@@ -124,9 +126,9 @@ class Block(PlanNode, frozen=True):
 
 
 class Query(PlanNode, frozen=True):
-    """Blocks joined by UNION ALL, then ordered and limited.
+    """A query: blocks joined by UNION ALL, then ORDER BY, LIMIT and OFFSET.
 
-    With a single block ORDER BY uses its rows; otherwise it uses the results in the slot `output`.
+    With a single block ORDER BY uses the rows of the block; otherwise it uses the results in the slot `output`.
     """
 
     lets: tuple[Let, ...]
@@ -138,6 +140,6 @@ class Query(PlanNode, frozen=True):
 
 
 class Subquery(Expression, frozen=True):
-    """A query whose result is an array."""
+    """A query as an expression, whose value is the array of its results."""
 
     query: Query

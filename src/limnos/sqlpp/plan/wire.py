@@ -1,7 +1,7 @@
-"""Encodes plans as bytes, for an engine in another process.
+"""Encoding of plans as bytes, for an engine in another process.
 
-May import plans, `values.to_tagged_json` and the table of functions. Functions are encoded by name, so both sides need
-the same release. Decoding creates only plan nodes, regardless of the content of the bytes.
+May import plans, `values.to_tagged_json` and the table of functions. Functions are encoded by name, so both processes
+must run the same release. Decoding creates only plan nodes, regardless of the content of the bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NODE, _FUNCTION = "n", "f"
 
 
 def encode(node: PlanNode) -> bytes:
-    """Encode a plan as bytes. Raises SqlppError if it is nested too deep."""
+    """Encode a plan as bytes. Raises SqlppError if it is nested too deeply."""
     if isinstance(node, EncodedPlan):
         return node.data
     try:
@@ -42,7 +42,7 @@ def encode(node: PlanNode) -> bytes:
 
 
 def decode(data: bytes) -> PlanNode:
-    """Decode a plan from bytes. Raises BadPlan."""
+    """Decode a plan from bytes. Raises BadPlan for bytes that are not a plan, or that another release encoded."""
     try:
         part = _decode_part(msgspec.json.decode(data))
     except (msgspec.DecodeError, KeyError, TypeError, ValueError, RecursionError) as error:

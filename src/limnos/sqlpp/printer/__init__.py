@@ -1,4 +1,4 @@
-"""The printer of SQL++: renders a tree as text that the parser reads as the same tree.
+"""The printer of SQL++: renders a syntax tree as text that the parser reads as the same tree.
 
 May import the tree, `tokens` and `names`. Must not know the parser.
 """

@@ -1,4 +1,4 @@
-"""Renders nodes: each type of node has a function that yields its pieces, and one loop joins them.
+"""The core of the printer: for each type of node a registered function yields its pieces, and one loop joins them.
 
 May import the tree, `tokens` and `names`' display form. Must not recurse: a tree may be as deep as the parser allows.
 """
@@ -25,7 +25,7 @@ _PIECES: dict[type[SyntaxNode], Callable[[SyntaxNode], Iterable[Piece]]] = {}
 
 
 def prints(kind: type[N]) -> Callable[[Callable[[N], Iterable[Piece]]], Callable[[N], Iterable[Piece]]]:
-    """Register a function that yields the pieces of a type of node."""
+    """Register the function that yields the pieces (texts and child nodes) of a type of node."""
 
     def register(pieces: Callable[[N], Iterable[Piece]]) -> Callable[[N], Iterable[Piece]]:
         _PIECES[kind] = cast("Callable[[SyntaxNode], Iterable[Piece]]", pieces)
@@ -35,7 +35,7 @@ def prints(kind: type[N]) -> Callable[[Callable[[N], Iterable[Piece]]], Callable
 
 
 def render(node: SyntaxNode) -> str:
-    """Return the text of a tree, on one line. Parsing it gives the same tree, except for positions."""
+    """Render a tree as text, on one line. Parsing the text gives the same tree, except for positions."""
     waiting: list[Piece] = [node]
     done: list[str] = []
     while waiting:
@@ -48,24 +48,24 @@ def render(node: SyntaxNode) -> str:
 
 
 def printed_kinds() -> frozenset[type[SyntaxNode]]:
-    """Return the types of nodes that can be printed."""
+    """Return the types of nodes for which a print function is registered."""
     return frozenset(_PIECES)
 
 
 def identifier(name: str) -> str:
-    """Return an identifier, in back-quotes if it is a keyword or has other characters."""
+    """Return an identifier as text, in back-quotes if it is a reserved word or has special characters."""
     if _BARE.fullmatch(name) and name.upper() not in _RESERVED:
         return name
     return quote_part(name)
 
 
 def path(parts: Iterable[str]) -> str:
-    """Return the identifiers separated by dots, quoted where needed."""
+    """Join identifiers with dots, each quoted where needed."""
     return ".".join(map(identifier, parts))
 
 
 def string(value: str) -> str:
-    """Return a string in double quotes."""
+    """Return a string literal in double quotes, with escapes."""
     return f'"{_STRING_ESCAPED.sub(_escape_match, value)}"'
 
 
@@ -74,7 +74,7 @@ def _escape_match(match: re.Match[str]) -> str:
 
 
 def operand(node: Expression, level: int = 0) -> Iterator[Piece]:
-    """Yield an expression as an operand: in parentheses if it is a query, or binds less tightly than `level`."""
+    """Yield an expression as an operand: in parentheses if it is a query, or if its precedence is below `level`."""
     if isinstance(node, QueryExpression) or level_of(node) < level:
         yield "("
         yield node

@@ -1,6 +1,6 @@
-"""Prints expressions.
+"""Prints expressions, with parentheses only where precedence requires them.
 
-May import `base` and the tree. It prints parentheses only where the tree needs them.
+May import `base` and the tree.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _pair(node: tree.ObjectPair) -> Iterator[Piece]:
 
 @prints(tree.Object)
 def _object(node: tree.Object) -> Iterator[Piece]:
-    """Print an object constructor with a space after the brace, because two adjacent braces would begin a bag."""
+    """Print an object constructor with a space after the brace, because two adjacent braces would begin a multiset."""
     yield "{ "
     yield from list_pieces(node.pairs)
     yield " }"
@@ -225,7 +225,7 @@ def _window(node: tree.Window) -> Iterator[Piece]:
 
 
 def order_by_pieces(items: tuple[tree.OrderItem, ...], *, before: str = " ") -> Iterator[Piece]:
-    """Yield ORDER BY; nothing if `items` is empty."""
+    """Yield an ORDER BY clause, preceded by `before`; yields nothing if `items` is empty."""
     if items:
         yield f"{before}ORDER BY "
         yield from list_pieces(items)

@@ -1,4 +1,4 @@
-"""Prints queries: SELECT first, and LET for WITH.
+"""Prints queries. A block is printed with SELECT first, and a WITH clause as LET.
 
 May import the printer's other modules and the tree. Must not omit a name: names that the parser inferred are printed.
 """
@@ -126,7 +126,7 @@ def _group_by(node: tree.GroupBy) -> Iterator[Piece]:
 
 @prints(tree.GroupSet)
 def _group_set(node: tree.GroupSet) -> Iterator[Piece]:
-    """Print a set of keys, always in parentheses: without them a key could not begin with one."""
+    """Print a set of keys, always in parentheses, because without them a key could not begin with a parenthesis."""
     yield "("
     yield from list_pieces(node.keys)
     yield ")"

@@ -50,7 +50,7 @@ def _field_type(node: tree.FieldType) -> Iterator[Piece]:
 
 
 def _inline(node: tree.TypeExpression) -> Iterator[Piece]:
-    """Yield a dataset's type: a name, or fields that are nullable unless they have NOT UNKNOWN."""
+    """Print the type of a dataset in parentheses: a name, or fields, of which required ones have NOT UNKNOWN."""
     if not isinstance(node, tree.RecordType):
         yield "("
         yield node
@@ -186,7 +186,7 @@ def _formats(formats: tuple[tree.Option, ...]) -> str:
 
 @prints(tree.UnnestField)
 def _unnest_field(node: tree.UnnestField) -> Iterator[Piece]:
-    """Print UNNEST in parentheses, because its fields would otherwise be parsed as the index's."""
+    """Print UNNEST in parentheses, because its fields would otherwise be parsed as fields of the index."""
     yield f"({' '.join(f'UNNEST {path(array)}' for array in node.arrays)}"
     yield " SELECT " if node.fields[0].path else ""
     yield from list_pieces(node.fields)

@@ -1,4 +1,4 @@
-"""Prints UPDATE and its steps.
+"""Prints UPDATE with its SET and array steps.
 
 May import `base` and the tree. Must not know the effect of statements.
 """

@@ -1,4 +1,4 @@
-"""Translates queries to relations of typed columns, which a columnar engine executes with the evaluator's semantics.
+"""Translates queries to relational algebra over typed columns, for a columnar engine with the evaluator's semantics.
 
 May import plans, declared types, the evaluator for constant expressions, and `values`. Must not know engines. The
 translation is pure. `terms` and `nodes` define its operations, and each engine must implement the same semantics.
@@ -34,7 +34,7 @@ class RelationalQuery(NamedTuple):
 def translate_query(query: plan.Query, types: DatasetTypes, *, fields: frozenset[str] | None = None) -> RelationalQuery:
     """Translate a query without outer variables. Raises UntranslatableExpression with the reason.
 
-    If `fields` is given, the caller needs only these fields of a dataset's objects.
+    `fields` are the only fields of a dataset's objects that the caller uses; None for all.
     """
     try:
         carrier = BlockTranslator(TranslationState(types))
@@ -53,7 +53,7 @@ def translate_query(query: plan.Query, types: DatasetTypes, *, fields: frozenset
 
 
 def _only(shape: Shape, fields: frozenset[str]) -> Shape:
-    """Return the shape with only the requested fields, if all of them are columns."""
+    """Return the shape reduced to the used fields; unchanged if one of them is not a column."""
     if not isinstance(shape, RecordShape) or shape.declared is None or not fields <= {name for name, _ in shape.fields}:
         return shape
     entry = tuple((name, field) for name, field in shape.fields if name in fields)

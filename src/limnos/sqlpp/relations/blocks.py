@@ -1,7 +1,7 @@
 """Translates blocks of a query: sources and joins, WHERE, groups, windows, order, SELECT.
 
-May import plans and the sibling modules. Must not know an engine. Untranslatable parts raise UntranslatableExpression
-with the reason.
+May import plans and the sibling modules. Must not know an engine. Untranslatable expressions raise
+UntranslatableExpression with the reason.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _COUNT_MAX = 1 << 31
 class QueryRows(NamedTuple):
     """The translated rows of a query and the shape of its results.
 
-    `left` are conditions that the evaluator must still check on each row; if there are any, it also applies `limit` and
+    `left` are conditions that the evaluator must still apply to each row; if there are any, it also applies `limit` and
     `offset`.
     """
 
@@ -57,7 +57,7 @@ class QueryRows(NamedTuple):
 def query_of(query: plan.Query, carrier: BlockTranslator) -> QueryRows:
     """Translate a complete query. Raises UntranslatableExpression.
 
-    Conditions may be left to the evaluator if `carrier.left` allows it.
+    Conditions that cannot be translated are left to the evaluator if `carrier.left` is a list.
     """
     for let in query.lets:
         bind_slot(let.slot, let.value, carrier=carrier)
@@ -90,7 +90,7 @@ def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier
 
 
 def _count(node: plan.Expression | None) -> int | None:
-    """Return the constant value of LIMIT or OFFSET."""
+    """Return the constant value of LIMIT or OFFSET; None if the clause is absent."""
     if node is None:
         return None
     known = fold_constant(node) if not isinstance(node, plan.Constant) else node
@@ -100,7 +100,7 @@ def _count(node: plan.Expression | None) -> int | None:
 
 
 def _order_rows(rows: QueryRows, order: tuple[plan.Order, ...], *, slot: int, carrier: BlockTranslator) -> QueryRows:
-    """Order the results of UNION ALL."""
+    """Sort the results of UNION ALL by the query's ORDER BY."""
     inner = carrier.inner()
     inner.rows = rows.relation
     inner.known.shapes[slot] = rows.shape
@@ -128,7 +128,9 @@ def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
 
 
 def _flag_shape(one: Shape) -> Shape:
-    """Return a shape whose flags are all terms, so that similar shapes have the same number of terms."""
+    """Return a shape in which all flags are terms instead of constants, so that the arms of UNION ALL have the same
+    columns.
+    """
     if isinstance(one, CellShape):
         return CellShape(one.term, one.type, term_of(missing_of(one)), known=False)
     if isinstance(one, RecordShape) and one.declared is None:
@@ -141,7 +143,7 @@ def _flag_shape(one: Shape) -> Shape:
 
 
 def block_of(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator) -> Shape:
-    """Translate one block into the carrier's rows. Conditions on an outer block are collected in `carrier.aside`."""
+    """Translate one block into `carrier`. Conditions on an outer block are collected in `carrier.aside`."""
     rows_of(block, carrier)
     if block.group is not None:
         add_groups(block, order, carrier=carrier)
@@ -149,7 +151,7 @@ def block_of(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Block
 
 
 def rows_of(block: plan.Block, carrier: BlockTranslator) -> None:
-    """Translate FROM, LET and WHERE."""
+    """Translate FROM, LET and WHERE of a block into `carrier`."""
     if not block.sources:
         raise UntranslatableExpression("a query without FROM")
     for source in block.sources:
@@ -159,7 +161,7 @@ def rows_of(block: plan.Block, carrier: BlockTranslator) -> None:
 
 
 def add_steps(steps: tuple[plan.Let | plan.WindowCall, ...], carrier: BlockTranslator) -> None:
-    """Translate LET: its values, and the window functions before them."""
+    """Translate LET: its values, with the window functions that they use before them."""
     for step in steps:
         if isinstance(step, plan.WindowCall):
             add_windows((step,), carrier)
@@ -181,7 +183,7 @@ def add_filter(where: plan.Expression | None, carrier: BlockTranslator) -> None:
 
 
 def _add_condition(node: plan.Expression, carrier: BlockTranslator) -> None:
-    """Add a condition on the rows, or leave it to the evaluator if allowed. Raises UntranslatableExpression."""
+    """Add a filter to the rows, or leave the condition to the evaluator if allowed. Raises UntranslatableExpression."""
     try:
         carrier.filter(condition(node, carrier))
     except UntranslatableExpression:
@@ -212,7 +214,7 @@ CONDITIONS: Callable[[plan.Expression, BlockTranslator], bool] = _no_conditions
 
 
 def _add_source(source: plan.ForEach, carrier: BlockTranslator) -> None:
-    """Translate one source of FROM into a join, or into UNNEST if it depends on earlier ones."""
+    """Translate one source of FROM to a join, or to UNNEST if it depends on earlier sources."""
     inner = carrier.inner()
     result = source_of(source.source, inner)
     if result is None:
@@ -234,7 +236,7 @@ def _add_source(source: plan.ForEach, carrier: BlockTranslator) -> None:
 
 
 def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: nodes.Relation) -> Term | None:
-    """Return the condition of a join, which may refer only to both sides."""
+    """Translate the ON condition of a join. Raises UntranslatableExpression if it refers to an outer query."""
     if source.condition is None:
         return None
     rows, carrier.rows = carrier.rows, None
@@ -248,7 +250,7 @@ def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: nodes.Relation
 
 
 def _outer(source: plan.ForEach, result: Shape, *, inner: BlockTranslator, carrier: BlockTranslator) -> None:
-    """Translate an outer join: the values of the missing side are MISSING."""
+    """Translate an outer join: values of the side without a match are MISSING."""
     optional = inner if source.kind == "left" else carrier
     flag = carrier.new()
     slots = (source.slot,) if source.kind == "left" else source.others
@@ -274,7 +276,9 @@ def _is_of(one: Shape, relation: nodes.Relation) -> bool:
 
 
 def source_of(node: plan.Expression, inner: BlockTranslator) -> Shape | None:
-    """Translate a dataset or a query into the inner carrier's rows; None for another expression."""
+    """Translate a dataset or a query in FROM into `inner`, and return the shape of its items; None for other
+    expressions.
+    """
     if isinstance(node, plan.Local) and node.slot in inner.known.later:
         node = inner.known.later[node.slot]
     if isinstance(node, plan.LetIn):
@@ -295,7 +299,7 @@ def source_of(node: plan.Expression, inner: BlockTranslator) -> Shape | None:
 
 
 def _add_unnest(source: plan.ForEach, carrier: BlockTranslator) -> None:
-    """Unnest a column of arrays."""
+    """Translate a source that is a column of arrays to UNNEST."""
     if source.kind not in ("unnest", "outer unnest", "scan") or source.condition is not None:
         raise UntranslatableExpression("a join with the items of an array")
     if carrier.rows is None:
@@ -328,7 +332,7 @@ def add_groups(
     carrier: BlockTranslator,
     more: tuple[tuple[int, Term], ...] = (),
 ) -> None:
-    """Translate GROUP BY, its LET and HAVING. `more` are additional keys."""
+    """Translate GROUP BY with its LET, and HAVING. `more` are additional keys, for correlated subqueries."""
     group = block.group
     if group is None or group.slot is not None or group.sets != (tuple(range(len(group.keys))),):
         raise UntranslatableExpression("GROUP AS or several grouping sets")
@@ -356,7 +360,7 @@ def add_groups(
 def _measures(
     block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator
 ) -> tuple[list[nodes.Measure], dict[int, Shape]]:
-    """Return the aggregates of each group."""
+    """Translate the aggregates of a block to measures. Also returns the shape of each, by the id of its node."""
     measures: dict[tuple[str, Term | None, bool], nodes.Measure] = {}
     shapes: dict[int, Shape] = {}
     for node in aggregates_in((block.group_lets, block.having, block.select, block.windows, order)):
@@ -370,7 +374,7 @@ def _measures(
 
 
 def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator) -> Shape:
-    """Translate windows, ORDER BY and SELECT."""
+    """Translate windows, ORDER BY and SELECT. Returns the shape of the results."""
     if block.windows:
         add_windows(block.windows, carrier)
     if not block.select.distinct:
@@ -387,8 +391,9 @@ def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Blo
 
 
 def _place_of_results(place: nodes.OrderTerm, entries: dict[Term, int]) -> nodes.OrderTerm:
-    """Return an order term over the columns of distinct results. Raises UntranslatableExpression if these do not
-    determine the order.
+    """Rewrite an ORDER BY term to use the columns of distinct results.
+
+    Raises UntranslatableExpression if the results do not determine its value.
     """
 
     def put(term: Term) -> Term:
@@ -404,7 +409,7 @@ def _place_of_results(place: nodes.OrderTerm, entries: dict[Term, int]) -> nodes
 
 
 def _flag_only_unknown(one: Shape) -> Shape:
-    """Return a shape whose flags are set only for absent values, so that equal values have equal rows."""
+    """Return a shape whose MISSING flags are false for known values, so that DISTINCT finds equal values equal."""
     if isinstance(one, CellShape):
         flag = missing_of(one)
         return CellShape(
@@ -421,7 +426,7 @@ def _flag_only_unknown(one: Shape) -> Shape:
 
 
 def projection_shape(select: plan.Select, carrier: BlockTranslator) -> Shape:
-    """Return the shape of SELECT's results."""
+    """Translate a SELECT clause to the shape of its results."""
     if select.value is not None:
         return finished_shape(select.value, carrier)
     fields: dict[str, Shape] = {}

@@ -1,7 +1,7 @@
 """Datasets as relations: the columns of a table, and the shape of its objects.
 
 May import `nodes`, `shapes` and declared types. Must not know plans. A null column of a declared field means MISSING,
-unless the open part states that the field is NULL. In a table that SQL++ did not create it always means MISSING.
+unless the open part has a NULL for the field. In a table that SQL++ did not create it always means MISSING.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from limnos.sqlpp.stored import OPEN, ArrayType, BagType, DeclaredType, RecordTy
 def dataset_of(
     dataverse: tuple[str, ...], name: str, *, record: RecordType, ids: Iterator[int]
 ) -> tuple[DatasetRead, RecordShape]:
-    """Return the read of all objects of a dataset, and their shape."""
+    """Return the relation that reads all objects of a dataset, and the shape of the objects."""
     named = [field.name for field in columns(record)]
     if has_open(record):
         named.append(OPEN)
@@ -39,14 +39,14 @@ def _record(record: RecordType, terms: dict[str, Term], *, is_present: TruthTerm
 
 
 def _is_empty_missing(record: RecordType, name: str, *, opened: Term | None) -> TruthTerm:
-    """Return whether a null column means MISSING: the open part has no NULL for the field."""
+    """Return the flag for whether a null column means MISSING: the open part has no NULL for the field."""
     if record.foreign or opened is None:
         return True
     return not_of(call("said_null", opened, LiteralTerm(name, "string")))
 
 
 def shape_of(term: Term, type_: DeclaredType, *, record: RecordType, missing: TruthTerm, known: bool) -> Shape:
-    """Return the shape of a column or of a part of one."""
+    """Return the shape of a column, or of a field nested in it."""
     if isinstance(type_, Scalar):
         return CellShape(_read(term, type_, record=record), type_.name, missing, known)
     if isinstance(type_, (ArrayType, BagType)):
@@ -61,7 +61,7 @@ def shape_of(term: Term, type_: DeclaredType, *, record: RecordType, missing: Tr
 
 
 def _read(term: Term, type_: Scalar, *, record: RecordType) -> Term:
-    """Return a column of a table that SQL++ did not create, reduced to the precision of its SQL++ type."""
+    """Return the term of a column; in a table that SQL++ did not create, cast to the precision of the SQL++ type."""
     if not record.foreign:
         return term
     if type_.name == "double":

@@ -1,9 +1,8 @@
-"""Deferred expressions: expressions that cannot be translated, which the evaluator computes afterwards from parts of a
-row.
+"""Deferred expressions: untranslatable expressions in results, which the evaluator computes row by row afterwards.
 
 May import plans, the evaluator and the sibling modules. Must not know clauses. An expression is evaluated from the
-values of its variables, of which only the fields that it uses are fetched. Aggregates of a group are fetched as values.
-Datasets cannot be read there, so a subquery over one cannot be deferred.
+values of its variables, of which only the used fields are fetched. Aggregates of a group are fetched as values.
+Datasets cannot be read at that stage, so a subquery over a dataset cannot be deferred.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from limnos.sqlpp.values.model import MISSING, Value
 def defer_to_evaluator(
     node: plan.Expression, carrier: BlockTranslator, *, reason: UntranslatableExpression
 ) -> FinishedShape:
-    """Return the shape of a deferred expression. Re-raises `reason` if the expression needs more than a row."""
+    """Return the shape of a deferred expression. Re-raises `reason` if the evaluator cannot compute it from a row."""
     aggregates = [one for one in _walk(node) if id(one) in carrier.aggregates]
     places = {id(one): at for at, one in enumerate(aggregates, 1 + max(_slots(node), default=0))}
     changed = _put(node, places)
@@ -41,7 +40,7 @@ def defer_to_evaluator(
 
 
 def function_of(finished: FinishedShape) -> Callable[[Sequence[Value]], Value]:
-    """Return the function that computes the value from the values of its inputs."""
+    """Compile a deferred expression to a function of its input values."""
     slots = finished.slots
     size = 1 + max(_slots(finished.expression), default=0)
     run = work_of(finished.expression, working_of(_no_items, budget=Budget(), slots=size))
@@ -60,7 +59,7 @@ def _no_items(_dataverse: tuple[str, ...], _name: str) -> tuple[Value, ...]:
 
 
 def _prune_shape(shape: Shape, names: frozenset[str] | None) -> Shape:
-    """Return the part of a variable's shape that an expression uses."""
+    """Reduce a variable's shape to the fields that an expression uses; None for all."""
     if not isinstance(shape, RecordShape) or names is None:
         return shape
     fields = tuple((name, field) for name, field in shape.fields if name in names)
@@ -70,7 +69,7 @@ def _prune_shape(shape: Shape, names: frozenset[str] | None) -> Shape:
 
 
 def _uses(node: plan.Expression) -> dict[int, frozenset[str] | None]:
-    """Return the variables of an expression with the fields that it uses; None for a whole variable."""
+    """Return the slots that an expression uses, each with the fields used; None if the whole variable is used."""
     fields: dict[int, set[str]] = {}
     whole: set[int] = set()
     waiting: list[object] = [node]
@@ -86,13 +85,13 @@ def _uses(node: plan.Expression) -> dict[int, frozenset[str] | None]:
 
 
 def _slots(node: plan.Expression) -> Iterator[int]:
-    """Yield the slots that an expression reads, and those that it fills."""
+    """Yield the slots that an expression reads or assigns."""
     yield from _uses(node)
     yield from _slots_filled_by(node)
 
 
 def _slots_filled_by(node: plan.Expression) -> frozenset[int]:
-    """Return the slots that an expression itself fills."""
+    """Return the slots that an expression itself assigns."""
     return frozenset(slot for one in _walk(node) for slot in _filled_slots(one))
 
 
@@ -131,7 +130,7 @@ def _parts(item: object) -> Iterator[object]:
 
 
 def _put(content: object, places: dict[int, int]) -> object:
-    """Return a plan with aggregates replaced by variables."""
+    """Return a plan with aggregates replaced by variables. `places` maps the id of an aggregate to its slot."""
     if id(content) in places and isinstance(content, plan.PlanNode):
         return plan.Local(content.at, places[id(content)], "aggregate")
     if not places or isinstance(content, plan.Constant):

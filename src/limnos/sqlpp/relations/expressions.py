@@ -1,7 +1,7 @@
 """Translates expressions of plans to shapes: types and flags of their values, and the terms that compute them.
 
 May import plans, the evaluator for constant expressions, and the sibling modules. Must not know clauses. The module for
-subqueries installs its own handlers.
+subqueries registers its own handlers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NEVER_FOLDED = (
 
 
 def shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
-    """Return the shape of an expression. Raises UntranslatableExpression."""
+    """Translate an expression to a shape. Raises UntranslatableExpression."""
     if not isinstance(node, plan.Constant):
         known = fold_constant(node)
         if known is not None:
@@ -57,10 +57,10 @@ def shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
 
 
 def finished_shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
-    """Return the shape of a final value, which no operator uses. An untranslatable one is computed by the evaluator,
-    row by row.
+    """Translate an expression of the result, which no operator uses. An untranslatable one is deferred to the
+    evaluator.
 
-    Raises UntranslatableExpression if it needs more than the row.
+    Raises UntranslatableExpression if the evaluator cannot compute it from a row.
     """
     rows, aside = carrier.rows, list(carrier.aside)
     try:
@@ -71,12 +71,12 @@ def finished_shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
 
 
 def condition(node: plan.Expression, carrier: BlockTranslator) -> Term:
-    """Return the term of a condition for which only TRUE matters."""
+    """Translate a filter condition to a boolean term. FALSE, NULL and MISSING need not be distinguished."""
     return operators.is_true(shape(node, carrier))
 
 
 def fold_constant(node: plan.Expression) -> plan.Constant | None:
-    """Evaluate an expression without rows; None if it needs rows or fails."""
+    """Evaluate a constant expression; None if it is not constant or its evaluation fails."""
     waiting: list[object] = [node]
     while waiting:
         one = waiting.pop()
@@ -150,13 +150,13 @@ def _field(node: plan.FieldOf, carrier: BlockTranslator) -> Shape:
 
 
 def _may_be_open(declared: RecordType, name: str) -> bool:
-    """Return whether objects of a type may have a field that is no column."""
+    """Return whether objects of a type may have a field of this name that is not stored as a column."""
     return declared.open or declared.field(name) is not None
 
 
 @_handles(plan.FunctionCall)
 def call_of(node: plan.FunctionCall, carrier: BlockTranslator) -> Shape:
-    """Return the shape of a function call whose arguments all have shapes."""
+    """Translate a function call whose arguments are all translatable."""
     make = functions.CARRIED.get(node.function.name)
     if make is None:
         raise UntranslatableExpression(f"the function {node.function.name}")
@@ -307,7 +307,7 @@ def _let(node: plan.LetIn, carrier: BlockTranslator) -> Shape:
 
 
 def bind_slot(slot: int, value: plan.Expression, *, carrier: BlockTranslator) -> None:
-    """Record the value of a LET variable: its typed column layout, or a subquery to be inlined at each use."""
+    """Record the value of a LET variable: as a shape, or as a subquery that is inlined at each use."""
     if any(isinstance(one, plan.Subquery) for one in _outermost(value)):
         carrier.known.later[slot] = value
     else:
@@ -315,7 +315,7 @@ def bind_slot(slot: int, value: plan.Expression, *, carrier: BlockTranslator) ->
 
 
 def _outermost(node: plan.Expression) -> tuple[plan.Expression, ...]:
-    """Return an expression and the base expressions of its path."""
+    """Return a path expression and the expressions of its prefixes."""
     expressions = [node]
     while isinstance(expressions[-1], (plan.FieldOf, plan.ElementOf)):
         expressions.append(expressions[-1].base)

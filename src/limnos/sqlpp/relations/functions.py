@@ -1,8 +1,8 @@
 """Translates SQL++ functions to terms with the same semantics.
 
-May import `operators` and `shapes`. Must not know plans. A function that is not here is left to the evaluator. Each
-takes shapes and returns one, or raises UntranslatableExpression for types for which the engine would give another
-result.
+May import `operators` and `shapes`. Must not know plans. A function that is not registered here is left to the
+evaluator. Each translation takes shapes and returns a shape. It raises UntranslatableExpression for types for which the
+engine would return another result.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def translates_function(*names: str) -> Callable[[ShapeMaker], ShapeMaker]:
 
 
 def _strict(term: Term, type_: ScalarName, *operands: CellShape) -> CellShape:
-    """Return a cell that is MISSING if an operand is MISSING, else NULL if an operand is NULL."""
+    """Return a cell of a strict function: MISSING if an operand is MISSING, else NULL if an operand is NULL."""
     return CellShape(term, type_, any_of(*map(missing_of, operands)), all(one.known for one in operands))
 
 
@@ -94,7 +94,7 @@ _of_two_strings("position", "bigint")
 
 @translates_function("concat")
 def concat(*values: Shape) -> Shape:
-    """Return the concatenation of strings."""
+    """Translate `concat` of strings."""
     cells = [of_type(value, "string") for value in values]
     return _strict(call("concat", *(one.term for one in cells)), "string", *cells)
 
@@ -103,7 +103,7 @@ CARRIED["like"] = like
 
 
 def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
-    """Return a substring with constant offset and length; NULL if the offset is outside."""
+    """Translate a substring with constant offset and length; NULL if the offset is out of bounds."""
     one, start = of_type(value, "string"), _number(offset)
     count = _number(length[0]) if length else None
     if start is None or (length and count is None) or (count or 0) < 0 or start < 0:
@@ -121,7 +121,7 @@ def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
 
 
 def _number(shape: Shape) -> int | None:
-    """Return the value of a constant integer; None for another shape."""
+    """Return the value of a constant integer; None for other shapes."""
     if isinstance(shape, CellShape) and isinstance(shape.term, LiteralTerm) and shape.type in WHOLE:
         value = shape.term.value
         return int(value) if isinstance(value, int) and abs(value) < 1 << 31 else None
@@ -130,13 +130,13 @@ def _number(shape: Shape) -> int | None:
 
 @translates_function("substr")
 def substr(value: Shape, offset: Shape, *length: Shape) -> Shape:
-    """Return a substring, counted from 0."""
+    """Translate `substr`, whose offset is 0-based."""
     return _part(value, offset, *length, first=0)
 
 
 @translates_function("substr1")
 def substr1(value: Shape, offset: Shape, *length: Shape) -> Shape:
-    """Return a substring, counted from 1."""
+    """Translate `substr1`, whose offset is 1-based."""
     return _part(value, offset, *length, first=1)
 
 
@@ -173,7 +173,7 @@ _of_time("unix_time_from_datetime_in_ms", "datetime")
 
 @translates_function("abs")
 def absolute(value: Shape) -> Shape:
-    """Return `abs(value)`; NULL for NULL."""
+    """Translate `abs`."""
     one = of_type(value, "integer", "bigint", "double")
     return _strict(call("abs", one.term), one.type, one)  # type: ignore[arg-type]
 
@@ -198,7 +198,7 @@ for _name in ("ceil", "floor", "round", "trunc"):
 
 @translates_function("sqrt")
 def sqrt(value: Shape) -> Shape:
-    """Return the square root; NaN for a negative number."""
+    """Translate `sqrt`, which is NaN for a negative number."""
     one = of_type(value, "double")
     return _strict(call("sqrt", one.term), "double", one)
 
@@ -237,20 +237,20 @@ _first("if_missing_or_null", unknown_of)
 
 @translates_function("nvl")
 def nvl(value: Shape, other: Shape) -> Shape:
-    """Return the second value if the first is NULL or MISSING, else the first."""
+    """Translate `nvl`: the second value if the first is NULL or MISSING, else the first."""
     return chosen(unknown_of(value), then=cell(other), otherwise=cell(value))
 
 
 @translates_function("nvl2")
 def nvl2(value: Shape, *others: Shape) -> Shape:
-    """Return the second value if the first is known, else the third."""
+    """Translate `nvl2`: the second value if the first is neither NULL nor MISSING, else the third."""
     known, unknown = others
     return chosen(unknown_of(value), then=cell(unknown), otherwise=cell(known))
 
 
 @translates_function("null_if")
 def null_if(value: Shape, other: Shape) -> Shape:
-    """Return NULL if both are equal, else the first."""
+    """Translate `nullif`: NULL if both values are equal, else the first."""
     one, equal = cell(value), compare_shapes(value, other, by="=")
     if equal.type == "null":
         return one
@@ -264,7 +264,7 @@ def null_if(value: Shape, other: Shape) -> Shape:
 
 @translates_function("array_count", "coll_count")
 def array_count(value: Shape) -> Shape:
-    """Return the number of known items."""
+    """Translate `array_count`: the count of items that are neither NULL nor MISSING."""
     if not isinstance(value, ItemsShape):
         raise UntranslatableExpression("array_count of a value that is not a column")
     return CellShape(call("count_known", value.term), "bigint", missing=False)
@@ -272,14 +272,14 @@ def array_count(value: Shape) -> Shape:
 
 @translates_function("len", "array_length")
 def array_length(value: Shape) -> Shape:
-    """Return the number of items."""
+    """Translate `array_length`: the count of items."""
     if not isinstance(value, ItemsShape):
         raise UntranslatableExpression("len of a value that is not a column")
     return CellShape(call("size", value.term), "bigint", missing_of(value))
 
 
 def is_within(value: Shape, items: Shape, *, item: int) -> Shape:
-    """Translate `value IN items` for a column of arrays; `item` is an unused column number."""
+    """Translate `value IN items` for a column of arrays; `item` is an unused column id."""
     if not isinstance(items, ItemsShape) or not isinstance(items.item, Scalar):
         raise UntranslatableExpression("IN of a value that is not an array of scalars")
     one = cell(value)
@@ -300,7 +300,7 @@ def is_within(value: Shape, items: Shape, *, item: int) -> Shape:
 
 
 def _unknown_flag(one: CellShape) -> Term | None:
-    """Return the term for whether a cell is NULL or MISSING; None if it never is."""
+    """Return the flag for whether a cell is NULL or MISSING as a term; None if it never is."""
     flag = unknown_of(one)
     return None if flag is False else term_of(flag)
 
@@ -319,12 +319,12 @@ KINDS: Mapping[str, frozenset[str]] = {
 
 
 def result_type(function: str, type_: str) -> ScalarName:
-    """Return the type of an aggregate's value."""
+    """Return the type of the value of an aggregate, given the type of its argument."""
     if function in ("min", "max"):
         return type_  # type: ignore[return-value]
     return "bigint" if function == "count" or (function == "sum" and type_ in WHOLE) else "double"
 
 
 def negation(flag: TruthTerm) -> Term:
-    """Return a term that is true if the flag is false."""
+    """Return the negation of a flag as a term."""
     return term_of(not_of(flag))

@@ -1,6 +1,6 @@
 """Translates aggregates to measures of groups.
 
-May import plans and the sibling modules. Must not know the origin of groups.
+May import plans and the sibling modules. Must not know the source of groups.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FoundShape = "Callable[[int], Shape]"
 
 
 def measure_aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> tuple[Measure, Callable[[int], Shape]]:
-    """Return the measure of an aggregate, and a function from its column's number to its shape."""
+    """Translate an aggregate to a measure. Also returns a function from the id of its column to its shape."""
     call_term = None if node.filter is None else call("coalesce", condition(node.filter, carrier), FALSE)
     if node.argument is None:
         term = None if call_term is None else call("if", call_term, TRUE, LiteralTerm(None, "boolean"))
@@ -33,7 +33,10 @@ def measure_aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> tuple[M
 def measure_over(
     function: str, value: Shape, *, distinct: bool, condition: Term | None, carrier: BlockTranslator
 ) -> tuple[Measure, Callable[[int], Shape]]:
-    """Return the measure of a shape's known values; with `condition`, only in rows for which that is true."""
+    """Return the measure over the values of a shape that are not NULL or MISSING.
+
+    With `condition`, only rows that meet it count. Also returns a function from the id of its column to its shape.
+    """
     if function == "count":
         return Measure(
             carrier.new(), "count", _filter_value(_countable(value, distinct=distinct), condition), distinct
@@ -53,7 +56,7 @@ def measure_over(
 
 
 class _TypedTerm:
-    """A SQL term, and the name of its SQL type."""
+    """A term, and the name of the type of its values."""
 
     def __init__(self, term: Term, type_: str) -> None:
         self.term = term

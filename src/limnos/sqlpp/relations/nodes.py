@@ -1,7 +1,7 @@
-"""Relations: operations on rows of typed columns, for a columnar engine.
+"""Relations: nodes of a relational algebra over typed columns, for a columnar engine.
 
-May import `terms`. Must not know SQL++'s plans, nor an engine. Column numbers are unique within a statement, so the
-sides of a join never share one; a relation that is used twice is built twice. Rows are ordered only after `Sort`.
+May import `terms`. Must not know SQL++'s plans, nor an engine. Column ids are unique within a statement, so the
+sides of a join never share a column; a relation that is used twice is built twice. Rows are ordered only after `Sort`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ JoinKind = Literal["inner", "left", "right", "cross", "semi", "anti"]
 
 
 class DatasetRead(Struct, frozen=True):
-    """The rows of a dataset: its top-level columns, each with a number and a name."""
+    """A table scan: all rows of a dataset, with an id for each top-level column."""
 
     dataverse: tuple[str, ...]
     name: str
@@ -25,21 +25,23 @@ class DatasetRead(Struct, frozen=True):
 
 
 class Filter(Struct, frozen=True):
-    """The rows for which a condition is true."""
+    """A selection: the rows for which a condition is true."""
 
     source: Relation
     condition: Term
 
 
 class Extension(Struct, frozen=True):
-    """The rows with additional columns."""
+    """An extended projection: the rows with additional computed columns."""
 
     source: Relation
     columns: tuple[tuple[int, Term], ...]
 
 
 class Join(Struct, frozen=True):
-    """A join. `semi` returns the rows of the left side that have a match, `anti` those that have none."""
+    """A join. A `semi` join returns the rows of the left side that have a match, an `anti` join those that have
+    none.
+    """
 
     kind: JoinKind
     left: Relation
@@ -48,7 +50,7 @@ class Join(Struct, frozen=True):
 
 
 class Measure(Struct, frozen=True):
-    """An aggregate of groups, over a term's values that are not NULL; if there is no term, over rows."""
+    """An aggregate of groups, over a term's values that are not NULL; over rows if there is no term."""
 
     id: int
     function: str
@@ -57,7 +59,7 @@ class Measure(Struct, frozen=True):
 
 
 class RowGrouping(Struct, frozen=True):
-    """Groups of rows with their keys and measures.
+    """An aggregation: groups of rows with their keys and measures.
 
     Without keys there is exactly one group, even of no rows. Without measures it returns the distinct keys.
     """
@@ -68,7 +70,9 @@ class RowGrouping(Struct, frozen=True):
 
 
 class Unnest(Struct, frozen=True):
-    """Each row with each item of an array, and the item's position from 0. `outer` keeps rows without items."""
+    """The rows joined with the items of an array column, with the item's 0-based position. `outer` keeps rows without
+    items.
+    """
 
     source: Relation
     array: Term
@@ -78,7 +82,7 @@ class Unnest(Struct, frozen=True):
 
 
 class OrderTerm(Struct, frozen=True):
-    """A term of ORDER BY, with its direction and the position of NULLs."""
+    """A term of ORDER BY, with its direction and the position of nulls."""
 
     term: Term
     descending: bool
@@ -86,10 +90,10 @@ class OrderTerm(Struct, frozen=True):
 
 
 class WindowColumn(Struct, frozen=True):
-    """A window function and its column.
+    """A window function, and the id of the column for its values.
 
-    `rows` are the bounds of the frame, None for unbounded. Without `rows` the frame extends from the first row to the
-    last peer.
+    `rows` are the bounds of a ROWS frame as offsets from the row, None for unbounded. If `rows` is None, the frame
+    extends from the first row to the last peer.
     """
 
     id: int
@@ -101,21 +105,21 @@ class WindowColumn(Struct, frozen=True):
 
 
 class Window(Struct, frozen=True):
-    """The rows with the values of window functions."""
+    """The rows with additional columns of window functions."""
 
     source: Relation
     calls: tuple[WindowColumn, ...]
 
 
 class Sort(Struct, frozen=True):
-    """The rows of a relation, sorted."""
+    """The rows of a relation, sorted by order terms."""
 
     source: Relation
     places: tuple[OrderTerm, ...]
 
 
 class RowLimit(Struct, frozen=True):
-    """The rows after an offset; a limit of None returns all of them."""
+    """The rows after an offset, at most `limit`; None for no limit."""
 
     source: Relation
     limit: int | None
@@ -123,7 +127,7 @@ class RowLimit(Struct, frozen=True):
 
 
 class Union(Struct, frozen=True):
-    """The rows of all arms. Each arm lists the numbers of its columns, which become `columns`."""
+    """The rows of all arms (UNION ALL). Each arm lists the ids of its columns, which become `columns`."""
 
     arms: tuple[tuple[Relation, tuple[int, ...]], ...]
     columns: tuple[int, ...]
@@ -135,7 +139,7 @@ Relation: TypeAlias = (
 
 
 def outputs(relation: Relation) -> frozenset[int]:
-    """Return the columns that a relation returns."""
+    """Return the ids of a relation's output columns."""
     match relation:
         case DatasetRead(columns=columns):
             return frozenset(number for number, _ in columns)
@@ -156,7 +160,7 @@ def outputs(relation: Relation) -> frozenset[int]:
 
 
 def terms_of(relation: Relation) -> tuple[Term, ...]:
-    """Return the terms of a relation without those of its sources, over the columns of these sources."""
+    """Return the terms of a relation's own operation, not those of its sources."""
     match relation:
         case Filter(condition=condition):
             return (condition,)
@@ -197,7 +201,7 @@ def sources_of(relation: Relation) -> tuple[Relation, ...]:
 
 
 def is_closed(relation: Relation) -> bool:
-    """Return whether every term refers only to columns of its own sources."""
+    """Return whether all terms refer only to columns of their relation's sources, so that there is no correlation."""
     waiting = [relation]
     while waiting:
         one = waiting.pop()

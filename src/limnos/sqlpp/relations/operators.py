@@ -1,6 +1,6 @@
 """Translates operators of SQL++ over cells: comparison, arithmetic, logic, LIKE.
 
-May import `shapes`, `terms` and `values`. Must not know plans. If an engine's operator differs, the term is written so
+May import `shapes`, `terms` and `values`. Must not know plans. If an engine's operator differs, the term compensates so
 that the result is that of SQL++. Division by zero is NULL, integers are compared exactly with doubles, and values of
 two types are not compared. An overflow is an error in both.
 """
@@ -40,13 +40,13 @@ def null(type_: ScalarName = "boolean", *, missing: TruthTerm = False) -> CellSh
 
 
 def truth(term: Term, *operands: Shape) -> CellShape:
-    """Return a boolean that is MISSING if an operand is MISSING, and NULL if it is otherwise unknown."""
+    """Return a boolean cell that is MISSING if an operand is MISSING, and NULL if its term is otherwise null."""
     known = all(unknown_of(one) is False for one in operands)
     return CellShape(term, "boolean", any_of(*map(missing_of, operands)), known)
 
 
 def cell(shape: Shape) -> CellShape:
-    """Require a scalar shape and return it. Raises UntranslatableExpression for an array or object."""
+    """Check that a shape is scalar and return it. Raises UntranslatableExpression for an array or object."""
     if isinstance(shape, CellShape):
         return shape
     if isinstance(shape, FinishedShape):
@@ -55,7 +55,7 @@ def cell(shape: Shape) -> CellShape:
 
 
 def of_type(shape: Shape, *types: str) -> CellShape:
-    """Require a scalar shape of one of these types and return it. Raises UntranslatableExpression."""
+    """Check that a shape is a scalar of one of these types and return it. Raises UntranslatableExpression."""
     cell_shape = cell(shape)
     if cell_shape.type not in types:
         raise UntranslatableExpression(f"a value of type {cell_shape.type} in the place of {types[0]}")
@@ -63,7 +63,7 @@ def of_type(shape: Shape, *types: str) -> CellShape:
 
 
 def compare_shapes(left: Shape, right: Shape, *, by: str) -> CellShape:
-    """Return the result of a comparison operator."""
+    """Translate a comparison operator."""
     one, other = cell(left), cell(right)
     if "null" in (one.type, other.type) or (_family(one) != _family(other) and by not in ("=", "!=")):
         return null(missing=any_of(missing_of(one), missing_of(other)))
@@ -81,10 +81,10 @@ def _family(one: CellShape) -> str:
 
 
 def _compare_cells(one: CellShape, other: CellShape, *, by: str) -> Term:
-    """Return the comparison of two cells of one type family.
+    """Return the comparison of two cells of the same type family as a term.
 
-    The comparison of a real number with a constant says where NaN belongs, which is greater than any number. Spark has
-    the same order, but hands such a condition to Iceberg, whose bounds of files leave out NaN.
+    A comparison of a real number with a constant handles NaN explicitly, which is greater than any number. Spark has
+    the same order, but pushes such a condition down to Iceberg, whose file bounds do not include NaN.
     """
     compared = _compare_numbers(one, other, by=by)
     for here, opposite, sign in ((one, other, by), (other, one, _TURNED.get(by, by))):
@@ -111,7 +111,7 @@ def _compare_numbers(one: CellShape, other: CellShape, *, by: str) -> Term:
 
 
 def _as_type(literal: LiteralTerm, other: CellShape) -> Term | None:
-    """Return a number as a literal of the other cell's type; None if the conversion would change it."""
+    """Return a number as a literal of the other cell's type; None if the conversion would lose precision."""
     value = literal.value
     if not isinstance(value, (int, float)) or value != value or abs(value) > _EXACT_MAX:  # noqa: PLR0124 - a NaN
         return None
@@ -124,26 +124,26 @@ def _as_type(literal: LiteralTerm, other: CellShape) -> Term | None:
 
 
 def boolean(shape: Shape) -> CellShape:
-    """Return a shape as a condition. Raises UntranslatableExpression if it is no boolean."""
+    """Check that a shape is boolean and return it. Raises UntranslatableExpression."""
     return of_type(shape, "boolean", "null")
 
 
 def both(operands: list[Shape]) -> CellShape:
-    """Return the result of AND: false if one is false, else MISSING before NULL before true."""
+    """Translate AND: false if an operand is false, else MISSING takes precedence over NULL, and NULL over true."""
     cells = [boolean(one) for one in operands]
     term = call("and", *(one.term for one in cells))
     return CellShape(term, "boolean", any_of(*map(missing_of, cells)), all(one.known for one in cells))
 
 
 def either(operands: list[Shape]) -> CellShape:
-    """Return the result of OR: true if one is true, else NULL before MISSING before false."""
+    """Translate OR: true if an operand is true, else NULL takes precedence over MISSING, and MISSING over false."""
     cells = [boolean(one) for one in operands]
     term = call("or", *(one.term for one in cells))
     return CellShape(term, "boolean", not_of(any_of(*map(null_of, cells))), all(one.known for one in cells))
 
 
 def negated(shape: Shape) -> CellShape:
-    """Return the negation of a shape: NOT."""
+    """Translate NOT."""
     one = boolean(shape)
     if one.type == "null":
         return one
@@ -151,7 +151,8 @@ def negated(shape: Shape) -> CellShape:
 
 
 def is_true(shape: Shape) -> Term:
-    """Return the term of a condition for which only TRUE matters; a value that is no boolean is not true.
+    """Return a filter condition as a term, for which FALSE, NULL and MISSING are equivalent; so is a value that is no
+    boolean.
 
     Raises UntranslatableExpression.
     """
@@ -164,7 +165,7 @@ def is_true(shape: Shape) -> Term:
 
 
 def arithmetic(left: Shape, right: Shape, *, by: str) -> CellShape:
-    """Return the result of `+`, `-`, `*`, `/`, DIV or MOD."""
+    """Translate `+`, `-`, `*`, `/`, DIV or MOD."""
     one, other = cell(left), cell(right)
     missing = any_of(missing_of(one), missing_of(other))
     if "null" in (one.type, other.type):
@@ -195,7 +196,7 @@ def _literal(value: int, type_: ScalarName) -> LiteralTerm:
 
 
 def as_type(one: CellShape, expected: ScalarName) -> Term:
-    """Return a number's term cast to a type. A tinyint or smallint is cast even to its own type, because its column is
+    """Return a number's term cast to a type. A tinyint or smallint is cast even if it has the type, as its column is
     wider.
     """
     if isinstance(one.term, LiteralTerm) and isinstance(one.term.value, (int, float)):
@@ -210,7 +211,7 @@ def as_type(one: CellShape, expected: ScalarName) -> Term:
 
 
 def minus(shape: Shape) -> CellShape:
-    """Return the negation of a number."""
+    """Translate unary minus."""
     one = cell(shape)
     if one.type == "null":
         return one
@@ -223,7 +224,7 @@ def minus(shape: Shape) -> CellShape:
 
 
 def concatenate_shapes(left: Shape, right: Shape) -> CellShape:
-    """Return the concatenation of shapes: `||`."""
+    """Translate `||`, the concatenation of strings."""
     one, other = of_type(left, "string"), of_type(right, "string")
     missing = any_of(missing_of(one), missing_of(other))
     return CellShape(call("concat", one.term, other.term), "string", missing, one.known and other.known)
@@ -253,12 +254,12 @@ def distinct(left: Shape, right: Shape) -> CellShape:
 
 
 def _both_alike(one: CellShape, other: CellShape) -> TruthTerm:
-    """Return whether both are MISSING or both are NULL."""
+    """Return the flag for whether both cells are MISSING or both are NULL."""
     return any_of(all_of(missing_of(one), missing_of(other)), all_of(null_of(one), null_of(other)))
 
 
 def _alike(one: CellShape, other: CellShape) -> TruthTerm:
-    """Return whether both are known, both MISSING, or both NULL."""
+    """Return the flag for whether both cells are known values, both MISSING, or both NULL."""
     return any_of(all_of(not_of(unknown_of(one)), not_of(unknown_of(other))), _both_alike(one, other))
 
 
@@ -266,7 +267,7 @@ def _alike(one: CellShape, other: CellShape) -> TruthTerm:
 
 
 def merged_type(cells: list[CellShape]) -> ScalarName:
-    """Return the common type of cells, without those that are always NULL. Raises UntranslatableExpression."""
+    """Return the common type of cells; cells that are always NULL have any type. Raises UntranslatableExpression."""
     types: set[ScalarName] = {one.type for one in cells if one.type != "null"}
     if len(types) > 1:
         raise UntranslatableExpression(f"values of the types {', '.join(sorted(types))} in one place")
@@ -274,12 +275,12 @@ def merged_type(cells: list[CellShape]) -> ScalarName:
 
 
 def typed_term(one: CellShape, type_: ScalarName) -> Term:
-    """Return a cell's term; for an always-NULL cell, a NULL of the given type."""
+    """Return a cell's term; for a cell that is always NULL, a NULL of the given type."""
     return LiteralTerm(None, type_) if one.type == "null" else one.term
 
 
 def chosen(flag: TruthTerm, *, then: CellShape, otherwise: CellShape) -> CellShape:
-    """Return the value `then` if the flag is true, else `otherwise`."""
+    """Return a cell that is `then` if the flag is true, else `otherwise`."""
     if isinstance(flag, bool):
         return then if flag else otherwise
     type_ = merged_type([then, otherwise])

@@ -15,8 +15,8 @@ from limnos.sqlpp.relations.translator import BlockTranslator
 
 
 def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> tuple[OrderTerm, ...]:
-    """Return the order terms of ORDER BY: MISSING before NULL before values, unless NULLS FIRST or LAST says
-    otherwise.
+    """Translate ORDER BY to order terms: MISSING before NULL before other values, unless NULLS FIRST or LAST is
+    stated.
     """
     places: list[OrderTerm] = []
     for item in order:
@@ -35,5 +35,5 @@ def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> t
 
 
 def _flag_order_term(flag: TruthTerm) -> Term:
-    """Return a term that puts rows first for which a flag is true."""
+    """Return an order term that sorts rows first for which a flag is true."""
     return call("if", term_of(flag), LiteralTerm(0, "integer"), LiteralTerm(1, "integer"))

@@ -1,4 +1,4 @@
-"""Decodes rows of relations to values: the fetched columns, and the conversion of a row to a value.
+"""Decodes rows of relations to values: the layout of the fetched columns, and the conversion of a row to a value.
 
 May import `shapes`, declared types and `values`. Must not know an engine: a row has the plain values of `stored`.
 """
@@ -21,7 +21,9 @@ _BOOLEAN, _STRING = Scalar("boolean"), Scalar("string")
 
 
 class ResultLayout(NamedTuple):
-    """The fetched terms with their types, in the order of a row, and the function that converts a row to a value."""
+    """The layout of result rows: the fetched terms with their types, and the function that converts a row to a
+    value.
+    """
 
     columns: tuple[tuple[Term, DeclaredType], ...]
     make: RowMaker
@@ -33,7 +35,7 @@ class ResultLayout(NamedTuple):
     """The offset, which is applied here together with `keep` and `limit` if the evaluator must filter the rows."""
 
     def values(self, rows: Iterable[Row]) -> Iterator[Value]:
-        """Convert the engine's rows to results, after the filter and limit that the engine could not apply."""
+        """Convert the engine's rows to results. Applies the filter and limit that the engine could not apply."""
         keep = self.keep
         if keep is None:
             return map(self.make, rows)
@@ -42,7 +44,7 @@ class ResultLayout(NamedTuple):
 
 
 def layout_of(shape: Shape, left: tuple[Shape, ...] = (), *, limit: int | None = None, offset: int = 0) -> ResultLayout:
-    """Return the layout of results of a shape. `left` are conditions that the evaluator checks on each row."""
+    """Return the row layout for results of a shape. `left` are conditions that the evaluator applies to each row."""
     building = _LayoutBuilder()
     make = building.maker(shape)
     requested = [building.maker(one) for one in left]
@@ -76,7 +78,7 @@ class _LayoutBuilder:
         return self._record(shape)
 
     def _finished(self, shape: FinishedShape) -> RowMaker:
-        """Return a value that the evaluator computes."""
+        """Return the function that computes a deferred expression from a row."""
         self.finished.append(shape.reason)
         makers, work = [self.maker(one) for one in shape.inputs], function_of(shape)
         missing = self._flag(shape.missing)
@@ -125,7 +127,10 @@ class _LayoutBuilder:
         return make
 
     def _declared(self, record: RecordShape) -> RowMaker:
-        """Return an object of a dataset. Its open part has undeclared fields and the fields that are NULL."""
+        """Return the function that builds a dataset's object from a row.
+
+        The open part contains undeclared fields, and declared fields that are NULL.
+        """
         makers = [(name, self._plainly(field)) for name, field in record.fields]
         opened = None if record.open is None else self._at(record.open, _STRING)
         names = [] if record.declared is None else [field.name for field in record.declared.fields]
@@ -141,7 +146,7 @@ class _LayoutBuilder:
         return make
 
     def _plainly(self, field: Shape) -> RowMaker:
-        """Return a field of a declared object; MISSING if its column is null."""
+        """Return the function that reads a field of a dataset's object from a row; MISSING if its column is null."""
         if isinstance(field, CellShape) and field.type != "null":
             return self._read(field.term, Scalar(field.type), missing=True)
         if isinstance(field, ItemsShape):

@@ -1,4 +1,4 @@
-"""Shapes: the type and structure of a value that are known before execution, and the terms of its parts.
+"""Shapes: the static type and structure of a value, and the terms that compute its parts.
 
 May import `terms` and declared types. Must not know plans. A cell is a term with a type; a record has a shape for each
 field. For a value that cannot be described, `UntranslatableExpression` is raised with the reason.
@@ -18,13 +18,13 @@ from limnos.sqlpp.stored.types import ScalarName
 
 
 class UntranslatableExpression(Exception):
-    """An expression that a columnar engine cannot execute; the message names it."""
+    """Raised for an expression that a columnar engine cannot execute; the message names the expression."""
 
 
 class CellShape(Struct, frozen=True):
-    """A scalar value. If its term is NULL, it is MISSING if `missing` is true, else NULL.
+    """A scalar value. If its term is null, the value is MISSING if `missing` is true, else NULL.
 
-    `known`: it is never MISSING or NULL.
+    `known`: the value is never MISSING or NULL.
     """
 
     term: Term
@@ -34,7 +34,7 @@ class CellShape(Struct, frozen=True):
 
 
 class ItemsShape(Struct, frozen=True):
-    """An array or a multiset of items of a declared type."""
+    """An array or a multiset in a column, with items of a declared type."""
 
     term: Term
     item: DeclaredType
@@ -43,7 +43,7 @@ class ItemsShape(Struct, frozen=True):
 
 
 class RecordShape(Struct, frozen=True):
-    """An object. If `there` is false it is absent: MISSING if `missing` is true, else NULL.
+    """An object. If `there` is false the object is absent: MISSING if `missing` is true, else NULL.
 
     `declared` is its type if it is an object of a dataset, which may have undeclared fields in the column `open`.
     """
@@ -60,16 +60,16 @@ class RecordShape(Struct, frozen=True):
 
 
 class FixedShape(Struct, frozen=True):
-    """An array or a multiset with a shape for each item."""
+    """An array or a multiset of fixed length, with a shape for each item."""
 
     items: tuple[Shape, ...]
     bag: bool = False
 
 
 class FinishedShape(Struct, frozen=True):
-    """A value that the evaluator computes from a row: an expression, and the shapes of its variables' values.
+    """A deferred expression, which the evaluator computes from a row, with the shapes of its input variables.
 
-    It is MISSING if `missing` is true; `reason` is the reason why it is not translated.
+    Its value is MISSING if `missing` is true; `reason` is the reason why it is not translated.
     """
 
     inputs: tuple[Shape, ...]
@@ -88,7 +88,7 @@ def is_null(term: Term) -> TruthTerm:
 
 
 def unknown_of(shape: Shape) -> TruthTerm:
-    """Return whether a value is NULL or MISSING."""
+    """Return the flag for whether a value is NULL or MISSING."""
     if isinstance(shape, RecordShape):
         return not_of(shape.there)
     if isinstance(shape, FixedShape):
@@ -104,18 +104,19 @@ def unknown_of(shape: Shape) -> TruthTerm:
 
 
 def missing_of(shape: Shape) -> TruthTerm:
-    """Return whether a value is MISSING."""
+    """Return the flag for whether a value is MISSING."""
     return False if isinstance(shape, FixedShape) else all_of(unknown_of(shape), shape.missing)
 
 
 def null_of(shape: Shape) -> TruthTerm:
-    """Return whether a value is NULL."""
+    """Return the flag for whether a value is NULL."""
     return False if isinstance(shape, FixedShape) else all_of(unknown_of(shape), not_of(shape.missing))
 
 
 def absent_where(shape: Shape, absent: TruthTerm) -> Shape:
-    """Return a shape that is also MISSING if `absent` is true: in rows of an outer join without a match, whose terms
-    are NULL.
+    """Return a shape that is also MISSING if `absent` is true.
+
+    For rows of an outer join without a match, whose terms are null.
     """
     if isinstance(shape, FixedShape):
         raise UntranslatableExpression("an array of the optional side of a join")
@@ -129,7 +130,7 @@ def absent_where(shape: Shape, absent: TruthTerm) -> Shape:
 
 
 def map_terms(shape: Shape, change: Callable[[Term], Term]) -> Shape:
-    """Return a shape with a function applied to each of its terms."""
+    """Apply a function to each term of a shape."""
 
     def flag(current: TruthTerm) -> TruthTerm:
         return current if isinstance(current, bool) else change(current)

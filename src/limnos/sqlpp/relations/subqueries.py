@@ -1,9 +1,9 @@
 """Translates subqueries to joins.
 
-EXISTS, IN and quantifiers become semi and anti joins; a single value becomes a left join with groups. May import plans
-and the sibling modules. Must not know an engine. Conditions of the inner block on the outer one's rows become the join
-condition. For a single value they must be equalities, by which the inner rows are grouped. An uncorrelated query is
-joined unchanged.
+EXISTS, IN and quantifiers become semi-joins and anti-joins; a scalar subquery becomes a left join with an aggregation.
+May import plans and the sibling modules. Must not know an engine. Conditions of the inner block on the outer block's
+rows become the join condition. For a scalar subquery they must be equalities, by which the inner rows are grouped. An
+uncorrelated query is joined unchanged.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OVER_ARRAYS = {
 
 
 def query_in(node: plan.Expression, carrier: BlockTranslator) -> plan.Query | None:
-    """Return the query that an expression refers to, directly or through variables; None if there is none."""
+    """Return the query that an expression denotes, directly or through variables; None if it is not a query."""
     while True:
         if isinstance(node, plan.Subquery):
             return node.query
@@ -71,7 +71,7 @@ def query_in(node: plan.Expression, carrier: BlockTranslator) -> plan.Query | No
 
 
 def take_condition(node: plan.Expression, carrier: BlockTranslator) -> bool:
-    """Translate a condition to a join of the carrier's rows. Returns False if it has no translatable subquery."""
+    """Translate a condition with a subquery to a join of the rows. Returns False if it has no translatable subquery."""
     negated = False
     while isinstance(node, plan.Negated):
         node, negated = node.operand, not negated
@@ -104,7 +104,9 @@ def _take_membership(node: plan.Operate, carrier: BlockTranslator, *, negated: b
 
 
 def _not_surely_other(item: Shape, value: CellShape) -> Term:
-    """Return the term for whether an item may equal a value."""
+    """Return the condition for whether an item equals a value, or may equal it because one of them is NULL or
+    MISSING.
+    """
     equal = operators.compare_shapes(item, value, by="=")
     if equal.type == "null":
         return TRUE
@@ -134,7 +136,9 @@ def _take_quantifier(node: plan.Quantified, carrier: BlockTranslator, *, negated
 def _join_partners(
     query: plan.Query, carrier: BlockTranslator, *, negated: bool, met: Callable[[Shape, BlockTranslator], Term]
 ) -> None:
-    """Keep the rows that match a result of a query (a semi-join); with `negated`, the others (an anti-join)."""
+    """Semi-join the rows with the results of a query; anti-join if `negated`. `met` returns the join condition for a
+    result.
+    """
     inner = carrier.inner()
     item = _results(query, inner)
     term = met(item, inner)
@@ -146,7 +150,10 @@ def _join_partners(
 
 
 def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
-    """Translate a query's results. Conditions on an outer block stay in `aside` if the query has ungrouped rows."""
+    """Translate a subquery and return the shape of its results.
+
+    Conditions on an outer block are collected in `inner.aside` if the query has no groups or limits.
+    """
     block = query.arms[0]
     plain = len(query.arms) == 1 and isinstance(block, plan.Block) and query.limit is None and query.offset is None
     if not plain or not isinstance(block, plan.Block) or block.group is not None or block.windows:
@@ -166,21 +173,23 @@ def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
 
 
 class _CorrelationKeys(NamedTuple):
-    """The inner terms by which rows are grouped, and the outer terms that must equal them."""
+    """The equalities of a correlated subquery: inner terms, by which the inner rows are grouped, and equal outer
+    terms.
+    """
 
     inner: tuple[tuple[int, Term], ...]
     outer: tuple[Term, ...]
 
     @property
     def on(self) -> Term:
-        """The condition of the join."""
+        """The join condition: inner and outer terms are pairwise equal."""
         pairs = zip(self.outer, self.inner, strict=True)
         return term_of(all_of(*(call("=", outer, ColumnTerm(number)) for outer, (number, _) in pairs)))
 
 
 def _keys(inner: BlockTranslator) -> _CorrelationKeys:
-    """Return the equalities between an inner and an outer block. Raises UntranslatableExpression for other
-    conditions.
+    """Return the correlation of an inner block. Raises UntranslatableExpression unless all its conditions are
+    equalities.
     """
     existing = outputs(inner.relation)
     results: list[tuple[Term, Term]] = []
@@ -201,7 +210,7 @@ def _sides(term: Term, existing: frozenset[int]) -> tuple[Term, Term]:
 
 
 def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
-    """Return the first result of a query, joined to each row; MISSING if there is no result."""
+    """Translate the first result of a query, left-joined to each row; MISSING if the query has no result."""
     block = query.arms[0]
     if len(query.arms) == 1 and isinstance(block, plan.Block) and _is_one_group(block, query):
         return _one_group(query, block, carrier=carrier)
@@ -221,7 +230,7 @@ def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
 
 
 def _joined_item(item: Shape, on: Term, *, carrier: BlockTranslator, inner: BlockTranslator) -> Shape:
-    """Join a subquery's result to each outer row, and return its value; NULL for rows without a match."""
+    """Left-join a subquery's result to each outer row, and return its shape; NULL for rows without a match."""
     flag = inner.new()
     settled = inner.settled(item)
     inner.extend((flag, TRUE))
@@ -239,7 +248,7 @@ def _is_one_group(block: plan.Block, query: plan.Query) -> bool:
 
 
 def _one_group(query: plan.Query, block: plan.Block, *, carrier: BlockTranslator) -> Shape:
-    """Return the single result of an aggregate without GROUP BY, which exists even for no rows."""
+    """Translate a subquery that aggregates all rows without GROUP BY. It has one result, even for no rows."""
     if block.having is not None:
         raise UntranslatableExpression("HAVING of a subquery that is one group")
     inner = carrier.inner()
@@ -266,14 +275,14 @@ def _joined_group(gathered: RowGrouping, keys: _CorrelationKeys, *, carrier: Blo
 
 
 def _zero_counts(one: Shape, counts: set[int]) -> Shape:
-    """Replace NULL by 0 in a count: an outer join gives NULL for no rows."""
+    """Replace NULL by 0 in the columns of counts, because a left join gives NULL if there are no inner rows."""
     if isinstance(one, CellShape) and isinstance(one.term, ColumnTerm) and one.term.id in counts:
         return structs.replace(one, term=call("coalesce", one.term, LiteralTerm(0, "bigint")))
     return one
 
 
 def over_query(function: str, query: plan.Query, *, carrier: BlockTranslator) -> Shape:
-    """Return an aggregate over the results of a query."""
+    """Translate an aggregate function over the results of a query, such as `array_sum((SELECT …))`."""
     inner = carrier.inner()
     item = _results(query, inner)
     if function.startswith("strict_") and function != "strict_count" and unknown_of(item) is not False:
@@ -289,7 +298,7 @@ def over_query(function: str, query: plan.Query, *, carrier: BlockTranslator) ->
 
 
 def _element(node: plan.ElementOf, carrier: BlockTranslator) -> Shape:
-    """Return the first result of a query. Items of other arrays are left to the evaluator."""
+    """Translate `(query)[0]` to the first result of the query. Items of other arrays are left to the evaluator."""
     query = query_in(node.base, carrier)
     index = node.index if isinstance(node.index, plan.Constant) else fold_constant(node.index)
     if query is None or index is None or index.value != 0 or isinstance(index.value, bool):
@@ -298,7 +307,7 @@ def _element(node: plan.ElementOf, carrier: BlockTranslator) -> Shape:
 
 
 def _exists(node: plan.Exists, carrier: BlockTranslator) -> Shape:
-    """Translate EXISTS within an expression: a count that is greater than 0."""
+    """Translate EXISTS within an expression: whether the count of results is greater than 0."""
     query = query_in(node.operand, carrier)
     if query is None:
         raise UntranslatableExpression("EXISTS of what is no query")
@@ -307,7 +316,9 @@ def _exists(node: plan.Exists, carrier: BlockTranslator) -> Shape:
 
 
 def _with_queries(plain: Callable[..., Shape]) -> Callable[..., Shape]:
-    """Return a call handler that translates array functions of subqueries as aggregates, other calls by `plain`."""
+    """Return a call handler that translates array functions over subqueries to aggregates, and other calls with
+    `plain`.
+    """
 
     def handle(node: plan.FunctionCall, carrier: BlockTranslator) -> Shape:
         if node.function.name in _OVER_ARRAYS and len(node.arguments) == 1:

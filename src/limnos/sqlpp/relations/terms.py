@@ -17,20 +17,22 @@ from limnos.sqlpp.values.model import Value
 
 
 class ColumnTerm(Struct, frozen=True):
-    """A column of a relation, by its number, which is unique within a statement."""
+    """A reference to a column of a relation by its id, which is unique within a statement."""
 
     id: int
 
 
 class LiteralTerm(Struct, frozen=True):
-    """A value of a type; None is NULL of that type."""
+    """A constant of a type; a value of None is NULL of that type."""
 
     value: Value
     type: ScalarName
 
 
 class CallTerm(Struct, frozen=True):
-    """An operation. `word` is an additional argument of some operations: the type of a cast, the name of a field."""
+    """A call of an operation. `word` is an additional argument of some operations: the type of a cast, the name of a
+    field.
+    """
 
     name: str
     arguments: tuple[Term, ...]
@@ -38,7 +40,7 @@ class CallTerm(Struct, frozen=True):
 
 
 class LambdaTerm(Struct, frozen=True):
-    """A condition on each item of an array, which is column `item` in its body."""
+    """A lambda: a condition on each item of an array. In its body the item is the column `item`."""
 
     item: int
     body: Term
@@ -65,7 +67,7 @@ def term_of(flag: TruthTerm) -> Term:
 
 
 def all_of(*flags: TruthTerm) -> TruthTerm:
-    """Return the conjunction of flags."""
+    """Return the conjunction (AND) of flags."""
     left = tuple(dict.fromkeys(flag for flag in flags if not isinstance(flag, bool)))
     if any(flag is False for flag in flags):
         return False
@@ -73,7 +75,7 @@ def all_of(*flags: TruthTerm) -> TruthTerm:
 
 
 def any_of(*flags: TruthTerm) -> TruthTerm:
-    """Return the disjunction of flags."""
+    """Return the disjunction (OR) of flags."""
     left = tuple(dict.fromkeys(flag for flag in flags if not isinstance(flag, bool)))
     if any(flag is True for flag in flags):
         return True
@@ -81,14 +83,14 @@ def any_of(*flags: TruthTerm) -> TruthTerm:
 
 
 def not_of(flag: TruthTerm) -> TruthTerm:
-    """Return the negation of a flag."""
+    """Return the negation (NOT) of a flag."""
     if isinstance(flag, bool):
         return not flag
     return flag.arguments[0] if isinstance(flag, CallTerm) and flag.name == "not" else call("not", flag)
 
 
 def columns_in(*terms: Term) -> frozenset[int]:
-    """Return the columns that terms read, without the items of lambdas."""
+    """Return the ids of the columns that terms refer to, except the items of lambdas."""
     results: set[int] = set()
     own: set[int] = set()
     for term in _walk(terms):

@@ -1,8 +1,8 @@
-"""State of a translation: the meaning of variables, unused column numbers, and the rows so far.
+"""The state of a translation: the shapes of variables, unused column ids, and the rows translated so far.
 
 May import `nodes`, `shapes` and plans. Must not know clauses. A `BlockTranslator` translates one block; those of a
-statement share the variables. A condition on rows of an outer block cannot filter the inner one: it is collected in
-`aside` for the join of the two.
+statement share the variables. A condition on rows of an outer block cannot filter the inner block: it is collected in
+`aside` as a condition of their join.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TranslationState:
 
 
 class BlockTranslator:
-    """The translation of one block."""
+    """The translation state of one block: its rows so far, its aggregates, and its conditions on outer blocks."""
 
     def __init__(self, known: TranslationState, *, depth: int = 0) -> None:
         if depth > DEEPEST:
@@ -52,12 +52,12 @@ class BlockTranslator:
         return BlockTranslator(self.known, depth=self.depth + 1)
 
     def new(self) -> int:
-        """Return an unused column number."""
+        """Return an unused column id."""
         return next(self.known.ids)
 
     @property
     def relation(self) -> Relation:
-        """The relation translated until now. Raises UntranslatableExpression if the block has no rows yet."""
+        """The relation translated so far. Raises UntranslatableExpression if the block has no rows yet."""
         if self.rows is None:
             raise UntranslatableExpression("a subquery before the first FROM term")
         return self.rows
@@ -70,16 +70,16 @@ class BlockTranslator:
             self.aside.append(condition)
 
     def join(self, kind: JoinKind, right: Relation, *, on: Term | None) -> None:
-        """Join a relation to the rows."""
+        """Join the rows with a relation; the first relation becomes the rows."""
         self.rows = right if self.rows is None else Join(kind, self.rows, right, on)
 
     def extend(self, *columns: tuple[int, Term]) -> None:
-        """Add columns."""
+        """Add computed columns to the rows."""
         if columns:
             self.rows = Extension(self.relation, columns)
 
     def settled(self, shape: Shape) -> Shape:
-        """Return a shape whose terms are all columns of the rows."""
+        """Materialize a shape: add its terms to the rows as columns, and return the shape over these columns."""
         entries: dict[Term, int] = {}
         for term in terms_in(shape):
             if not isinstance(term, ColumnTerm) or term.id not in outputs(self.relation):
@@ -88,7 +88,9 @@ class BlockTranslator:
         return map_terms(shape, lambda term: ColumnTerm(entries[term]) if term in entries else term)
 
     def gathered(self, shape: Shape) -> tuple[Shape, dict[Term, int]]:
-        """Make the rows distinct by the values of a shape. Returns the new shape, and the column of each term."""
+        """Apply DISTINCT to the rows by the values of a shape. Returns the new shape, and the column id of each
+        term.
+        """
         entries: dict[Term, int] = {}
         for term in terms_in(shape):
             entries.setdefault(term, self.new())
@@ -99,5 +101,5 @@ class BlockTranslator:
 
 
 def column(number: int, like: CellShape, *, known: bool | None = None, missing: TruthTerm = False) -> CellShape:
-    """Return a cell for a separate column, which is NULL if it is unknown, or MISSING if `missing` is true."""
+    """Return a cell for a new column of the type of `like`; a null column is NULL, or MISSING if `missing` is true."""
     return CellShape(ColumnTerm(number), like.type, missing, known=like.known if known is None else known)

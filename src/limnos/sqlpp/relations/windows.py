@@ -30,7 +30,7 @@ _DISTANCE_MAX = 1 << 20
 
 
 def add_windows(calls: tuple[plan.WindowCall, ...], carrier: BlockTranslator) -> None:
-    """Add the values of window functions to the rows."""
+    """Translate window functions, and add their values to the rows as columns."""
     columns, shapes = [], {}
     for node in calls:
         one, result = _call(node, carrier)
@@ -73,7 +73,7 @@ def _measure_window(node: plan.WindowCall, carrier: BlockTranslator) -> tuple[tu
 
 
 def _partition_terms(node: plan.Expression, carrier: BlockTranslator) -> tuple[Term, ...]:
-    """Return the terms of a partition key, with a flag that separates MISSING from NULL."""
+    """Return the terms of a partition key, with a flag that distinguishes MISSING from NULL."""
     value = operators.cell(shape(node, carrier))
     flag = missing_of(value)
     return (operators.typed_term(value, "boolean"), *(() if isinstance(flag, bool) else (flag,)))

@@ -1,4 +1,4 @@
-"""The storage of datasets: declared types as columns of an Iceberg table, objects as its rows, and back.
+"""The storage of datasets: converts declared types to columns of an Iceberg table, and objects to its rows and back.
 
 May import the tree, `values`, `functions` and `errors`. Must not know files, data frames or a catalog: it converts
 types and JSON.

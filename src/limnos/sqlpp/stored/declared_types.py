@@ -1,4 +1,4 @@
-"""Converts types of statements to types of a dataset.
+"""Converts types of the syntax tree to the types of a dataset.
 
 May import the tree and `types`. Must not look names up: the caller has replaced the names of user types.
 """

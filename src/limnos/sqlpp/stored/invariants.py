@@ -1,4 +1,4 @@
-"""Checks that other clients' changes of a dataset's table keep it a dataset.
+"""Checks that other clients' changes of a dataset's table leave it a valid dataset.
 
 May import `schema`, `types`. Takes schemas and properties as Iceberg's JSON and returns a description of the first
 violation. Columns that SQL++ does not use may be added freely.
@@ -42,7 +42,8 @@ def broken_schema(form: StorageForm, *, before: Mapping[str, object], after: Map
 
 
 def broken_property(before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
-    """Return the first protected property that would change: an isolation level, or one that begins with `sqlpp.`.
+    """Return the first protected property that would change: an isolation level, or a property with the prefix
+    `sqlpp.`.
 
     `sqlpp.outside-writers` is not protected.
     """
@@ -63,7 +64,7 @@ def _fields(schema: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
 
 
 def _meaning(value: object) -> object:
-    """Return a field, or a part of it, without descriptive attributes such as its documentation."""
+    """Return a schema field, or a part of it, without attributes that only describe it, such as its documentation."""
     if isinstance(value, Mapping):
         return {name: _meaning(part) for name, part in value.items() if name not in _WORDS}
     return [_meaning(part) for part in value] if isinstance(value, (list, tuple)) else value

@@ -1,10 +1,10 @@
-r"""Values as lossless JSON text: the content of the column `_open`.
+r"""The open part: encodes the undeclared fields of an object as lossless JSON text, the content of the column `_open`.
 
-May import `values` and `time_texts`. Must not know columns. A bigint is a number without a point, a double has one.
-Values of types that JSON lacks are objects with one field that begins with `$`: `{"$date": "2012-11-20"}`. A user's
-object of this form is `{"$object": [[name, value]]}`.
+May import `values` and `time_texts`. Must not know columns. A bigint is a number without a decimal point, a double has
+one. Values of types that JSON lacks are objects with one field that begins with `$`: `{"$date": "2012-11-20"}`. A
+user's object of this form is `{"$object": [[name, value]]}`.
 
-A VARIANT has one number type, which cannot tell 1.0 from 1. In text for a VARIANT, a double without fraction is tagged,
+A VARIANT has one number type, which cannot distinguish 1.0 from 1. In text for a VARIANT, an integral double is tagged,
 too.
 """
 
@@ -45,8 +45,9 @@ _REALS: Mapping[str, float] = {"NaN": math.nan, "INF": math.inf, "-INF": -math.i
 
 
 def write_json_text(value: Value, *, variant: bool = False) -> str:
-    """Return a value as text; with `variant`, text that becomes a VARIANT. Raises SqlppError if it is nested too
-    deep.
+    """Encode a value as lossless JSON text; with `variant`, for conversion to a VARIANT.
+
+    Raises SqlppError if it is nested too deeply.
     """
     try:
         return json.dumps(_plain(value, variant), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -55,7 +56,7 @@ def write_json_text(value: Value, *, variant: bool = False) -> str:
 
 
 def read_json_text(text: str) -> Value:
-    """Return the value of a text. Raises SqlppError for text that `write_json_text` did not write."""
+    """Decode a value from lossless JSON text. Raises SqlppError for text that `write_json_text` did not write."""
     try:
         return _value(json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant))
     except RecursionError:
@@ -128,7 +129,7 @@ def _object(pairs: list[tuple[str, object]]) -> object:
 
 
 def _value(value: object) -> Value:
-    """Convert a list to a tuple: an array is a list until the surrounding value is complete."""
+    """Convert lists to tuples recursively: while JSON is decoded, arrays are lists."""
     return tuple(_value(item) for item in value) if isinstance(value, list) else value  # type: ignore[return-value]
 
 

@@ -1,7 +1,7 @@
 """Converts objects of a dataset to rows of its table, and back.
 
 May import the sibling modules and `values`. Must not know files or data frames. A row is a mapping from columns to
-plain Python values. A date is its number of days, a datetime its microseconds, a uuid its text, an array a list and an
+plain Python values: a date is its days since 1970, a datetime its microseconds, a uuid its text, an array a list and an
 object a mapping. Both converters are built once for a type and called for each row.
 
 A null column means MISSING, or NULL if the object's open part has a null under that name. A table that SQL++ did not
@@ -59,9 +59,8 @@ _TIMES: tuple[ScalarName, ...] = ("time", "duration", "year-month-duration", "da
 def object_shaper(form: StorageForm, *, lenient: bool = False) -> Callable[[Value], dict[str, Value]]:
     """Return the function that converts a value to an object of the dataset's type.
 
-    It raises SqlppError if the value does not fit.
-
-    Numbers are converted to the declared type if they fit. `lenient` also converts text, as for files.
+    Numbers are converted to the declared type if they fit. `lenient` also converts text, as for files. The function
+    raises SqlppError if the value does not fit.
     """
     shape = _shape(form.type, lenient=lenient, called="")
 
@@ -80,17 +79,17 @@ def to_row(form: StorageForm) -> Callable[[Mapping[str, Value]], Row]:
 
 
 def to_object(form: StorageForm) -> Callable[[Mapping[str, Plain]], dict[str, Value]]:
-    """Return the function that converts a row to an object. Fields of columns that the row lacks are MISSING."""
+    """Return the function that converts a row to an object. Fields of columns that are not in the row are MISSING."""
     return _reader(form.type)
 
 
 def reader_of(type_: DeclaredType) -> Callable[..., Value]:
-    """Return the function that converts a column's plain value, which is not None, to a value."""
+    """Return the function that converts a non-null column value to a SQL++ value."""
     return _value_of(type_)
 
 
 def open_read(text: str) -> dict[str, Value]:
-    """Return the fields of an open part."""
+    """Decode an open part to the fields that it contains."""
     json_text = open_part.read_json_text(text)
     return json_text if isinstance(json_text, dict) else {}
 
@@ -167,7 +166,7 @@ def _mismatch(expected: str, value: Value, *, called: str = "") -> SqlppError:
 
 
 def _cast(value: Value, name: ScalarName, *, lenient: bool) -> Value:
-    """Return a value converted to a type; MISSING if it does not fit."""
+    """Convert a value to a scalar type; MISSING if it does not fit."""
     kind = type_name(value)
     if kind == name:
         return value

@@ -1,7 +1,7 @@
 """Converts declared types to columns of an Iceberg table, and columns of other tables to types.
 
-May import `types` and `errors`. Must not know rows, nor Iceberg beyond the JSON of a schema. A field has a column of
-its own if its type exists in every engine and its name is valid for a column. All other fields are text in the column
+May import `types` and `errors`. Must not know rows, nor Iceberg beyond the JSON of a schema. A field has a separate
+column if its type exists in every engine and its name is valid for a column. All other fields are text in the column
 `_open` of their object.
 """
 
@@ -91,19 +91,21 @@ WRITES: Mapping[str, str] = {
 
 
 def has_column(field: FieldType) -> bool:
-    """Return whether a field has its own column. A name with a dot is excluded: some engines would read two names."""
+    """Return whether a field has a separate column. A name with a dot has none: some engines would parse it as two
+    names.
+    """
     return bool(field.name) and "." not in field.name and field.name != OPEN and _has_column_type(field.type)
 
 
 def has_open(record: RecordType) -> bool:
-    """Return whether objects of a type need the column `_open`."""
+    """Return whether objects of a type need the column `_open` for fields without a separate column."""
     if record.foreign:
         return False
     return record.open or any(field.optional or not has_column(field) for field in record.fields)
 
 
 def columns(record: RecordType) -> tuple[FieldType, ...]:
-    """Return the fields that are stored as columns of their own, not in the open part."""
+    """Return the fields that are stored as separate columns, not in the open part."""
     return tuple(field for field in record.fields if has_column(field))
 
 
@@ -200,7 +202,7 @@ def _iceberg(
 
 
 def form_of(schema: Mapping[str, Json]) -> StorageForm:
-    """Return the form of a table that SQL++ did not create: without a key, closed, with all fields optional."""
+    """Return the storage form of a table that SQL++ did not create: closed, without a key, with all fields optional."""
     return StorageForm(_record(schema))
 
 

@@ -23,7 +23,7 @@ from limnos.sqlpp.values.model import (
 
 
 def write_time_text(value: Value) -> str:
-    """Return the text of a value. A time shifted beyond 24 hours by an offset is wrapped."""
+    """Encode a date, time or duration as text. A time shifted beyond 24 hours by an offset is wrapped."""
     if isinstance(value, Time):
         value = Time(value.ms % times.DAY_MS)
     text = times.time_text(value)
@@ -36,7 +36,7 @@ def write_time_text(value: Value) -> str:
 
 
 def read_time_text(text: str, kind: TypeName) -> Value:
-    """Parse a value of a type; None if the text is malformed."""
+    """Decode a date, time or duration of a type from text; None if the text is malformed."""
     result = _READERS[kind](text)
     return _numbers(text, kind) if result is None else result
 

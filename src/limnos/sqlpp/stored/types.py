@@ -1,6 +1,6 @@
-"""Types of datasets, without names, and the storage form of a dataset.
+"""Types of datasets with all type names replaced, and the storage form of a dataset.
 
-May import `values.model` and `errors`. Must not know names of types or table formats. The values are stored:
+May import `values.model` and `errors`. Must not know names of types or table formats. Storage forms are persistent:
 `encode_form` and `decode_form` convert a form to JSON and back.
 """
 
@@ -90,24 +90,24 @@ class Scalar(Struct, frozen=True, tag_field="kind", tag="scalar"):
 
 
 class AnyType(Struct, frozen=True, tag_field="kind", tag="any"):
-    """The type of a field that may have any value."""
+    """The type of a field whose value may have any type."""
 
 
 class ArrayType(Struct, frozen=True, tag_field="kind", tag="array"):
-    """Arrays of items of one type. `optional` items may be NULL, as in tables that SQL++ did not create."""
+    """An array type. `optional` items may be NULL, as in tables that SQL++ did not create."""
 
     item: DeclaredType
     optional: bool = False
 
 
 class BagType(Struct, frozen=True, tag_field="kind", tag="multiset"):
-    """Multisets of items of one type."""
+    """A multiset type, with items of one type."""
 
     item: DeclaredType
 
 
 class FieldType(Struct, frozen=True):
-    """A field; an optional one may be NULL or MISSING."""
+    """A field of a record type; an optional one may be NULL or MISSING."""
 
     name: str
     type: DeclaredType
@@ -115,7 +115,7 @@ class FieldType(Struct, frozen=True):
 
 
 class RecordType(Struct, frozen=True, tag_field="kind", tag="record"):
-    """Objects. If open, they may have undeclared fields.
+    """A record type. If open, its objects may have undeclared fields.
 
     If `foreign`, they are rows of a table that SQL++ did not create, without an open part.
     """
@@ -133,7 +133,9 @@ DeclaredType = Scalar | AnyType | ArrayType | BagType | RecordType
 
 
 class StorageForm(Struct, frozen=True):
-    """The storage of a dataset: its type, and the paths of its key (none for a table that SQL++ did not create)."""
+    """The storage form of a dataset: its type, and the paths of its key (none for a table that SQL++ did not
+    create).
+    """
 
     type: RecordType
     keys: tuple[tuple[str, ...], ...] = ()
@@ -143,17 +145,17 @@ class StorageForm(Struct, frozen=True):
 
 
 def encode_form(form: StorageForm) -> str:
-    """Encode a form as JSON."""
+    """Encode a storage form as JSON."""
     return msgspec.json.encode(form).decode()
 
 
 def decode_form(text: str | bytes) -> StorageForm:
-    """Decode a form from JSON. Raises msgspec.ValidationError."""
+    """Decode a storage form from JSON. Raises msgspec.ValidationError."""
     return msgspec.json.decode(text, type=StorageForm)
 
 
 def type_label(type_: DeclaredType) -> str:
-    """Return the name of a type in messages."""
+    """Return a type as text for messages."""
     if isinstance(type_, Scalar):
         return type_.name
     words: dict[type, str] = {AnyType: "any", ArrayType: "array", BagType: "multiset", RecordType: "object"}
@@ -161,7 +163,7 @@ def type_label(type_: DeclaredType) -> str:
 
 
 def type_at(record: RecordType, path: tuple[str, ...]) -> FieldType | None:
-    """Return the declared field at a path. `optional` is true if it or any object around it may be absent."""
+    """Return the declared field at a path, or None. It is `optional` if it or an object around it may be absent."""
     optional = False
     field: FieldType | None = None
     within: DeclaredType = record
@@ -202,7 +204,7 @@ def check(form: StorageForm) -> None:
 
 
 def at_path(value: Value, path: tuple[str, ...]) -> Value | None:
-    """Return the value at a path of an object; None if there is none."""
+    """Return the value at a path of an object; None if there is none, or if it is NULL."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

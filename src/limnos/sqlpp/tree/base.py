@@ -1,4 +1,4 @@
-"""Base classes of the syntax tree's nodes, and names.
+"""Base classes of the syntax tree's nodes, and qualified names.
 
 May import `errors` for the position. Must not know the grammar or resolve names, which the binder does. Nodes are
 frozen and contain only nodes, tuples of nodes, texts, numbers and flags. So no cycle is possible, and the garbage
@@ -13,7 +13,7 @@ from limnos.sqlpp.errors import TextPosition
 
 
 class SyntaxNode(Struct, frozen=True, gc=False):
-    """A part of a statement, and its position: for an operation that of its operator, otherwise that of the first
+    """Base class of all nodes. The position is that of the operator of an operation, otherwise that of the first
     token.
     """
 
@@ -21,11 +21,11 @@ class SyntaxNode(Struct, frozen=True, gc=False):
 
 
 class Expression(SyntaxNode, frozen=True):
-    """A node that has a value."""
+    """Base class of the nodes that have a value."""
 
 
 class TypeExpression(SyntaxNode, frozen=True):
-    """A type in a declaration."""
+    """Base class of the types in declarations."""
 
 
 class Statement(SyntaxNode, frozen=True):
@@ -33,16 +33,16 @@ class Statement(SyntaxNode, frozen=True):
 
 
 class DottedName(SyntaxNode, frozen=True):
-    """A dotted name: the last part is the object's, those before it the dataverse's.
+    """A possibly qualified name: the last part names the object, the parts before it name the dataverse.
 
-    Without them the name is in the active dataverse.
+    Without a dataverse the name is in the active dataverse.
     """
 
     parts: tuple[str, ...]
 
     @property
     def dataverse(self) -> tuple[str, ...]:
-        """The parts of the dataverse; empty when the name has one part."""
+        """The parts of the dataverse's name; empty for an unqualified name."""
         return self.parts[:-1]
 
     @property

@@ -13,7 +13,7 @@ Level = int
 
 
 class MissingLiteral(Expression, frozen=True):
-    """The literal MISSING."""
+    """The literal MISSING, the value of an absent field."""
 
 
 class Null(Expression, frozen=True):
@@ -27,25 +27,25 @@ class Boolean(Expression, frozen=True):
 
 
 class Integer(Expression, frozen=True):
-    """A 64-bit integer, never negative: a minus is an operator."""
+    """A 64-bit integer literal, never negative: a minus is an operator."""
 
     value: int
 
 
 class Decimal(Expression, frozen=True):
-    """A number with a fraction or an exponent, as text. With a final `f` it is a float, else a double."""
+    """A number literal with a fraction or an exponent, as text. With a final `f` it is a float, else a double."""
 
     text: str
 
 
 class String(Expression, frozen=True):
-    """A string literal."""
+    """A string literal: its value, without quotes and with escapes resolved."""
 
     value: str
 
 
 class Parameter(Expression, frozen=True):
-    """A parameter of the request: by name, or by number from 1. `?` takes the next number."""
+    """A reference to a parameter of the request: by name, or by position from 1. `?` takes the next position."""
 
     name: str | int
 
@@ -76,21 +76,21 @@ class SliceStep(SyntaxNode, frozen=True):
 
 
 class ItemsStep(SyntaxNode, frozen=True):
-    """The step `[*]`: each item."""
+    """The step `[*]`, which applies the following steps to each item."""
 
 
 Step = FieldStep | ElementStep | SliceStep | ItemsStep
 
 
 class PathExpression(Expression, frozen=True):
-    """A value and the steps into it, in order. `a.b.c` is one flat node with two steps."""
+    """A path: a base value and the steps into it, in order. `a.b.c` is one flat node with two steps."""
 
     base: Expression
     steps: tuple[Step, ...]
 
 
 class OrderItem(SyntaxNode, frozen=True):
-    """One expression of ORDER BY. `nulls` is the stated position of NULL and MISSING, if any."""
+    """One expression of ORDER BY. `nulls` is FIRST or LAST for NULL and MISSING, None if it is not stated."""
 
     value: Expression
     descending: bool
@@ -105,7 +105,9 @@ class FrameEdge(SyntaxNode, frozen=True):
 
 
 class Frame(SyntaxNode, frozen=True):
-    """The rows around the current one that a window function sees; an `end` of None is the current row."""
+    """The frame of a window: the rows around the current row that the function uses. An `end` of None is the current
+    row.
+    """
 
     mode: Literal["range", "rows", "groups"]
     start: FrameEdge
@@ -121,14 +123,14 @@ class NamedField(SyntaxNode, frozen=True):
 
 
 class GroupVariable(SyntaxNode, frozen=True):
-    """The variable of GROUP AS or of a window; `fields` of None are all variables in scope."""
+    """The variable of GROUP AS or of a window; `fields` of None means all variables in scope."""
 
     name: str
     fields: tuple[NamedField, ...] | None
 
 
 class Window(SyntaxNode, frozen=True):
-    """OVER and its clauses."""
+    """The OVER clause of a window function: PARTITION BY, ORDER BY and frame, with the modifiers before OVER."""
 
     variable: GroupVariable | None
     partition: tuple[Expression, ...]
@@ -139,7 +141,7 @@ class Window(SyntaxNode, frozen=True):
 
 
 class Call(Expression, frozen=True):
-    """A call. `library` is before a `#`, `star` is `count(*)`."""
+    """A function call. `library` is the name before a `#`, `star` marks `count(*)`."""
 
     function: DottedName
     library: str | None
@@ -151,14 +153,14 @@ class Call(Expression, frozen=True):
 
 
 class UnaryOperation(Expression, frozen=True):
-    """A prefix operator."""
+    """A prefix operator with its operand: a sign, NOT or EXISTS."""
 
     operator: Literal["+", "-", "not", "exists"]
     operand: Expression
 
 
 class OperationChain(Expression, frozen=True):
-    """Operators of one precedence, applied from the left: one operator fewer than operands.
+    """Operators of the same precedence, applied from left to right: one operator fewer than operands.
 
     A chain of ten thousand ANDs is one flat node. Comparisons have two operands.
     """
@@ -192,7 +194,7 @@ class CaseBranch(SyntaxNode, frozen=True):
 
 
 class Case(Expression, frozen=True):
-    """CASE. If there is a subject, the conditions are values to compare it with."""
+    """A CASE expression. With a subject, the conditions are values to compare it with."""
 
     subject: Expression | None
     branches: tuple[CaseBranch, ...]
@@ -207,7 +209,9 @@ class QuantifierBinding(SyntaxNode, frozen=True):
 
 
 class QuantifiedExpression(Expression, frozen=True):
-    """SOME, EVERY, or SOME AND EVERY, which is like EVERY but false for an empty collection."""
+    """A quantified expression: SOME, EVERY, or SOME AND EVERY, which is like EVERY but false for an empty
+    collection.
+    """
 
     kind: Literal["some", "every", "some and every"]
     bindings: tuple[QuantifierBinding, ...]
@@ -221,7 +225,7 @@ class Array(Expression, frozen=True):
 
 
 class Bag(Expression, frozen=True):
-    """`{{ a, b }}`: a multiset."""
+    """A multiset constructor: `{{ a, b }}`."""
 
     items: tuple[Expression, ...]
 

@@ -28,7 +28,7 @@ class Projection(SyntaxNode, frozen=True):
 
 
 class Select(SyntaxNode, frozen=True):
-    """SELECT: one `value`, or projections and the paths to exclude from them."""
+    """A SELECT clause: one `value`, or projections and the paths to exclude from them."""
 
     distinct: bool
     value: Expression | None
@@ -37,7 +37,7 @@ class Select(SyntaxNode, frozen=True):
 
 
 class Join(SyntaxNode, frozen=True):
-    """A join with the previous term; CROSS has no condition."""
+    """A join with the previous term of FROM; CROSS has no condition."""
 
     kind: Literal["inner", "left", "right", "cross"]
     source: Expression
@@ -47,7 +47,7 @@ class Join(SyntaxNode, frozen=True):
 
 
 class Unnest(SyntaxNode, frozen=True):
-    """UNNEST, CORRELATE or FLATTEN; `outer` keeps rows without items."""
+    """An UNNEST, CORRELATE or FLATTEN in FROM; `outer` keeps rows without items."""
 
     outer: bool
     source: Expression
@@ -74,13 +74,13 @@ class GroupKey(SyntaxNode, frozen=True):
 
 
 class GroupSet(SyntaxNode, frozen=True):
-    """A set of keys; an empty one is the grand total."""
+    """A set of grouping keys; an empty set is the grand total."""
 
     keys: tuple[GroupKey, ...]
 
 
 class Rollup(SyntaxNode, frozen=True):
-    """ROLLUP or CUBE."""
+    """A ROLLUP or CUBE of sets of grouping keys."""
 
     cube: bool
     sets: tuple[GroupSet, ...]
@@ -123,7 +123,7 @@ class SetArm(SyntaxNode, frozen=True):
 
 
 class QueryExpression(Expression, frozen=True):
-    """A query; in parentheses it is also an expression."""
+    """A query: WITH, blocks, ORDER BY and limits. In parentheses it is also an expression."""
 
     lets: tuple[Let, ...]
     block: Block

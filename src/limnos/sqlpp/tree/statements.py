@@ -39,7 +39,7 @@ class QueryStatement(Statement, frozen=True):
 
 
 class Explain(Statement, frozen=True):
-    """EXPLAIN of a query."""
+    """The statement `EXPLAIN query`."""
 
     query: QueryStatement
 
@@ -60,7 +60,7 @@ class CreateType(Statement, frozen=True):
 
 
 class Option(SyntaxNode, frozen=True):
-    """A name and its value: an option of an adapter, a format of a view, or a hint."""
+    """A name and its value: an option of an adapter, a format of a typed view, or a hint."""
 
     name: str
     value: str
@@ -74,7 +74,7 @@ class KeyField(SyntaxNode, frozen=True):
 
 
 class CreateDataset(Statement, frozen=True):
-    """CREATE DATASET. An inline type is a record; `meta` is the type of a feed's meta fields."""
+    """A CREATE DATASET statement. An inline type is a record; `meta` is the type of a feed's meta fields."""
 
     name: DottedName
     if_not_exists: bool
@@ -90,7 +90,7 @@ class CreateDataset(Statement, frozen=True):
 
 
 class CreateExternalDataset(Statement, frozen=True):
-    """CREATE EXTERNAL DATASET: a type, and the adapter that reads the files."""
+    """A CREATE EXTERNAL DATASET statement: a type, and the adapter that reads the files."""
 
     name: DottedName
     if_not_exists: bool
@@ -110,9 +110,9 @@ class IndexField(SyntaxNode, frozen=True):
 
 
 class UnnestField(SyntaxNode, frozen=True):
-    """Nested arrays that an index covers, outermost first, and the covered fields of their items.
+    """An UNNEST of an index: nested arrays, outermost first, and the covered fields of their items.
 
-    Items themselves are one field with an empty path.
+    If the index covers the items themselves, they are one field with an empty path.
     """
 
     arrays: tuple[tuple[str, ...], ...]
@@ -120,11 +120,10 @@ class UnnestField(SyntaxNode, frozen=True):
 
 
 class CreateIndex(Statement, frozen=True):
-    """CREATE INDEX. `gram` is the length of an NGRAM index's grams.
+    """A CREATE INDEX statement. `gram` is the length of an NGRAM index's n-grams.
 
-    `unknown` is whether it includes NULL and MISSING, None if not stated.
-
-    `cast` has the formats for casting values to the fields' types; None if there is no CAST.
+    `unknown` is whether the index includes NULL and MISSING, None if not stated. `cast` has the formats for casting
+    values to the fields' types; None if there is no CAST.
     """
 
     name: str
@@ -139,7 +138,7 @@ class CreateIndex(Statement, frozen=True):
 
 
 class CreatePrimaryIndex(Statement, frozen=True):
-    """CREATE PRIMARY INDEX; the default name comes from the dataset."""
+    """A CREATE PRIMARY INDEX statement; without a name, the index gets a name derived from the dataset's."""
 
     name: str | None
     if_not_exists: bool
@@ -147,9 +146,9 @@ class CreatePrimaryIndex(Statement, frozen=True):
 
 
 class Analyze(Statement, frozen=True):
-    """ANALYZE DATASET, or its DROP STATISTICS.
+    """An ANALYZE DATASET statement, also with DROP STATISTICS.
 
-    The statement that a dataset stores has the options `cardinality`, `average-size` and `number` as well.
+    A dataset stores the statement with the additional options `cardinality`, `average-size` and `number`.
     """
 
     dataset: DottedName
@@ -173,7 +172,7 @@ class ForeignKey(SyntaxNode, frozen=True):
 
 
 class ViewSchema(SyntaxNode, frozen=True):
-    """The schema of a typed view; values that do not fit are NULL."""
+    """The schema of a typed view; values that do not fit become NULL."""
 
     type: TypeExpression
     formats: tuple[Option, ...]
@@ -182,7 +181,7 @@ class ViewSchema(SyntaxNode, frozen=True):
 
 
 class CreateView(Statement, frozen=True):
-    """CREATE VIEW, over a query or a path."""
+    """A CREATE VIEW statement, whose body is a query or a path."""
 
     name: DottedName
     or_replace: bool
@@ -192,14 +191,14 @@ class CreateView(Statement, frozen=True):
 
 
 class TypedParameter(SyntaxNode, frozen=True):
-    """A parameter of a function; only an external function's has a type."""
+    """A parameter of a function; only a parameter of an external function has a type."""
 
     name: str
     type: TypeExpression | None
 
 
 class CreateFunction(Statement, frozen=True):
-    """CREATE FUNCTION with a body in SQL++. If `parameters` is None, it is variadic."""
+    """A CREATE FUNCTION statement with a body in SQL++. If `parameters` is None, the function is variadic."""
 
     name: DottedName
     or_replace: bool
@@ -209,7 +208,7 @@ class CreateFunction(Statement, frozen=True):
 
 
 class CreateExternalFunction(Statement, frozen=True):
-    """CREATE FUNCTION … AS … AT a library."""
+    """A CREATE FUNCTION statement for a function of a library: `… AS … AT library`."""
 
     name: DottedName
     or_replace: bool
@@ -222,7 +221,7 @@ class CreateExternalFunction(Statement, frozen=True):
 
 
 class DeclareFunction(Statement, frozen=True):
-    """DECLARE FUNCTION, for this request only."""
+    """The statement `DECLARE FUNCTION`, which defines a function for this request only."""
 
     name: str
     parameters: tuple[str, ...] | None
@@ -230,7 +229,7 @@ class DeclareFunction(Statement, frozen=True):
 
 
 class Drop(Statement, frozen=True):
-    """DROP of an object that is identified only by its name."""
+    """A DROP statement for an object that is identified only by its name."""
 
     kind: Kind
     name: DottedName
@@ -238,7 +237,7 @@ class Drop(Statement, frozen=True):
 
 
 class DropIndex(Statement, frozen=True):
-    """DROP INDEX: the dataset's name, then the index's."""
+    """A DROP INDEX statement: the dataset's name, then the name of the index."""
 
     dataset: DottedName
     name: str
@@ -246,7 +245,7 @@ class DropIndex(Statement, frozen=True):
 
 
 class DropFunction(Statement, frozen=True):
-    """DROP FUNCTION of one arity, or VARIADIC."""
+    """The statement `DROP FUNCTION` for one arity, or VARIADIC."""
 
     name: DottedName
     library: str | None
@@ -255,7 +254,7 @@ class DropFunction(Statement, frozen=True):
 
 
 class Insert(Statement, frozen=True):
-    """INSERT or UPSERT of objects into a dataset, with an optional RETURNING."""
+    """An INSERT or UPSERT statement, with an optional RETURNING."""
 
     upsert: bool
     target: DottedName
@@ -265,7 +264,7 @@ class Insert(Statement, frozen=True):
 
 
 class Delete(Statement, frozen=True):
-    """DELETE. The default variable is the dataset's name."""
+    """A DELETE statement. The variable defaults to the dataset's name."""
 
     target: DottedName
     variable: str | None
@@ -273,7 +272,7 @@ class Delete(Statement, frozen=True):
 
 
 class Load(Statement, frozen=True):
-    """LOAD DATASET: inserts the objects of files into a dataset."""
+    """A LOAD DATASET statement, which inserts the objects of files into a dataset."""
 
     target: DottedName
     adapter: str
@@ -282,9 +281,9 @@ class Load(Statement, frozen=True):
 
 
 class CopyFrom(Statement, frozen=True):
-    """COPY of files into a dataset, as UPSERT of their objects. Its PATH and WITH are options of the adapter.
+    """A COPY FROM statement, which upserts the objects of files into a dataset.
 
-    `type` is the type of the files' objects, if it is not the dataset's.
+    Its PATH and WITH are options of the adapter. `type` is the type of the files' objects, if it is not the dataset's.
     """
 
     target: DottedName
@@ -294,7 +293,7 @@ class CopyFrom(Statement, frozen=True):
 
 
 class CopyTo(Statement, frozen=True):
-    """COPY of a dataset or of a query's results into files.
+    """A COPY TO statement, which writes a dataset or a query's results to files.
 
     `path` has the parts of the files' directory. `partition` and `order` come from OVER, `formats` are the patterns of
     dates and times.

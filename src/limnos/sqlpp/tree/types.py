@@ -1,4 +1,4 @@
-"""Types in declarations.
+"""Types in declarations: names, arrays, multisets and records.
 
 May import `base`. Must not know the built-in names.
 """
@@ -9,7 +9,7 @@ from limnos.sqlpp.tree.base import DottedName, SyntaxNode, TypeExpression
 
 
 class NamedType(TypeExpression, frozen=True):
-    """A built-in or user type, by name."""
+    """A reference to a built-in or user type by name."""
 
     name: DottedName
 

@@ -1,4 +1,4 @@
-"""UPDATE: its steps, which are assignments and changes of arrays.
+"""The UPDATE statement and its steps: assignments and changes of arrays.
 
 May import the other modules of the tree. Must not know the effect of statements.
 """
@@ -9,7 +9,9 @@ from limnos.sqlpp.tree.base import DottedName, Expression, Statement, SyntaxNode
 
 
 class UpdateStep(SyntaxNode, frozen=True):
-    """One step of an UPDATE. Its path begins with the variable of the object or item that it changes."""
+    """Base class of the steps of an UPDATE. The path begins with the variable of the object or item that the step
+    changes.
+    """
 
     path: tuple[str, ...]
 
@@ -21,7 +23,7 @@ class Assignment(UpdateStep, frozen=True):
 
 
 class ArrayInsert(UpdateStep, frozen=True):
-    """The step `(INSERT INTO path [AT position] items)`: -1 is the end, as is no position."""
+    """The step `(INSERT INTO path [AT position] items)`: without a position, and for -1, items are appended."""
 
     position: int | None
     items: Expression
@@ -45,7 +47,7 @@ class ArrayUpdate(UpdateStep, frozen=True):
 
 
 class Update(Statement, frozen=True):
-    """UPDATE. The default variable is the dataset's name."""
+    """An UPDATE statement. The variable defaults to the dataset's name."""
 
     target: DottedName
     variable: str

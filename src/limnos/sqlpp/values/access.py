@@ -1,6 +1,6 @@
-"""Steps into values: fields, items, slices.
+"""Access to parts of values: fields, items, slices.
 
-May import `model`. Must not know paths of the syntax tree. A step into MISSING is MISSING and into NULL is NULL. An
+May import `model`. Must not know paths of the syntax tree. A part of MISSING is MISSING and of NULL is NULL. An
 absent field and an item beyond the end are MISSING. Other values have no fields (MISSING) and no items (NULL).
 """
 
@@ -10,14 +10,14 @@ from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown
 
 
 def field(value: Value, name: str) -> Value:
-    """Return `value.name`, by the rules of SQL++."""
+    """Return `value.name`: MISSING for an absent field, NULL for NULL."""
     if value is None:
         return None
     return value.get(name, MISSING) if isinstance(value, dict) else MISSING
 
 
 def element(value: Value, index: Value) -> Value:
-    """Return `value[index]`, counted from 0, or from the end if negative. A double must be integral.
+    """Return `value[index]`, 0-based, or from the end if negative. A double must be integral.
 
     For a multiset, any item.
     """
@@ -31,9 +31,7 @@ def element(value: Value, index: Value) -> Value:
 
 
 def part(value: Value, start: Value, end: Value) -> Value:
-    """Return the value of `value[start:end]` (`end` exclusive); NULL if the bounds are outside or in the wrong
-    order.
-    """
+    """Return `value[start:end]` (`end` exclusive); NULL if the bounds are out of range or in the wrong order."""
     bounds = (value, start, end)
     if any(is_unknown(bound) for bound in bounds):
         return MISSING if any(bound is MISSING for bound in bounds) else None
@@ -48,7 +46,7 @@ def part(value: Value, start: Value, end: Value) -> Value:
 
 
 def part_from(value: Value, start: Value) -> Value:
-    """Return `value[start:]`, by the rules of SQL++."""
+    """Return `value[start:]`, the items from `start` to the end."""
     items = _items(value)
     return part(value, start, MISSING if value is MISSING else None if items is None else len(items))
 
@@ -58,7 +56,7 @@ def _items(value: Value) -> tuple[Value, ...] | None:
 
 
 def _position(index: Value) -> int | None:
-    """Return an integer of any number type; None for another value."""
+    """Return an index as an int; None for a value that is not an integral number."""
     if isinstance(index, bool) or not isinstance(index, (int, float)):
         return None
     return int(index) if isinstance(index, int) or index.is_integer() else None

@@ -1,9 +1,9 @@
 """Arithmetic: types of results, overflow, and NULL.
 
 May import `model` and `errors`. Must not know dates and times, which have functions of their own. The result has the
-wider type of the two; `/` of integers is a double. MISSING on either side gives MISSING, else NULL gives NULL. Values
-that are no numbers, and division by zero, give NULL. An integer that does not fit its type is an error, as in
-AsterixDB.
+wider type of the two operands; `/` of integers is a double. If an operand is MISSING the result is MISSING, else if one
+is NULL it is NULL. Values that are not numbers, and division by zero, give NULL. An integer that does not fit its type
+is an error, as in AsterixDB.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _WHOLE: dict[TypeName, type[int]] = {"tinyint": TinyInt, "smallint": SmallInt, "
 
 
 def add(left: Value, right: Value, *, function: str = "numeric-add") -> Value:
-    """Return `left + right`; an overflow error names `function`."""
+    """Return `left + right`; `function` is the name in an overflow error."""
     return _typed_result(function, left, right, whole=int.__add__, real=float.__add__)
 
 
 def subtract(left: Value, right: Value) -> Value:
-    """Return `left - right`, by the rules of SQL++."""
+    """Return `left - right`. Raises SqlppError if an integer overflows."""
     return _typed_result("numeric-subtract", left, right, whole=int.__sub__, real=float.__sub__)
 
 
 def multiply(left: Value, right: Value) -> Value:
-    """Return `left * right`, by the rules of SQL++."""
+    """Return `left * right`. Raises SqlppError if an integer overflows."""
     return _typed_result("numeric-multiply", left, right, whole=int.__mul__, real=float.__mul__)
 
 
@@ -55,7 +55,7 @@ def divide(left: Value, right: Value) -> Value:
 
 
 def div(left: Value, right: Value) -> Value:
-    """Return `left DIV right`: integers are divided and truncated; for others it is `/`."""
+    """Return `left DIV right`: the truncated quotient of integers; for other numbers the same as `/`."""
     return _typed_result("numeric-div", left, right, whole=_whole_quotient, real=_quotient)
 
 
@@ -65,12 +65,12 @@ def mod(left: Value, right: Value) -> Value:
 
 
 def power(left: Value, right: Value) -> Value:
-    """Return `left ^ right`; an integer to a negative power is an error."""
+    """Return `left ^ right`. Raises SqlppError for an integer to a negative power."""
     return _typed_result("power", left, right, whole=_whole_power, real=_power)
 
 
 def negate(value: Value) -> Value:
-    """Return `-value`, by the rules of SQL++."""
+    """Return `-value`. Raises SqlppError if an integer overflows."""
     if type_name(value) in ("float", "double"):
         return _typed_result("numeric-unary-minus", -1.0, value, whole=None, real=float.__mul__, kind=type_name(value))
     return _typed_result("numeric-unary-minus", TinyInt(0), value, whole=int.__sub__, real=float.__sub__)
@@ -85,8 +85,10 @@ def _typed_result(
     real: Callable[[float, float], float | None],
     kind: TypeName | None = None,
 ) -> Value:
-    """Compute a result in its type. `whole` computes with integers; if it is None, they are converted to doubles. A
-    result of None is NULL.
+    """Compute a numeric operator in the type of its result.
+
+    `whole` computes with integers; if it is None, integers are converted to doubles. `real` computes with doubles. If
+    they return None, the result is NULL.
     """
     if is_unknown(left) or is_unknown(right):
         return MISSING if left is MISSING or right is MISSING else None
@@ -154,7 +156,7 @@ def _whole_power(left: int, right: int) -> int:
 
 
 def _power(left: float, right: float) -> float:
-    """Return a power as Java does: infinity or NaN instead of an exception."""
+    """Return a power as Java does: infinity or NaN where Python raises an exception."""
     if abs(left) == 1 and math.isinf(right):
         return math.nan
     if left == 1 and math.isnan(right):

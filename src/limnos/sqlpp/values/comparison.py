@@ -1,11 +1,11 @@
 """Comparison operators, whose result is true, false, NULL or MISSING.
 
-May import `model` and `order`. Values of two types, except numbers, are unequal, and `<` between them is NULL. `<` is
-also NULL between arrays, multisets, objects and durations, which only have `=`. MISSING on either side gives MISSING,
-else NULL gives NULL.
+May import `model` and `order`. Values of different types, except numbers, are unequal, and `<` between them is NULL.
+`<` is also NULL between arrays, multisets, objects and durations, which only have `=`. If an operand is MISSING the
+result is MISSING, else if one is NULL it is NULL.
 
 `=` compares arrays and objects deeply. Two that differ in comparable values are unequal, even if other values in them
-are unknown. If no values differ and one is unknown, the result is unknown.
+are NULL or MISSING. If no values differ and one is NULL or MISSING, the result is, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EQUALITY_ALONE = frozenset[TypeName](
 
 
 def equal(left: Value, right: Value) -> Truth:
-    """Return `left = right`, by the rules of SQL++."""
+    """Return `left = right`: a boolean, NULL or MISSING."""
     if type(left) is str and type(right) is str:
         return left == right
     waiting = [(left, right)]
@@ -46,7 +46,9 @@ def equal(left: Value, right: Value) -> Truth:
 
 
 def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
-    """Return the pairs that must be equal for two values of one type to be equal; None if they are unequal anyway."""
+    """Return the pairs of parts that must be equal for two values of one type to be equal; None if the values are
+    unequal.
+    """
     if isinstance(left, dict) and isinstance(right, dict):
         return [(left[name], right[name]) for name in sorted(left)] if left.keys() == right.keys() else None
     if isinstance(left, Bag) and isinstance(right, Bag):
@@ -57,7 +59,7 @@ def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
 
 
 def _unknown(left: Value, right: Value) -> MissingType | Literal[False] | None:
-    """Return MISSING or NULL if two values cannot be ordered; False if they can."""
+    """Return the result of an ordering comparison if it is MISSING or NULL; False if two values are comparable."""
     if left is MISSING or right is MISSING:
         return MISSING
     if left is None or right is None or _family(left) != _family(right):
@@ -71,7 +73,7 @@ def _family(value: Value) -> str:
 
 
 def less(left: Value, right: Value) -> Truth:
-    """Return `left < right`, by the rules of SQL++."""
+    """Return `left < right`: a boolean, NULL or MISSING."""
     unknown = _unknown(left, right)
     if unknown is not False:
         return unknown
@@ -79,36 +81,34 @@ def less(left: Value, right: Value) -> Truth:
 
 
 def has_order(value: Value) -> bool:
-    """Return whether `<` is defined for the type of a value. It is not for objects, collections and shapes."""
+    """Return whether `<` is defined for the type of a value. Objects, collections and shapes have no order."""
     return type_name(value) not in _EQUALITY_ALONE
 
 
 def less_or_equal(left: Value, right: Value) -> Truth:
-    """Return `left <= right`, by the rules of SQL++."""
+    """Return `left <= right`: a boolean, NULL or MISSING."""
     return negated(less(right, left))
 
 
 def not_equal(left: Value, right: Value) -> Truth:
-    """Return `left != right`, by the rules of SQL++."""
+    """Return `left != right`: a boolean, NULL or MISSING."""
     return negated(equal(left, right))
 
 
 def distinct(left: Value, right: Value) -> bool:
-    """Return `left IS DISTINCT FROM right`, which is never NULL. NULL equals NULL, MISSING equals MISSING, and NaN
-    equals NaN.
-    """
+    """Return `left IS DISTINCT FROM right`, which is never NULL: NULL, MISSING and NaN are each equal to themselves."""
     return key(left) != key(right)
 
 
 def negated(value: Value) -> Truth:
-    """Return `NOT value`; NULL for a value that is no boolean."""
+    """Return `NOT value`; NULL for a value that is not a boolean."""
     if isinstance(value, bool):
         return not value
     return MISSING if value is MISSING else None
 
 
 def both(left: Value, right: Value) -> Truth:
-    """Return `left AND right`: false if one is false, else MISSING before NULL before true."""
+    """Return `left AND right`: false if one is false, else MISSING takes precedence over NULL, and NULL over true."""
     if left is False or right is False:
         return False
     if left is MISSING or right is MISSING:
@@ -117,7 +117,7 @@ def both(left: Value, right: Value) -> Truth:
 
 
 def either(left: Value, right: Value) -> Truth:
-    """Return `left OR right`: true if one is true, else NULL before MISSING before false."""
+    """Return `left OR right`: true if one is true, else NULL takes precedence over MISSING, and MISSING over false."""
     if left is True or right is True:
         return True
     if left is False and right is False:
@@ -127,9 +127,9 @@ def either(left: Value, right: Value) -> Truth:
 
 
 def includes(items: Value, value: Value) -> Truth:
-    """Return `value IN items`: true if an item is equal, else unknown if one may be equal; false without items.
+    """Return `value IN items`: true if an item is equal, else NULL or MISSING if a comparison is, else false.
 
-    NULL if `items` is no array or multiset.
+    NULL if `items` is not an array or multiset.
     """
     if isinstance(items, tuple) and not items:
         return False

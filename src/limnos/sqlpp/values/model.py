@@ -55,7 +55,7 @@ class Float(float):
 
 
 def single(value: float) -> float:
-    """Return the nearest single-precision number; infinite beyond the largest."""
+    """Round to the nearest single-precision number; infinity beyond the largest."""
     try:
         rounded: float = struct.unpack(">f", struct.pack(">f", value))[0]
     except OverflowError:
@@ -64,7 +64,7 @@ def single(value: float) -> float:
 
 
 class Bag(tuple["Value", ...]):
-    """A multiset: unordered items."""
+    """A multiset (bag): a collection of unordered items."""
 
     __slots__ = ()
 
@@ -88,26 +88,26 @@ class DateTime(NamedTuple):
 
 
 class Duration(NamedTuple):
-    """Months and milliseconds. Durations have no order: a month has no fixed length."""
+    """A duration of months and milliseconds. Durations have no order: a month has no fixed length."""
 
     months: int
     ms: int
 
 
 class YearMonthDuration(NamedTuple):
-    """A number of months."""
+    """A year-month duration, as a number of months."""
 
     months: int
 
 
 class DayTimeDuration(NamedTuple):
-    """A number of milliseconds."""
+    """A day-time duration, as a number of milliseconds."""
 
     ms: int
 
 
 class Interval(NamedTuple):
-    """The time from a start (inclusive) to an end (exclusive): both are dates, times or datetimes."""
+    """A period from a start (inclusive) to an end (exclusive): both are dates, times or datetimes."""
 
     start: Date | Time | DateTime
     end: Date | Time | DateTime
@@ -126,7 +126,7 @@ class Point3D(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line: the x and y of its two ends."""
+    """A line segment: the x and y of its two ends."""
 
     coordinates: tuple[float, ...]
 
@@ -249,7 +249,9 @@ NUMERIC: tuple[TypeName, ...] = ("tinyint", "smallint", "integer", "bigint", "fl
 
 
 def type_name(value: Value) -> TypeName:
-    """Return the name of a value's type. Raises TypeError for a Python value that is no SQL++ value, such as a list."""
+    """Return the name of a value's type. Raises TypeError for a Python value that is not a SQL++ value, such as a
+    list.
+    """
     try:
         return _TYPES[type(value)]
     except KeyError:
@@ -267,7 +269,7 @@ def is_unknown(value: Value) -> bool:
 
 
 def object_of(pairs: Iterable[tuple[str, Value]]) -> dict[str, Value]:
-    """Return an object of these fields, without MISSING ones. If several have one name, the first is kept."""
+    """Return an object of these fields, without MISSING ones. Of several fields with the same name the first wins."""
     fields: dict[str, Value] = {}
     for name, value in pairs:
         if value is not MISSING:

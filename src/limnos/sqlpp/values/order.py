@@ -1,4 +1,4 @@
-"""The total order of all values, as byte keys: keys compare as ORDER BY does, and equal keys are one group.
+"""The total order of all values, as byte keys: keys compare as ORDER BY does, and values with equal keys are one group.
 
 May import `model` and `errors`. Must not know comparison operators: `=` and `<` may return NULL, an order cannot. The
 types are ordered: MISSING, NULL, numbers, binary, string, boolean, datetime, date, time, duration, array, multiset,
@@ -59,13 +59,13 @@ class _OpenValue:
         self.parts: list[bytes] = []
 
     def closed(self) -> bytes:
-        """Return the complete sort key of the value."""
+        """Return the complete sort key, with the terminator after the last part."""
         parts = sorted(self.parts) if self.rank == _MULTISET else self.parts
         return bytes((self.rank,)) + b"".join(parts) + _END
 
 
 def key(value: Value) -> bytes:
-    """Return the key of a value. No key is a prefix of another.
+    """Encode a value as a sort key. No key is a prefix of another.
 
     Raises SqlppError if the value is nested deeper than DEPTH_MAX.
     """
@@ -93,7 +93,7 @@ def key(value: Value) -> bytes:
 
 
 def _open_collection(value: Value) -> _OpenValue | None:
-    """Return the builder for a collection's key; None for another value."""
+    """Return the key builder for an array, multiset or object; None for another value."""
     if isinstance(value, dict):
         fields = sorted((name.encode("utf-8", "surrogatepass"), name) for name in value)
         return _OpenValue(_OBJECT, ((_NEXT + _text(spelled), value[name]) for spelled, name in fields))
@@ -122,7 +122,7 @@ def _flat(value: Value) -> bytes:
 
 
 def _temporal(value: Value) -> bytes:
-    """Return the key of a date, time or duration. Raises TypeError for another value."""
+    """Return the sort key of a date, time or duration. Raises TypeError for another value."""
     if isinstance(value, DateTime):
         return bytes((_DATETIME,)) + _whole(value.ms)
     if isinstance(value, Date):
@@ -157,7 +157,7 @@ def _text(value: bytes) -> bytes:
 
 
 def _number(value: float) -> bytes:
-    """Return the key of a number: the nearest double, then the difference of a large integer from that double.
+    """Return the sort key of a number: the nearest double, then the difference of a large integer from that double.
 
     NaN is greater than all numbers and equal to itself; both zeros are equal.
     """

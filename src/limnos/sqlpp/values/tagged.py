@@ -1,7 +1,7 @@
-"""Values as lossless plain JSON, for plans and jobs between our own processes.
+"""Values as lossless JSON with type tags, for plans and jobs between the processes of a server.
 
-May import `model`. Users see another form. JSON's types represent themselves (a number without a point is a bigint, one
-with a point a double). Values of other types are objects with one field named after the type.
+May import `model`. Users see another format. JSON's types represent themselves (a number without a decimal point is a
+bigint, one with a point a double). Values of other types are objects with one field, named after the type.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def to_tagged_json(value: Value) -> Json:
 
 
 def _tagged_content(value: Value) -> Json:
-    """Return the content of a tagged value: the value under the name of its type."""
+    """Return the JSON of a value that its type tag contains."""
     match value:
         case Bag():
             return [to_tagged_json(item) for item in value]

@@ -20,7 +20,7 @@ _ANY, _ONE = object(), object()
 
 
 def concatenate(left: Value, right: Value) -> Value:
-    """Return `left || right`; MISSING if one is MISSING, else NULL if one is no string."""
+    """Return `left || right`; MISSING if one is MISSING, else NULL if one is not a string."""
     if is_unknown(left) or is_unknown(right):
         return MISSING if left is MISSING or right is MISSING else None
     return left + right if isinstance(left, str) and isinstance(right, str) else None
@@ -39,7 +39,7 @@ def like(text: Value, pattern: Value) -> bool | MissingType | None:
 
 
 def _read(pattern: str) -> list[object]:
-    """Return the pattern's parts: characters and wildcards."""
+    """Parse a LIKE pattern into characters and wildcards. Raises SqlppError for an invalid escape."""
     parts: list[object] = []
     characters = iter(pattern)
     for character in characters:
@@ -54,7 +54,10 @@ def _read(pattern: str) -> list[object]:
 
 
 def _matches(text: str, parts: list[object]) -> bool:
-    """Match greedily: only the last `%` is retried, because retrying an earlier one cannot help."""
+    """Match a text against a parsed LIKE pattern, greedily.
+
+    Only the last `%` is retried, because retrying an earlier one cannot succeed.
+    """
     at, part, retry, tried = 0, 0, -1, 0
     while at < len(text):
         if part < len(parts) and parts[part] is _ANY:
@@ -71,7 +74,7 @@ def _matches(text: str, parts: list[object]) -> bool:
 
 
 def real_text(value: float) -> str:
-    """Return a number in Java's format: in scientific notation from 10,000,000 on and below 0.001."""
+    """Format a number as Java does: in scientific notation from 10,000,000 on and below 0.001."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -86,7 +89,7 @@ def real_text(value: float) -> str:
 
 
 def _shortest_single(value: float) -> str:
-    """Return the shortest digits that parse as the same single-precision number."""
+    """Return the shortest decimal digits that parse as the same single-precision number."""
     for places in range(1, 10):
         digits = f"{value:.{places}g}"
         if Float(float(digits)) == value:
