@@ -32,8 +32,8 @@ def backup(settings: Settings, target: Path) -> str:
 def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bool, without_keys: bool = False) -> str:
     """Replace the contents of the store by a backup. Returns a report.
 
-    Raises BadBackup, with nothing changed; also if secrets of the backup are sealed under keys that are missing here,
-    unless `without_keys`.
+    `vouched`: accept a copy that was not made by `server backup`. Raises BadBackup, with nothing changed; also if
+    secrets of the backup are sealed under keys that are missing here, unless `without_keys`.
     """
     database = _file_of(settings, "pg_restore, then 'limnos server migrate --restored'")
     backup_check(source, vouched=vouched)

@@ -49,44 +49,44 @@ ABSENT: Final = AbsentType.ABSENT
 
 
 def name_key(parent_id: int, space: str, name: str) -> Key[int | None]:
-    """Return the key of the fact: the id of the node with this name under a parent, or None."""
+    """Return the cache key of a fact: the id of the node with this name under a parent, or None."""
     return ("name", parent_id, space, name)
 
 
 def node_key(node_id: int) -> Key[Node | None]:
-    """Return the key of the fact: the node with this id, or None."""
+    """Return the cache key of a fact: the node with this id, or None."""
     return ("node", node_id)
 
 
 def owner_key(object_id: int) -> Key[int | None]:
-    """Return the key of the fact: the id of the principal that owns an object, or None."""
+    """Return the cache key of a fact: the id of the principal that owns an object, or None."""
     return ("owner", object_id)
 
 
 def owned_key(zone: int, principal_id: int, *, after: int) -> Key[OwnedRange]:
-    """Return the key of the fact: the containers in a catalog in which a principal owns objects with ids greater than
-    `after`.
+    """Return the cache key of a fact: the containers in a catalog in which a principal owns objects with ids greater
+    than `after`.
     """
     return ("owned", zone, principal_id, after)
 
 
 def zones_of_key(node_ids: tuple[int, ...]) -> Key[dict[int, int]]:
-    """Return the key of the fact: the zones of nodes, by node id. A node's zone never changes."""
+    """Return the cache key of a fact: the zones of nodes, by node id. A node's zone never changes."""
     return ("zones of", node_ids)
 
 
 def document_key(node_id: int) -> Key[MetadataDocument | None]:
-    """Return the key of the fact: the metadata document of a table or view, or None."""
+    """Return the cache key of a fact: the metadata document of a table or view, or None."""
     return ("document", node_id)
 
 
 def listing_key(parent_id: int, space: str, kind: Kind) -> Key[Listing]:
-    """Return the key of the fact: the live names of one kind under a parent, with ids and owners."""
+    """Return the cache key of a fact: the live names of one kind under a parent, with ids and owners."""
     return ("listing", parent_id, space, kind)
 
 
 def block_key(space: Space, after: str, until: str) -> Key[Listing]:
-    """Return the key of the fact: all names of a listing greater than `after` and up to `until`; "" means no upper
+    """Return the cache key of a fact: all names of a listing greater than `after` and up to `until`; "" means no upper
     bound.
     """
     return ("block", *space, after, until)
@@ -98,42 +98,42 @@ def span_key(space: Space, ends: tuple[str, str], limit: int) -> Key[Never]:
 
 
 def principal_key(metalake_id: int, kind: Kind, name: str) -> Key[Principal | None]:
-    """Return the key of the fact: the user or group with this name, or None."""
+    """Return the cache key of a fact: the user or group with this name, or None."""
     return ("principal", metalake_id, kind, name)
 
 
 def principal_id_key(principal_id: int) -> Key[Principal | None]:
-    """Return the key of the fact: the live user or group with this id, or None."""
+    """Return the cache key of a fact: the live user or group with this id, or None."""
     return ("principal id", principal_id)
 
 
 def principals_key(metalake_id: int, kind: Kind) -> Key[tuple[Principal, ...]]:
-    """Return the key of the fact: all users, or all groups, of a metalake."""
+    """Return the cache key of a fact: all users, or all groups, of a metalake."""
     return ("principals", metalake_id, kind)
 
 
 def groups_key(user_id: int) -> Key[tuple[int, ...]]:
-    """Return the key of the fact: the ids of the groups that a user belongs to."""
+    """Return the cache key of a fact: the ids of the groups that a user belongs to."""
     return ("groups", user_id)
 
 
 def members_key(group_id: int) -> Key[tuple[str, ...]]:
-    """Return the key of the fact: the names of the members of a group."""
+    """Return the cache key of a fact: the names of the members of a group."""
     return ("members", group_id)
 
 
 def roles_key(principal_id: int) -> Key[tuple[int, ...]]:
-    """Return the key of the fact: the ids of the roles granted directly to a principal."""
+    """Return the cache key of a fact: the ids of the roles granted directly to a principal."""
     return ("roles", principal_id)
 
 
 def role_key(metalake_id: int, name: str) -> Key[RoleEntity | None]:
-    """Return the key of the fact: the role with this name, or None."""
+    """Return the cache key of a fact: the role with this name, or None."""
     return ("role", metalake_id, name)
 
 
 def rules_key(role_id: int) -> Key[RoleFact]:
-    """Return the key of the fact: a role with its rules, by id, or None.
+    """Return the cache key of a fact: a role with its rules, by id, or None.
 
     For a role with many rules the rules are None: they are cached in parts.
     """
@@ -141,7 +141,7 @@ def rules_key(role_id: int) -> Key[RoleFact]:
 
 
 def rules_end_key(role_id: int, after: int) -> Key[int]:
-    """Return the key of the fact: the last object id of the part of a role's rules that begins after `after`.
+    """Return the cache key of a fact: the last object id of the part of a role's rules that begins after `after`.
 
     It stays valid while rules change, because any partition of the rules is correct.
     """
@@ -149,12 +149,14 @@ def rules_end_key(role_id: int, after: int) -> Key[int]:
 
 
 def rules_part_key(role_id: int, span: tuple[int, int]) -> Key[tuple[Grant, ...]]:
-    """Return the key of the fact: the rules of a role on objects with ids in `span` (first excluded, last included)."""
+    """Return the cache key of a fact: the rules of a role on objects with ids in `span` (first excluded, last
+    included).
+    """
     return ("rules part", role_id, span)
 
 
 def holders_key(metalake_id: int, kind: Kind) -> Key[tuple[tuple[int, tuple[str, ...]], ...]]:
-    """Return the key of the fact: the role names held by each user, or each group, of a metalake, by principal id.
+    """Return the cache key of a fact: the role names held by each user, or each group, of a metalake, by principal id.
 
     Principals without roles are omitted.
     """
@@ -162,36 +164,36 @@ def holders_key(metalake_id: int, kind: Kind) -> Key[tuple[tuple[int, tuple[str,
 
 
 def all_roles_key(metalake_id: int) -> Key[tuple[tuple[RoleEntity, int | None], ...]]:
-    """Return the key of the fact: all roles of a metalake, with their owners."""
+    """Return the cache key of a fact: all roles of a metalake, with their owners."""
     return ("all roles", metalake_id)
 
 
 def roles_on_key(object_id: int, metalake_id: int) -> Key[tuple[str, ...]]:
-    """Return the key of the fact: the names of the roles that have a rule on an object."""
+    """Return the cache key of a fact: the names of the roles that have a rule on an object."""
     return ("roles on", object_id, metalake_id)
 
 
 def attached_key(kind: Kind, object_id: int) -> Key[tuple[Attachment, ...]]:
-    """Return the key of the fact: the tags, or policies, attached to an object itself or to its columns, including
+    """Return the cache key of a fact: the tags, or policies, attached to an object itself or to its columns, including
     dropped ones.
     """
     return ("attached", kind, object_id)
 
 
 def restrictions_key(zone: int) -> Key[CatalogRestrictions]:
-    """Return the key of the fact: all restrictions of a catalog. Most catalogs have few or none, so one fact serves all
-    of their tables.
+    """Return the cache key of a fact: all restrictions of a catalog. Most catalogs have few or none, so one fact serves
+    all of their tables.
     """
     return ("restrictions", zone)
 
 
 def token_key(token_id: int) -> Key[Token | None]:
-    """Return the key of the fact: the token with this id, or None."""
+    """Return the cache key of a fact: the token with this id, or None."""
     return ("token", token_id)
 
 
 def tokens_key(user: str | None) -> Key[tuple[Token, ...]]:
-    """Return the key of the fact: the tokens of one user, or of all users for None."""
+    """Return the cache key of a fact: the tokens of one user, or of all users for None."""
     return ("tokens", user)
 
 

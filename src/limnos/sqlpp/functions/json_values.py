@@ -1,4 +1,4 @@
-"""The function `parse_json`.
+"""The function `parse_json`, which converts JSON text to values.
 
 May import the table and `values`. Must not know plans. An integer beyond the range of bigint becomes a double.
 """
