@@ -43,7 +43,7 @@ def head_of(fields: Json | None) -> int | None:
 def mark_of(fields: Json | None, key: str) -> str | None:
     """Return the value of the summary key `key` from the newest snapshot that has it.
 
-    The search follows the ancestors of the head of `main`, as far as snapshots are kept. Returns None if no snapshot
+    The search follows the ancestors of the head of `main`, as far as they have not expired. Returns None if no snapshot
     has the key.
     """
     metadata = _metadata(fields)
@@ -57,9 +57,10 @@ def mark_of(fields: Json | None, key: str) -> str | None:
 
 
 def inputs_of(text: str | None) -> Mapping[str, int | str | None] | None:
-    """Parse the value of `INPUTS`. Returns None if it is not JSON of the form that a step writes.
+    """Parse the summary value `INPUTS`: JSON that maps each input's name to its snapshot ID, fingerprint or null.
 
-    Every writer of the table can write this value (decision record 0056), so its form is checked.
+    Returns None if the text is not a JSON object; entries of other types are dropped. The form is checked because every
+    writer of the table can write this value (decision record 0056).
     """
     try:
         result = json.loads(text or "")

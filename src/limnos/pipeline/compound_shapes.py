@@ -1,4 +1,5 @@
-"""Shapes of lists and mappings in a pipeline's file: with free keys, with known keys, and unions of records.
+"""Shapes (schemas) of lists and mappings in a pipeline's file: lists, mappings with any keys, records with fixed keys,
+and unions of records.
 
 Composes the shapes of `shapes`. A record continues with its other keys after a problem, so that one pass finds all
 problems. May import `names` and this package's values. Must not know the keys.
@@ -18,7 +19,9 @@ from limnos.pipeline.yaml import ListNode, MapNode, ScalarNode, YamlNode
 
 @dataclass(frozen=True, slots=True)
 class ListOf(Shape):
-    """A list without duplicates. `single`: one item without brackets is allowed."""
+    """A list without duplicates. `single` allows an item in place of a list of one item. `least` is the smallest
+    allowed length.
+    """
 
     item: Shape
     single: bool = False
@@ -56,7 +59,7 @@ class ListOf(Shape):
 
 @dataclass(frozen=True, slots=True)
 class MapOf(Shape):
-    """A mapping with free keys. Returns triples of key, value and position in the order of the file."""
+    """A mapping with any keys. Its value is a tuple of triples (key, value, position), in the order of the file."""
 
     key: Shape
     value: Shape

@@ -26,7 +26,7 @@ TRIES_MAX = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepContext:
-    """The inputs of a step's execution except the step itself."""
+    """The state of the run that a step's execution needs: branch, parameters, pins and results of earlier steps."""
 
     pipeline: Pipeline
     directory: Path

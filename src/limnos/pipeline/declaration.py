@@ -42,7 +42,7 @@ class ParameterType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter of the pipeline.
+    """A parameter of the pipeline, to which each run assigns a value.
 
     SQL uses it as Spark's named parameter `:name`; its text is never inserted into a query.
     """
@@ -56,7 +56,9 @@ class Parameter:
 
 
 class MalformedRowPolicy(Enum):
-    """The treatment of a row that does not fit the file's format or schema."""
+    """What a step does with a row that does not fit the file's format or schema: fail, keep it in a side table, or
+    count it.
+    """
 
     FAIL = "fail"
     KEEP = "keep"
@@ -67,8 +69,8 @@ class MalformedRowPolicy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Files by URL and pattern. `schema` is Spark's column list; if None, the first run infers the schema, which is
-    then kept.
+    """Files by URL and pattern. `schema` is Spark's column list; if None, the first run infers the schema, and later
+    runs use the inferred one.
     """
 
     path: str
@@ -133,7 +135,7 @@ class DeclaredSource:
 
 
 class WriteMode(Enum):
-    """Write modes of a step."""
+    """How a step's rows change its table."""
 
     REPLACE = "replace"
     APPEND = "append"

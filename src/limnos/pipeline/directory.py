@@ -34,7 +34,7 @@ def files_are_missing(written: str, *, directory: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FunctionArgument:
-    """An argument of a Python function."""
+    """An argument of a step's or source's Python function: its name, and whether it has no default."""
 
     name: str
     required: bool
@@ -42,7 +42,7 @@ class FunctionArgument:
 
 @dataclass(frozen=True, slots=True)
 class PipelineDirectory:
-    """The directory of a pipeline's file."""
+    """The directory of a pipeline's file. It resolves the paths and modules that the file names."""
 
     directory: Path
 

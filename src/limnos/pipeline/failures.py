@@ -27,11 +27,11 @@ class OutputGone(StepFailed):
 
 
 class StepDenied(StepError):
-    """The caller lacks a right."""
+    """The caller lacks a privilege on a table that the step reads or writes."""
 
 
 class StepAway(StepError):
-    """The server was unreachable, a response was lost, or executors with staged rows were lost.
+    """A transient failure: the server was unreachable, a response was lost, or executors with staged rows were lost.
 
     The step can be run again on another branch.
     """

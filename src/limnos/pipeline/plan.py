@@ -70,7 +70,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRead:
-    """One input of a step in a plan."""
+    """One input of a step in a plan: the pinned snapshot, and whether and why all of it will be read."""
 
     name: str
     kind: str

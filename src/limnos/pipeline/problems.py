@@ -1,7 +1,7 @@
 """Problems of a declaration, collected with their positions.
 
-The one error that reading, checks and plans raise. May import `model.errors` and `declaration`. Must not know the form
-of a declaration, or Spark.
+`InvalidPipeline`, the error that parsing, checks and plans raise. May import `model.errors` and `declaration`. Must not
+know the form of a declaration, or Spark.
 """
 
 from __future__ import annotations

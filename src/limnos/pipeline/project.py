@@ -36,7 +36,7 @@ class RunPlan:
 
     @property
     def holds(self) -> bool:
-        """Whether a run could begin."""
+        """Whether a run could begin: the checks found no problems and no missing rights."""
         return self.checked.holds and all(each.refused is None for each in self.previews.values())
 
 

@@ -38,7 +38,7 @@ class MissingRight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLookup:
-    """The server's answer about a table. `metadata` is None for a view and for a missing table."""
+    """The server's information about a table. `metadata` is None for a view and for a missing table."""
 
     kind: str
     """`table`, `view`, `absent`, `hidden` (not visible to the caller) or `outside` (its catalog is not visible)."""

@@ -1,8 +1,8 @@
-"""Shapes of scalars in a pipeline's file: each parses a node and describes itself as JSON Schema.
+"""Shapes (schemas) of scalars in a pipeline's file: each parses a node and describes itself as JSON Schema.
 
-The small language in which `keys` defines the file's keys, so that the parser, the editors' completion and the
-reference page agree. A shape returns a value, or records a problem and raises `InvalidNode`. Lists and mappings are in
-`compound_shapes`. May import `names` and this package's values. Must not know the keys.
+`keys` defines the file's keys with shapes, so that the parser, the editors' completion and the reference page agree. A
+shape returns a value, or records a problem and raises `InvalidNode`. Lists and mappings are in `compound_shapes`. May
+import `names` and this package's values. Must not know the keys.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class NodeSite:
 
     @property
     def at(self) -> SourcePosition:
-        """The line and column of the YAML node."""
+        """The position of the YAML node in the file, for problems."""
         return self.node.at
 
     @property
     def beside(self) -> PipelineDirectory:
-        """The directory of the file."""
+        """The directory of the pipeline's file, in which shapes look up SQL files and Python modules."""
         return self.notes.beside
 
     def add(self, message: str) -> None:
@@ -77,7 +77,7 @@ class NodeSite:
 
 
 class Shape(ABC):
-    """The allowed content of a node in the file."""
+    """The schema of a YAML node in the file: it validates the node, converts it, and has a JSON Schema."""
 
     word: str
     """The shape's name in messages and pages: "text", "a list of texts"."""
@@ -104,7 +104,9 @@ def describe_node(node: YamlNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Text(Shape):
-    """Text with at least one character that is not blank. All must match `pattern`; `rule` describes the pattern."""
+    """Text with at least one non-blank character. The whole text must match `pattern`; messages show its description,
+    `rule`.
+    """
 
     word: str = "text"
     pattern: str | None = None
@@ -218,7 +220,7 @@ class Duration(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Shape):
-    """One of several words."""
+    """An enumeration: one of several allowed words."""
 
     words: tuple[str, ...]
 

@@ -26,8 +26,8 @@ def tables_of(
 ) -> tuple[declaration.Parts, ...]:
     """Return the tables that a step may write: its own, its quarantine table, its table of malformed rows.
 
-    `sources` are the sources that the step reads. If None, they are guessed from the query's text, which may return a
-    table too many.
+    `sources` are the sources that the step reads. If None, every source whose name occurs in the query's text counts,
+    so the result may have a table too many.
     """
     results = [step.table]
     if any(rule.action is declaration.ExpectationAction.QUARANTINE for rule in step.expectations):

@@ -1,4 +1,4 @@
-"""YAML as a tree of nodes with positions, within limits and without tags.
+"""A YAML parser that returns a tree of nodes with positions, limits size and depth, and refuses tags.
 
 Parses text into `YamlNode`. Scalars follow the core schema of YAML 1.2 (`yes` and `2026-01-01` are text); keys are
 unique, tags are refused, aliases are counted. The tree is built from the parser's events instead of PyYAML's loader, so
@@ -54,7 +54,7 @@ class ListNode:
 
 @dataclass(slots=True, kw_only=True)
 class MapNode:
-    """A mapping, in the order of the file."""
+    """A YAML mapping: its entries, in the order of the file."""
 
     at: SourcePosition
     entries: list[tuple[ScalarNode, YamlNode]] = field(default_factory=list)
@@ -91,7 +91,7 @@ def parse(text: str, *, file: str) -> YamlNode:
 
 
 def plain(node: YamlNode) -> object:
-    """Return the node as JSON values, for validation by a schema."""
+    """Convert the node to plain Python values, for validation by a JSON Schema."""
     if isinstance(node, MapNode):
         return {key.text: plain(value) for key, value in node.entries}
     if isinstance(node, ListNode):

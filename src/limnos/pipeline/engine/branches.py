@@ -33,7 +33,7 @@ _RUN_BRANCH = re.compile(r"(?P<run>run_[0-9a-f]{12})_\d+")
 
 
 class WriteKind(Enum):
-    """The kinds of writes, by the root node of their analysed plan."""
+    """Kinds of write statements. A kind's value is the root node of the statement's analysed plan."""
 
     APPEND = "AppendData"
     OVERWRITE = "OverwriteByExpression"

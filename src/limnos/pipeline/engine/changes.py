@@ -75,7 +75,7 @@ class ColumnChanges:
 
 
 def dotted_path(path: Route) -> str:
-    """Return a path in the notation of a declaration."""
+    """Return a column's path as dotted text, as a declaration spells it: `address.city`."""
     return ".".join(path)
 
 
@@ -223,7 +223,10 @@ def _stored_field(column: StructField, path: Route) -> StructField:
 
 
 def _stored_type(kind: DataType, path: Route) -> DataType:
-    """Return a type as Iceberg stores it."""
+    """Return the Iceberg type for a Spark type: optional fields, INT for smaller integers, STRING for CHAR and VARCHAR.
+
+    Raises BadRequest for NullType, with the column's path.
+    """
     if isinstance(kind, StructType):
         return StructType([_stored_field(each, (*path, each.name)) for each in kind.fields])
     if isinstance(kind, ArrayType):

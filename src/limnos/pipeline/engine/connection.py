@@ -21,7 +21,9 @@ _TIMEOUT_S = 60.0
 
 
 def client_of(spark: SparkSession, catalog: str, *, timeout_s: float = _TIMEOUT_S) -> Client:
-    """Build a client from the settings of a catalog. Raises BadRequest if the catalog is not a Limnos server's."""
+    """Build a client from the settings of a catalog. Raises BadRequest if the catalog's URI is not that of a Limnos
+    server.
+    """
     prefix = f"spark.sql.catalog.{catalog}"
     uri = spark.conf.get(f"{prefix}.uri", None)
     warehouse = spark.conf.get(f"{prefix}.warehouse", None)

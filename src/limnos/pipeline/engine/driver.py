@@ -40,14 +40,14 @@ Session: TypeAlias = "SparkSession"
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """Tasks of a step's Spark jobs: done, and known so far."""
+    """Task counts of a step's Spark jobs: `done` tasks, and the `total` of all tasks submitted so far."""
 
     done: int = 0
     total: int = 0
 
 
 class SparkEngine:
-    """Executes steps in sessions that share the settings of the given one. Call `close` before stopping that one.
+    """Executes steps in sessions that share the settings of the session `spark`. Call `close` before stopping `spark`.
 
     While `is_stopped` returns true, calls do not wait for an unreachable Spark Connect server.
     """
@@ -83,7 +83,7 @@ class SparkEngine:
             return pin_tables(self._spark, sorted(tables))
 
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
-        """Return the tables whose pinned state is no longer available."""
+        """Return the tables whose pinned snapshot or view definition is no longer available."""
         with _spark_errors_before_run(self._spark):
             return frozenset(table for table in pins if not self._is_there(table, pins))
 
@@ -123,7 +123,7 @@ class SparkEngine:
         self._sessions.interrupt(busy)
 
     def close(self) -> None:
-        """End the engine's sessions, but not the given one."""
+        """Close the sessions that the engine opened, but not the session that was passed to it."""
         self._sessions.close()
 
     def _is_there(self, table: Parts, pins: Mapping[Parts, ReadPin]) -> bool:

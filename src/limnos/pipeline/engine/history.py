@@ -95,8 +95,8 @@ def _bring_source(
 
 
 def _key_timelines(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
-    """Return the timelines of keys with one event each. The state is valid from that time on; an end alone creates no
-    row.
+    """Return the timelines of keys that have a single event. Its state is valid from that time on; a single end event
+    creates no row.
     """
     own = {shape.start: f.col(_AT), shape.end: f.lit(None).cast(ddl(shape.time)), shape.current: f.lit(True)}
     return events.where(~f.col(_END)).withColumns(own)
@@ -146,7 +146,9 @@ def _columns(names: tuple[str, ...]) -> list[Column]:
 
 
 def _source(step: StepDeclaration, frame: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
-    """Return the source's events: keys, values, time (NULL: now) and whether the event ends the key."""
+    """Return the source's events: keys, values, time (NULL: the run's time), and whether the event ends the key's
+    validity.
+    """
     write = step.write
     struct_type = StructType([shape.schema[each] for each in (*shape.keys, *shape.values)])
     at = f.lit(None) if write.as_of is None else f.expr(write.as_of)
@@ -155,7 +157,7 @@ def _source(step: StepDeclaration, frame: DataFrame, *, shape: _HistoryColumns) 
 
 
 def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
-    """Assign times to events without one: now, or the key's newest moment in the table if that is later.
+    """Assign times to events without one: `now`, or the time of the key's newest event in the table if that is later.
 
     Unchanged keys are omitted.
     """
@@ -175,7 +177,9 @@ def _changed_events(source: DataFrame, have: DataFrame, *, shape: _HistoryColumn
 
 
 def _without(events: DataFrame, rows: DataFrame, *, by: tuple[str, ...], shape: _HistoryColumns) -> DataFrame:
-    """Remove events whose state an existing row already has, if the states can be compared."""
+    """Remove the events whose state equals that of a row in `rows` with the same values of the columns `by`. Does
+    nothing if the state has columns that Spark cannot compare.
+    """
     if not all(comparable(shape.schema[each].dataType) for each in shape.values):
         return events
     condition = ~f.col(f"s.{_END}")

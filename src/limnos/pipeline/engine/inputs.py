@@ -69,7 +69,8 @@ def catalogs_of(spark: SparkSession) -> frozenset[str]:
 
 
 def inputs_of(spark: SparkSession, step: StepDeclaration, *, context: StepContext, watched: bool = False) -> StepInputs:
-    """Build the step's rows. `watched`: the step writes them unchanged, and reads them once.
+    """Build the step's rows. `watched`: the step writes the rows unchanged in one read, so that sources may count
+    malformed rows during the write.
 
     Raises BadRequest, and Spark's errors.
     """
@@ -170,7 +171,7 @@ class _InputReader:
         return _call_function(self.spark, body, step=self.step, frames=frames, values=self.values)
 
     def _mentioned(self) -> list[Parts]:
-        """Return the names in the step's body, in their original form."""
+        """Return the names of tables and sources in the step's body, as written there."""
         body = self.step.body
         if isinstance(body, Sql):
             return [one.parts for one in self.query.relations if not one.travels]

@@ -26,7 +26,7 @@ _EMPTY = "_limnos_empty"
 
 
 class KeyViolation(BadRequest):
-    """Raised if keys of rows do not allow a merge. `finding` has the numbers and examples."""
+    """Raised if keys of rows do not allow a merge. `finding` has the counts and examples."""
 
     def __init__(self, message: str, *, finding: ExpectationFinding) -> None:
         super().__init__(message)

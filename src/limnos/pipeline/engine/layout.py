@@ -43,7 +43,7 @@ class PartitionTerm(NamedTuple):
     column: tuple[str, ...]
 
     def sql(self) -> str:
-        """Return the term in the notation of Spark's SQL."""
+        """Return the term as Spark SQL: ``bucket(16, `id`)``."""
         name = engine.render_spark(self.column)
         kind, _, number = self.transform.rstrip("]").partition("[")
         if kind == "identity":
@@ -59,7 +59,7 @@ class SortTerm(NamedTuple):
     nulls: str = "nulls-first"
 
     def sql(self) -> str:
-        """Return the term in the notation of Spark's SQL."""
+        """Return the term as Spark SQL: ``days(`ts`) DESC NULLS LAST``."""
         return f"{self.term.sql()} {self.direction.upper()} {self.nulls.replace('-', ' ').upper()}"
 
 

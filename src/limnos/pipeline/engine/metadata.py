@@ -47,7 +47,7 @@ class TableReference(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class TableField(msgspec.Struct, frozen=True):
-    """A column. Nested types are kept as JSON."""
+    """A column. A nested type is in Iceberg's JSON form."""
 
     id: int
     name: str
@@ -133,11 +133,11 @@ class TableMetadata(msgspec.Struct, frozen=True, rename="kebab"):
         return None if reference is None else reference.snapshot_id
 
     def snapshot(self, number: int | None) -> TableSnapshot | None:
-        """Return a snapshot by its id; None if it is not kept."""
+        """Return a snapshot by its id; None if the table does not have it (any more)."""
         return next((each for each in self.snapshots if each.snapshot_id == number), None)
 
     def ancestors(self, number: int | None) -> Iterator[TableSnapshot]:
-        """Yield a snapshot and its ancestors, newest first, as far as they are kept."""
+        """Yield a snapshot and its ancestors, newest first, as far as they have not expired."""
         known = {each.snapshot_id: each for each in self.snapshots}
         snapshot = known.get(number) if number is not None else None
         while snapshot is not None:
@@ -158,7 +158,7 @@ def metadata_of(spark: SparkSession, table: Parts) -> TableMetadata | None:
 
 
 def metadata_there(spark: SparkSession, table: Parts) -> TableMetadata:
-    """Return the metadata of `table`. Raises NotFound if it does not exist."""
+    """Return the metadata of `table`. Raises NotFound if it does not exist or the caller may not see it."""
     metadata = metadata_of(spark, table)
     if metadata is None:
         raise NotFound(

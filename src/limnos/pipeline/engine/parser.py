@@ -1,8 +1,8 @@
 """Spark's own SQL parser, from the session's JVM or from a JVM started only for parsing.
 
 A `SparkGrammar` parses a text into a tree. A classic session provides its parser. Otherwise one JVM per process is
-started, with Spark's archives on its class path and without Spark itself. May import `model.errors`, `spark` (Java) and
-py4j; `relations` interprets the trees.
+started, with Spark's JAR files on its class path and without Spark itself. May import `model.errors`, `spark` (Java)
+and py4j; `relations` interprets the trees.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ def bare_grammar() -> SparkGrammar:
 
 
 def archives() -> Path:
-    """Return the directory of Spark's archives.
+    """Return the directory of Spark's JAR files.
 
-    Raises UnsupportedOperation if PySpark or its archives are not installed.
+    Raises UnsupportedOperation if PySpark or its JAR files are not installed.
     """
     spec = find_spec("pyspark")
     jars = Path(spec.submodule_search_locations[0]) / "jars" if spec and spec.submodule_search_locations else None
@@ -142,7 +142,7 @@ def _start_machine() -> SparkGrammar:
 def _refusal(error: Exception) -> Exception:
     """Convert an error of the JVM to InvalidQuery, with line and column if it is a ParseException.
 
-    Only an error without a cause in the JVM is returned unchanged.
+    An error that has no Java exception is returned unchanged.
     """
     thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     if thrown is None:

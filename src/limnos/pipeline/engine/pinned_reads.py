@@ -76,7 +76,7 @@ def with_reads(
     named: Iterable[NamedRelation],
     catalog: str,
 ) -> str:
-    """Replace the tables in a query by their reads. `catalog` is the catalog of names without one."""
+    """Replace the tables in a query by their reads. `catalog` is the default catalog of names."""
     named = [each for each in named if len(each.parts) > 1]
     chosen = {each.parts: pinned_reads.get(full_name(spark, each.parts, catalog=catalog)) for each in named}
     texts = {parts: read.text for parts, read in chosen.items() if read is not None}

@@ -46,7 +46,7 @@ class PlanTree(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The class's name without its package."""
+        """Return the simple name of the node's Scala class, such as `Project`."""
         return str(self.node.get("class", "")).rpartition(".")[2]
 
 
@@ -161,8 +161,8 @@ class _Tracer:
     def _mapped(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
         """Trace rows that a function of the JVM maps, such as Iceberg's changelog: columns keep their names.
 
-        A column with a new name may come from all columns below. The order in which the function gets its rows is no
-        influence on them.
+        A column with a new name may come from all columns below. Columns that only sort the function's input are no
+        origins.
         """
         rows = set(self.rows)
         env, output = self.plan(tree.children[0], outer)
@@ -244,7 +244,9 @@ class _Tracer:
     def _given(
         self, tree: PlanTree, env: ColumnEnvironment, *, origins: Mapping[str, list[Origins]], output: list[int]
     ) -> list[int]:
-        """Return the node's output columns, and trace those that it creates without a named expression."""
+        """Return the node's output columns, and trace the columns that the node's class adds (Generate, Expand,
+        LateralJoin) without a named expression.
+        """
         node, kind = tree.node, tree.kind
         if kind == "Project":
             return _ids(node.get("projectList"))

@@ -59,7 +59,8 @@ def preview(
 ) -> dict[str, StepPreview]:
     """Preview the changes of each step's table, by the step's name.
 
-    The functions of `pipeline` must be imported; those of the steps in `levels` need not be.
+    The steps of `pipeline` must have their Python functions imported. `levels` gives only the order; its steps may have
+    function names instead.
     """
     work = _Previewer(spark, pipeline, catalogs=catalogs)
     bound = {step.table: step for step in pipeline.steps}

@@ -1,7 +1,7 @@
 """A pool of Spark sessions: one for each running step, reused, and closed in order.
 
-Lends sessions with the settings and catalogs of the given one. May import `pipeline` and PySpark. Must not know the use
-of sessions.
+Lends sessions with the settings and catalogs of the session that it was created with. May import `pipeline` and
+PySpark. Must not know the use of sessions.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SparkSessions:
         self._given_up.set()
 
     def interrupt(self, busy: Sequence[SparkSession]) -> None:
-        """Interrupt these sessions: their jobs fail.
+        """Cancel the jobs of these sessions.
 
         If a Spark Connect server does not answer in time, all calls to it are closed.
         """
@@ -83,7 +83,9 @@ class SparkSessions:
             self._hang_up()
 
     def _hang_up(self) -> None:
-        """Close all connections to the server, including the given session's, so that no caller waits forever."""
+        """Close all connections to the server, including that of the session that the pool was created with, so that no
+        caller waits forever.
+        """
         with self._lock:
             every = (*self._made, self._spark)
         for spark in every:
@@ -92,7 +94,9 @@ class SparkSessions:
             client.close()
 
     def close(self) -> None:
-        """Close the pool's sessions, but not the given one. Sessions of a classic Spark need no closing."""
+        """Close the sessions that the pool opened, but not the session that it was created with. Sessions of a classic
+        Spark need no closing.
+        """
         with self._lock:
             sessions, self._made, self._free = self._made, [], []
         if self._classic:
@@ -200,7 +204,7 @@ def _active_connected(spark: SparkSession) -> Iterator[None]:
 
 
 def _catalogs(settings: Mapping[str, str]) -> list[str]:
-    """Return the session's Iceberg REST catalogs."""
+    """Return the names of the session's Iceberg REST catalogs, from the settings `spark.sql.catalog.<name>.type`."""
     prefix, suffix = "spark.sql.catalog.", ".type"
     return [
         key.removeprefix(prefix).removesuffix(suffix)

@@ -41,7 +41,7 @@ class OpenedSource:
 
 
 class SourceOpener:
-    """Opens sources for one step."""
+    """Opens the sources of one step with the run's pins and the step's last checkpoint."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ _FRAME = re.compile(r"^(?:org|java|javax|scala|io|com)\.[\w.$]+(?:Exception|Erro
 
 
 def failure_of(error: BaseException) -> StepError:
-    """Convert a Spark exception to a StepError."""
+    """Convert a Spark exception to the StepError that tells the runner whether to retry."""
     if isinstance(error, StepError):
         return error
     if isinstance(error, (PermissionDenied, AuthenticationFailed)):

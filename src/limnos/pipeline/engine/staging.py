@@ -1,4 +1,4 @@
-"""Staging of rows: they are computed once and kept, so that several readers see the same rows.
+"""Staging of rows: they are computed and stored once, so that several readers see the same rows.
 
 `stage` computes a DataFrame and returns one that reads the result; `release` frees it. It is used for rows that are
 split between two writes, keys that are checked before a merge, and sources that return different rows on a second read.

@@ -53,7 +53,7 @@ def marks_of(step: StepDeclaration, pins: Mapping[Parts, ReadPin], *, context: S
 
 
 class _StepExecution:
-    """A running step and its results so far."""
+    """A step in progress: its run, its branches, and the findings and durations collected so far."""
 
     def __init__(self, spark: SparkSession, step: StepDeclaration, *, context: StepContext) -> None:
         self.spark = spark
@@ -101,7 +101,9 @@ class _StepExecution:
             self.phases[name] = self.phases.get(name, 0.0) + time.monotonic() - began
 
     def _is_watched(self, rules: RowRules) -> bool:
-        """Return whether the rows of a source are written to the table unchanged and in one read."""
+        """Return whether the step writes a source's rows unchanged and reads them once, so that the write can count
+        them.
+        """
         plain = self.step.write.mode in (WriteMode.REPLACE, WriteMode.APPEND)
         return isinstance(self.step.body, Load) and plain and not rules.need_stage
 
@@ -232,7 +234,7 @@ class _StepExecution:
 
 
 def _aside(step: StepDeclaration, suffix: str) -> StepDeclaration:
-    """Return the declaration of the side table for rejected rows."""
+    """Return the declaration of a step's side table; `suffix` selects quarantined or malformed rows."""
     table = side_table(step.table, suffix)
     return StepDeclaration(
         table=table,

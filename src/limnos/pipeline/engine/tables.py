@@ -282,7 +282,7 @@ def _dressing(step: StepDeclaration, metadata: TableMetadata) -> Iterator[str]:
 
 
 def _partition_changes(step: StepDeclaration, metadata: TableMetadata) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the partition fields to add and to drop. Without a declared partition the table's partition is kept."""
+    """Return the partition fields to add and to drop. Without a declared partitioning, both are empty."""
     if not step.partition:
         return (), ()
     expected, have = tuple(map(partition_term, step.partition)), partition_of(metadata)

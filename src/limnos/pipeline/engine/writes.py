@@ -45,7 +45,7 @@ _INSERTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """The result of a write: the branch's head, and the numbers of rows and bytes written; zero if nothing changed."""
+    """The result of a write: the branch's head, and the counts of rows and bytes written; zero if nothing changed."""
 
     head: int
     rows: int

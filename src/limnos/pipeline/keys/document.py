@@ -1,7 +1,6 @@
 """The top-level keys of a file, and the declaration built from them.
 
-It defines the outermost table. May import `pipeline`'s values and shapes; `graph` finds cycles and duplicates among
-steps.
+May import `pipeline`'s values and shapes; `graph` finds cycles and duplicates among steps.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keys of a parameter: its type and its default.
 
-It defines the table, and checks a default against the type. May import `pipeline`'s values and shapes. Must not know
-runs.
+Defines the record of a parameter, and checks a default against the type. May import `pipeline`'s values and shapes.
+Must not know runs.
 """
 
 from __future__ import annotations

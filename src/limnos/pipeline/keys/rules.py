@@ -1,6 +1,6 @@
-"""Keys of `expect`: a table for each kind of rule.
+"""Keys of `expect`: a record for each kind of rule.
 
-It defines the tables, and the default names of rules. May import `pipeline`'s values and shapes. Must not know the
+Defines the records, and the default names of rules. May import `pipeline`'s values and shapes. Must not know the
 evaluation of rules.
 """
 

@@ -1,6 +1,6 @@
 """Shapes that many keys use: names, columns, SQL, options, functions.
 
-The shapes that the tables of keys share. May import `pipeline`'s values. Must not know keys.
+May import `pipeline`'s values. Must not know keys.
 """
 
 from __future__ import annotations

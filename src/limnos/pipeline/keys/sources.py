@@ -1,7 +1,7 @@
 """Keys of a source: files, databases, Python, streams, tables.
 
-It defines the tables, and the rules between their keys. May import `pipeline`'s values and shapes. Must not know how a
-source is read.
+Defines a record for each kind of source, and the constraints between its keys. May import `pipeline`'s values and
+shapes. Must not know how a source is read.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ SOURCE_CASES: Mapping[str, Record] = {
 
 
 def _with_comment(record: Record) -> Record:
-    """Build the record whose value is the source's kind and its comment."""
+    """Build a record whose value is the pair of the source's kind and its comment."""
 
     def build(values: Values, site: NodeSite) -> tuple[SourceKind, str | None]:
         return record.build(values, site), values.get("comment")

@@ -1,7 +1,7 @@
-"""Keys of a step.
+"""Keys of a step: its table, its body, its write mode and its expectations.
 
-It defines the table, and the draft of a step before its catalog is known. May import `pipeline`'s values and shapes.
-Must not know the other steps.
+Defines the record of a step, and the draft of a step before its catalog is known. May import `pipeline`'s values and
+shapes. Must not know the other steps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode
 
 @dataclass(frozen=True, slots=True)
 class StepDraft:
-    """A step whose catalog is not known yet."""
+    """A step as the file declares it, before the pipeline's catalog is added to its table's name."""
 
     values: Values
     body: StepBody

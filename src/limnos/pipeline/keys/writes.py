@@ -1,6 +1,6 @@
 """Keys of `write`: the modes and their settings.
 
-It defines the tables of these keys. May import `pipeline`'s values and shapes. Must not know the engine.
+Defines the record of each mode. May import `pipeline`'s values and shapes. Must not know the engine.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class StepEngine(Protocol):
         """Return pins of the tables' current snapshots, and of those that views among them read. Raises LimnosError."""
 
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
-        """Return the tables whose pinned snapshot is no longer available."""
+        """Return the tables whose pinned snapshot or view definition is no longer available."""
 
     def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
         """Return for each pinned source whether its content has changed; None if that cannot be determined without
@@ -46,7 +46,7 @@ class StepEngine(Protocol):
         """Execute one step on its branch. Raises StepError, and the errors of `context.check`."""
 
     def tasks(self, step: str) -> TaskProgress:
-        """Return the task counts of a running step."""
+        """Return the counts of done and submitted Spark tasks of a running step."""
 
     def halt(self) -> None:
         """Cancel running steps."""

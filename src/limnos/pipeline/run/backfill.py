@@ -21,7 +21,7 @@ _FORM = "write NAME=FIRST..LAST, or NAME=FIRST..LAST/STEP, for example --backfil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterRange:
-    """The values of a parameter, in the order of their runs."""
+    """The values of a parameter, in the order of their runs, and the step between them (days for a date)."""
 
     name: str
     values: tuple[Scalar, ...]
@@ -83,7 +83,10 @@ def _step(width: str, *, text: str) -> int:
 
 
 def _number(parameter: Parameter, text: str) -> int:
-    """Convert a value to a number. A date becomes its ordinal day."""
+    """Convert a bound of a range to an integer; a date becomes its proleptic Gregorian ordinal.
+
+    Raises BadRequest if the parameter is neither a date nor an integer.
+    """
     if parameter.type not in (ParameterType.DATE, ParameterType.INT):
         raise BadRequest(
             f"parameter {parameter.name} is {parameter.type.value}, and only parameters of type date and int have ranges: run the pipeline once for each value"

@@ -48,7 +48,11 @@ def run_file(
     options: RunOptions,
     listener: Listener,
 ) -> RunResult:
-    """Run the pipeline of a file."""
+    """Run the pipeline of a file with a Spark session that is opened for the run. Returns its result, also after a
+    failure.
+
+    Raises InvalidPipeline, BadRequest or ClientError for problems found before the run begins.
+    """
     project = load(file)
     with _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s) as means:
         return start(

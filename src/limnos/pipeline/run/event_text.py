@@ -21,7 +21,7 @@ _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 
 
 def json_lines(write: LineWriter) -> Listener:
-    """Return a listener that writes each event as a line of JSON, without unknown fields."""
+    """Return a listener that writes each event as a line of JSON, without the fields that are None."""
 
     def hear(event: RunEvent) -> None:
         fields = {name: getattr(event, name) for name in event.__slots__}
@@ -96,7 +96,7 @@ def tasks_of(event: RunEvent) -> str:
 
 
 def size_of(number: int) -> str:
-    """Format bytes with a unit: `1.5 MiB`."""
+    """Format a count of bytes with a binary unit: `1.5 MiB`."""
     for unit, word in _UNITS:
         if number >= unit:
             return f"{number / unit:.1f} {word}"

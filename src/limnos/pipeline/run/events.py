@@ -14,7 +14,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvent:
-    """An event of a run, or of one step of it. Unknown numbers are None.
+    """An event of a run, or of one step of it. Unknown counts are None.
 
     `state` of a step: waiting, running, done, failed, skipped. `state` of a run: began, resumed, publishing, moved, or
     its final state.
@@ -42,7 +42,7 @@ def ignore_event(event: RunEvent) -> None:
 
 
 class TaskProgress(Protocol):
-    """Task counts of a step: done, and known so far."""
+    """Task counts of a step: `done` tasks, and the total of all tasks submitted so far."""
 
     @property
     def done(self) -> int: ...

@@ -42,7 +42,9 @@ def end_reason_of(errors: list[BaseException]) -> EndReason:
 
 
 def missing_grants(client: Client, work: AttemptWork, *, names: Iterable[str]) -> str:
-    """Return the missing grants for these steps as text; empty if none is missing or they cannot be determined."""
+    """Return the missing grants for the tables of the steps `names` as text; empty if none is missing or they cannot be
+    determined.
+    """
     steps = {step.name: step for step in work.steps}
     written = [table for name in names for table in tables_of(work.pipeline, steps[name])]
     read = [pin.table for pin in work.pins.values() if pin.table is not None]
@@ -58,7 +60,9 @@ def missing_grants(client: Client, work: AttemptWork, *, names: Iterable[str]) -
 def explain_failure(
     client: Client, work: AttemptWork, *, step: StepDeclaration, outcomes: Mapping[str, StepOutcome], error: StepError
 ) -> StepError:
-    """Return a clearer error if a table of the step was dropped or renamed; Spark only reports missing files."""
+    """Return an error that names the dropped or renamed table if that caused `error`, else `error`. Spark only reports
+    missing files.
+    """
     if not isinstance(error, StepFailed):
         return error
     branches = [branch for name in work.needs[step.name] if name in outcomes for branch in outcomes[name].branches]

@@ -1,4 +1,4 @@
-"""Publishing and discarding of runs without a process.
+"""Publishing and discarding of runs that no process executes.
 
 Uses only the run's record and the tables, without Spark. May import `client`, `model` and `pipeline`.
 """

@@ -42,7 +42,7 @@ class RunOptions:
 
 
 def options_of(fields: Mapping[str, object], *, like: RunOptions) -> RunOptions:
-    """Rebuild the options of a recorded run. Those that are not recorded come from `like`."""
+    """Rebuild the options of a recorded run. Options that the record lacks are taken from `like`."""
     return RunOptions(
         only=_names(fields.get("only")),
         since=_names(fields.get("from")),

@@ -22,7 +22,9 @@ _NO_FILE = re.compile(r"Failed to open input stream|File does not exist|FileNotF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutputs:
-    """Output tables with their UUIDs, and the namespaces of new tables, that existed when the run began."""
+    """The output tables that existed when the run began, with their UUIDs, and the existing namespaces of new
+    tables.
+    """
 
     uuids: Mapping[Parts, str] = field(default_factory=dict)
     namespaces: frozenset[Parts] = frozenset()
@@ -90,7 +92,7 @@ def find_gone(
 
 
 def _namespaces(table: Parts, outputs: RunOutputs) -> list[Parts]:
-    """Return the namespaces of a table that existed, the outermost first."""
+    """Return the namespaces of a table that existed when the run began, the outermost first."""
     were_there = table in outputs.uuids
     paths = [table[:length] for length in range(2, len(table))]
     return [path for path in paths if were_there or path in outputs.namespaces]

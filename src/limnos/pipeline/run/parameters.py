@@ -51,7 +51,10 @@ def arguments(pipeline: Pipeline, values: Mapping[str, Scalar], *, run: str, at:
 
 
 def typed_value(parameter: Parameter, value: object) -> Scalar:
-    """Convert one value to a JSON type. Raises BadRequest."""
+    """Convert a parameter's value to a JSON type; dates and times become ISO 8601 text.
+
+    Raises BadRequest if the value is not of the parameter's type.
+    """
     try:
         return _typed_value(parameter.type, value)
     except (ValueError, TypeError, OverflowError):
@@ -108,7 +111,7 @@ def _finite(number: float) -> float:
 
 
 def _moment(value: object) -> datetime:
-    """Parse a time. Without a time zone it is UTC."""
+    """Parse a timestamp. One without a time zone is UTC."""
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 

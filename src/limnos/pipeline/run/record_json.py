@@ -97,7 +97,7 @@ def pins_of(result: object) -> dict[Parts, ReadPin]:
 
 
 class OutcomeRecord(TypedDict, total=False):
-    """The part of a step's outcome that the record keeps."""
+    """The part of a step's outcome that the run's record stores."""
 
     rows: int
     bytes: int
@@ -153,7 +153,7 @@ def _output(branch: StepBranch) -> dict[str, object]:
 
 
 def branch_of(entries: Mapping[str, Any]) -> StepBranch:
-    """Decode a branch."""
+    """Decode a table's branch (name, base, head) from the output of a recorded step."""
     return StepBranch(
         table=tuple(entries["table"]),
         name=entries["branch"],

@@ -58,7 +58,7 @@ def heads_of(client: Client, table: Parts) -> TableHeads | None:
 
 
 def restart_branches(client: Client, branches: Iterable[StepBranch], *, name: str) -> tuple[StepBranch, ...]:
-    """Create the branch `name` at the head of each given branch. Later writes of an earlier process are not on it.
+    """Create the branch `name` at the recorded head of each given branch, without later writes of an earlier process.
 
     Raises RefusedError or ConflictError if a table or a snapshot no longer exists.
     """
@@ -97,7 +97,7 @@ def _rename_branch(branch: StepBranch, name: str) -> StepBranch:
 
 @dataclass(frozen=True, slots=True)
 class RemovedOutputs:
-    """Removed branches as `table@branch`, and dropped tables as dotted paths."""
+    """The branches and tables that discarding a run dropped: branches as `table@branch`, tables as dotted paths."""
 
     branches: tuple[str, ...]
     tables: tuple[str, ...]

@@ -1,7 +1,8 @@
 """The result of a run, and its exit code.
 
-The values that a caller gets. May import the standard library only. Exit codes do not collide with the common ones of
-all commands (not found, denied, conflict, unavailable), and equal them for the same reason.
+`RunResult` is returned by a run; `RunFailed` is raised by `RunResult.require`. May import the standard library only.
+Exit codes do not collide with the common ones of all commands (not found, denied, conflict, unavailable), and equal
+them for the same reason.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from enum import Enum
 
 
 class EndReason(Enum):
-    """The reason for a run's end. The values are stable and appear in JSON."""
+    """The reason why a run ended. The values are stable and appear in JSON."""
 
     DONE = "done"
     """Published, or with `--hold` ready to be published."""
@@ -72,12 +73,14 @@ class RunResult:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the command."""
+        """The exit code of the command: 0 if the run ended as requested, else the code of its `EndReason`."""
         return EXIT_CODES[self.why]
 
 
 class RunFailed(Exception):
-    """Raised if the run did not end as requested; `ended` has the result. For schedulers that expect exceptions."""
+    """Raised if the run did not end as requested; `ended` has the result. Schedulers that detect failures by exceptions
+    use it.
+    """
 
     def __init__(self, ended: RunResult) -> None:
         super().__init__(f"run {ended.run} of {ended.pipeline} {ended.state}: {ended.message}")

@@ -1,8 +1,8 @@
-"""Resuming of a run by another attempt: finished steps are kept, the others run.
+"""Resuming of a run by another attempt: it reuses the branches of finished steps and runs the other steps.
 
-Determines which parts of the record are still valid, creates branches there, and executes the other steps. May import
-`client`, `model` and `pipeline`. Must not know Spark. It uses only the heads in the record of an earlier attempt's
-branches, so late writes of a killed process are ignored.
+Determines which parts of the record are still valid, creates branches at the recorded heads, and executes the other
+steps. May import `client`, `model` and `pipeline`. Must not know Spark. It uses only the heads in the record of an
+earlier attempt's branches, so late writes of a killed process are ignored.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def _changed_steps(seen: Run, pipeline: Pipeline, *, names: frozenset[str]) -> f
 def _pins(
     seen: Run, means: RunMeans, *, reads: Mapping[str, frozenset[Parts]], pipeline: Pipeline
 ) -> tuple[dict[Parts, ReadPin], frozenset[str]]:
-    """Return the run's pins, and the steps that read renewed pins: of snapshots that expired or were not pinned."""
+    """Return the run's pins, and the steps that read renewed pins: pins of expired snapshots, and of tables without a
+    pin.
+    """
     results = {step.table for step in pipeline.steps if step.name in reads}
     requested = {table for tables in reads.values() for table in tables} - results
     known = {table: pin for table, pin in record_json.pins_of(seen.options.get("pins")).items() if table in requested}

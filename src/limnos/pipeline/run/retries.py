@@ -52,5 +52,5 @@ class RetryPolicy:
             pause_s = min(pause_s * 2, PAUSE_MAX_S)
 
     def until_there(self, ask: Callable[[], object]) -> None:
-        """Wait until the server answers `ask`."""
+        """Call `ask` until the server answers, with waits in between. Raises as `on` does."""
         self.on(ask)

@@ -1,8 +1,8 @@
 """One attempt of a run, from its first step to its end.
 
 Executes steps in order, records their outcomes, publishes all by one commit, and repeats steps whose table another
-client wrote meanwhile. May import `client` and `pipeline`. Must not know Spark. In every case the end is in the run's
-record, or the run's lease expires.
+client wrote meanwhile. May import `client` and `pipeline`. Must not know Spark. Either the attempt's end is in the
+run's record, or the run's lease expires.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class AttemptRunner:
     # ------------------------------------------------------------------------------------------ steps
 
     def _carry(self, names: frozenset[str]) -> RunResult | None:
-        """Run the given steps. Returns None if all succeeded, else the run's result."""
+        """Execute the steps `names`. Returns None if all succeeded, else the run's result."""
         for name in names:
             self._outcomes.pop(name, None)
         needs = {name: self.work.needs[name] for name in self._steps if name in names}

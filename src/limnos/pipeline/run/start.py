@@ -1,4 +1,4 @@
-"""Start of a run: register the pipeline, take the lease, execute.
+"""Start of a run: register the pipeline, take the lease, execute the steps.
 
 Everything between a declaration and the first step: order, parameters, pins, the record. May import `client`, `model`
 and `pipeline`. Must not know Spark.
@@ -155,7 +155,7 @@ class _RunRequest:
         }
 
     def steps_told(self) -> list[dict[str, object]]:
-        """Return the inputs and the output of each step, for the run's record."""
+        """Return the inputs, the output and the initial state of each step, for the run's record."""
         return [
             {
                 "name": step.name,
@@ -262,7 +262,7 @@ def perform(work: AttemptWork, means: RunMeans, *, state: str) -> RunResult:
 
 
 def lease_holder() -> str:
-    """Return the holder of a lease: `host:process id`."""
+    """Return the ID of this process as the holder of a lease: `host:process id`."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 

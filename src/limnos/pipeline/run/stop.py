@@ -1,7 +1,7 @@
 """The stop signal of a run, with its reason.
 
-One flag that a thread sets and others read. May import this package only. The first reason is kept: a run that lost its
-lease cannot be cancelled later.
+A flag that one thread sets and other threads read. May import this package only. Later requests do not replace the
+first reason: a run that lost its lease cannot be cancelled later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class StopSignal:
         self._reason: RunStopped | None = None
 
     def ask(self, why: EndReason, message: str) -> None:
-        """Request a stop. The first reason is kept."""
+        """Request a stop. Has no effect if a stop was already requested."""
         with self._lock:
             if self._reason is None:
                 self._reason = RunStopped(why, message)

@@ -1,7 +1,7 @@
 """Row rules: counted during the write, or applied to staged rows.
 
-Evaluates all row rules of a step in one pass. If rows are only counted (fail, warn), Spark's `observe` counts them
-inside the write. A separate count could see other rows if the source is not deterministic. If rows are dropped or
+Evaluates all row rules of a step in one pass. If violations are only counted (fail, warn), Spark's `observe` counts
+them inside the write. A separate count could see other rows if the source is not deterministic. If rows are dropped or
 quarantined, they are staged first, so that both writes see the same rows. May import `model` and PySpark; it must not
 know branches or write modes.
 """

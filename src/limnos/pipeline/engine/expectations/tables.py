@@ -37,7 +37,9 @@ _SHARED = (RuleKind.NOT_NULL, RuleKind.ROWS, RuleKind.FRESH, RuleKind.NO_FEWER_R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RuleContext:
-    """The inputs of a rule's evaluation except the rule itself."""
+    """The arguments that all table rules are evaluated with: session, step, written table, and the run's time and
+    parameters.
+    """
 
     spark: SparkSession
     step: StepDeclaration
@@ -107,7 +109,7 @@ class _SharedCounts:
 
     @property
     def own(self) -> float | None:
-        """The value of this rule's column; None for NULL."""
+        """The value of this rule's column in the aggregation's row; None for NULL."""
         row: float | None = self.row[self.name]
         return row
 

@@ -1,6 +1,6 @@
 """Sources of a pipeline as DataFrames: files, tables, databases, Python functions, streams.
 
-`frame_of` opens a declared source: its rows, a pin of the exact state that was read, and malformed rows.
+`frame_of` opens a declared source: its rows, a pin of the exact version that was read, and malformed rows.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Opens a declared source with its driver, in one query or in partitions by a colu
 environment and is passed to Spark as an option; no file, plan, log or process list contains it. May import `pipeline`,
 `spark`, `model` and PySpark. Must not know Limnos tables.
 
-A database cannot be pinned: it is read in its current state. Several connections read the partitions, each in its own
+A database cannot be pinned: each read gets the current data. Several connections read the partitions, each in its own
 transaction.
 """
 
@@ -95,7 +95,7 @@ def _add_driver(request: SourceReadRequest, options: dict[str, str]) -> None:
 
 
 def add_archive(spark: SparkSession, archive: Path) -> None:
-    """Add an archive to the class path of a running Spark, once per application."""
+    """Add a JAR file to the class path of a running Spark, once per application."""
     context = getattr(spark, "_jsparkSession", None)
     key = (str(spark.sparkContext.applicationId) if context is not None else str(id(spark)), archive.name)
     if key in _ADDED:

@@ -150,7 +150,7 @@ def _schema(
     path: str,
     fingerprint: FilesFingerprint | None,
 ) -> tuple[StructType, bool]:
-    """Return the schema for the read, and whether it was inferred and must be kept."""
+    """Return the schema for the read, and whether it was inferred, so that the fingerprint must record it."""
     if files.format == "text":
         return StructType().add("value", StringType()), False
     if files.schema is not None:
@@ -190,7 +190,7 @@ def _infer_schema(
 
 
 def _refuse_change(request: SourceReadRequest, *, pinned: StructType, actual: StructType) -> None:
-    """Raise SourceFailed if the files' columns or types differ from the stored schema."""
+    """Raise SourceFailed if the files' columns or types differ from `pinned`, the schema that the last run recorded."""
     known = {field.name: field.dataType for field in pinned.fields}
     texts = [f"{field.name} is new" for field in actual.fields if field.name not in known]
     texts += [

@@ -5,8 +5,8 @@ fingerprints. If a file changed after it was read, all files must be read again,
 cannot be identified. Pure: may import the standard library only.
 
 Up to `EACH_MAX` files have an entry each, of eight bytes: four of the path's digest, four of path, size and time. For
-more files only the newest time and a digest of all are kept. New files are then those with later times, if the others
-still have the same digest.
+more files, only the newest time and one digest of all files are stored. New files are then those with later times, if
+the others still have the same digest.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FilesFingerprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFiles:
-    """The files to read: the new ones, or all with the reason."""
+    """The files to read: the files that are new, or all files and the reason for a full read."""
 
     files: tuple[SourceFileState, ...]
     whole_because: str | None = None
@@ -68,7 +68,7 @@ class NewFiles:
 def take_fingerprint(
     files: Iterable[SourceFileState], *, schema: str | None = None, content: str | None = None
 ) -> FilesFingerprint:
-    """Compute the fingerprint of a source's files: their number, newest time and a digest of paths and sizes."""
+    """Compute the fingerprint of a source's files: their count, newest time and a digest of paths and sizes."""
     ordered = sorted(files)
     return FilesFingerprint(
         files=len(ordered),

@@ -29,7 +29,9 @@ class SourceFailed(BadRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReadRequest:
-    """The arguments for opening a source in one step: the state to read again, or that of the last published run."""
+    """The arguments for opening a source in one step, including the pin of this run and that of the last published
+    run.
+    """
 
     spark: SparkSession
     source: DeclaredSource
@@ -76,7 +78,7 @@ class MalformedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRead:
-    """An opened source. So far only file names and schemas were read."""
+    """An opened source: its lazy frame, its pin and its malformed rows. Opening reads only file names and schemas."""
 
     frame: DataFrame
     pin: ReadPin
