@@ -50,7 +50,9 @@ A token states the directory's depth, so no part of the path may be empty.
 
 
 class AdlsAccount(NamedTuple):
-    """The signer of a token: an account's key or a service principal; and the host, if it is not Azure's default."""
+    """The signer of a token: an account's key or a service principal; and the Blob Storage host, if it is not Azure's
+    default.
+    """
 
     key: str | None
     program: tuple[str, str, str] | None
@@ -59,7 +61,9 @@ class AdlsAccount(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The account's name for the log."""
+        """A description of the signer for the log, without secrets: the service principal's client ID, or the kind of
+        key.
+        """
         if self.program is not None:
             return f"program {self.program[1]}"
         return "the environment's program" if self.key is None else "an account's key"
@@ -71,14 +75,14 @@ class AdlsAccount(NamedTuple):
 
     @property
     def life_s(self) -> int:
-        """The lifetime in seconds of new tokens."""
+        """The lifetime of new SAS tokens in seconds."""
         return LIFE_S
 
     def __repr__(self) -> str:
         return f"AdlsAccount({self.name})"
 
     def statement(self) -> str:
-        """Return, as JSON, the roles that the service principal needs in Azure."""
+        """Return the Azure role assignments that the service principal needs, as JSON (`assignee`, `roles`)."""
         who = "PROGRAM" if self.program is None else self.program[1]
         return json.dumps({"assignee": who, "roles": ["Storage Blob Data Contributor", "Storage Blob Delegator"]})
 
@@ -108,7 +112,7 @@ class AdlsAccount(NamedTuple):
 
 
 class AdlsSignature(NamedTuple):
-    """A SAS token for one directory, the account's host, and the token's expiry in milliseconds since 1970."""
+    """A SAS token for one directory, the storage account's host, and the token's expiry in milliseconds since 1970."""
 
     token: str
     host: str
@@ -118,7 +122,7 @@ class AdlsSignature(NamedTuple):
         return f"AdlsSignature(expires_ms={self.expires_ms})"
 
     def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return a catalog's properties with this token instead of the catalog's own key."""
+        """Return a catalog's client properties with this token in place of the account key."""
         return {**{name: value for name, value in properties.items() if name not in _OWN}, TOKEN: self.token}
 
 
@@ -211,7 +215,7 @@ def _program_of(account: AdlsAccount) -> ClientSecretCredential | DefaultAzureCr
 
 
 def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
-    """Map an error of Azure to ours. Azure's message is only logged."""
+    """Map an error of Azure to an error of `model`. Azure's message is only logged."""
     if any(map(_is_away, _with_causes(error))):
         return unavailable_error(error)
     return StorageFailed(
@@ -221,7 +225,7 @@ def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
 
 
 def _is_away(error: BaseException) -> bool:
-    """Return whether an error means that Azure did not respond.
+    """Return whether an error means that Azure is unavailable: no response, or a 5xx status.
 
     The sign-in library reports a status only in its message.
     """

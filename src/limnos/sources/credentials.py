@@ -46,14 +46,14 @@ _AMAZON: Final = re.compile(r"https://[^/]*\.amazonaws\.com(\.cn)?(:443)?/?")
 
 
 class FileRights(NamedTuple):
-    """Rights to a table's files."""
+    """A user's rights to a table's files, read and write, which vended credentials must not exceed."""
 
     reads: bool
     writes: bool
 
 
 class AwsRole(NamedTuple):
-    """A role to assume, the keys for that (None for the environment's), and the STS endpoint."""
+    """An IAM role to assume, the access keys for that call (None for the environment's), and the STS endpoint."""
 
     arn: str
     external_id: str | None
@@ -64,19 +64,21 @@ class AwsRole(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The role's name for the log."""
+        """The role's ARN, which identifies it in the log."""
         return self.arn
 
     @property
     def life_s(self) -> int:
-        """The lifetime in seconds of new credentials."""
+        """The lifetime of new credentials in seconds."""
         return self.duration_s
 
     def __repr__(self) -> str:
         return f"Role({self.arn})"
 
     def statement(self) -> str:
-        """Return, as JSON, the statement that allows assuming the role; the role's trust policy needs it, too."""
+        """Return the IAM policy statement that allows assuming the role, as JSON. The role's trust policy must allow
+        the same.
+        """
         return json.dumps({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": self.arn})
 
     def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
@@ -89,7 +91,7 @@ class AwsRole(NamedTuple):
 
 
 class AwsCredentials(NamedTuple):
-    """Keys for one location, and their expiry in milliseconds since 1970."""
+    """Temporary access keys for one location, and their expiry in milliseconds since 1970."""
 
     access_key_id: str
     secret_access_key: str
@@ -100,7 +102,7 @@ class AwsCredentials(NamedTuple):
         return f"Credentials(expires_ms={self.expires_ms})"
 
     def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return a catalog's properties with these keys instead of the catalog's own."""
+        """Return a catalog's client properties with these keys in place of the catalog's access keys."""
         own = {*KEY_ID, *SECRET, *TOKEN}
         return {
             **{name: value for name, value in properties.items() if name not in own},
@@ -113,7 +115,7 @@ class _Sts(Protocol):
 
 
 def find_property(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    """Return the value of the first of these names that is set."""
+    """Return the value of the first property among `names` that is set; None if none is set."""
     for name in names:  # called a dozen times for each load with credentials: a generator takes twice as long
         if result := properties.get(name):
             return result
@@ -154,7 +156,7 @@ def _duration_of(properties: Mapping[str, str]) -> int:
 
 
 def _endpoint_of(properties: Mapping[str, str]) -> str | None:
-    """Return the STS endpoint: stores that only imitate Amazon's serve STS at their own address."""
+    """Return the STS endpoint. An S3-compatible store serves STS at its own endpoint."""
     endpoint = find_property(properties, S3_ENDPOINT)
     if endpoint is not None and _AMAZON.fullmatch(endpoint):
         endpoint = None
@@ -193,7 +195,7 @@ def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_write
 
 
 def assume_narrowed_role(role: AwsRole, policy: str) -> AwsCredentials:
-    """Assume a role, limited by a policy; blocks.
+    """Assume a role by STS AssumeRole with `policy` as session policy; blocks.
 
     Raises ServiceUnavailable, StorageFailed if STS refuses, UnsupportedOperation if botocore is not installed.
     """

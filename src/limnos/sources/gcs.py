@@ -2,8 +2,8 @@
 
 A token is an account's token narrowed by a Credential Access Boundary. May import `model`, this package's types, and
 google-auth where it is called. Must not know tables or rights of users. A catalog's properties name the account;
-without them the environment's is used. Its key is sent only to the token service, and no response contains it. Decision
-record 0105.
+without them the environment's account (Application Default Credentials) is used. Its key is sent only to the token
+service, and no response contains it. Decision record 0105.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _PLACE: Final = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,221})/([^'\\\x00-\x1f]+
 
 
 class GcsAccount(NamedTuple):
-    """The account whose token is narrowed, and the token service."""
+    """The service account whose token is narrowed, and the token service's endpoint."""
 
     key: str | None
     endpoint: str | None
 
     @property
     def name(self) -> str:
-        """The account's name for the log."""
+        """The account's email address, or a description of the environment's account, for the log."""
         return self.email or "the environment's account"
 
     @property
@@ -60,14 +60,14 @@ class GcsAccount(NamedTuple):
 
     @property
     def life_s(self) -> int:
-        """The lifetime in seconds of new tokens."""
+        """The lifetime of new tokens in seconds."""
         return LIFE_S
 
     def __repr__(self) -> str:
         return f"GcsAccount({self.name})"
 
     def statement(self) -> str:
-        """Return, as JSON, the role that the account needs."""
+        """Return the IAM role that the service account needs on the bucket, as JSON."""
         return json.dumps(
             {"role": "roles/storage.objectUser", "members": [f"serviceAccount:{self.email or 'ACCOUNT'}"]}
         )
@@ -85,7 +85,7 @@ class GcsAccount(NamedTuple):
 
 
 class GcsToken(NamedTuple):
-    """A token for one location, and its expiry in milliseconds since 1970."""
+    """An access token for one location, and its expiry in milliseconds since 1970."""
 
     token: str
     expires_ms: int
@@ -94,7 +94,7 @@ class GcsToken(NamedTuple):
         return f"GcsToken(expires_ms={self.expires_ms})"
 
     def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return a catalog's properties with this token instead of the catalog's own key."""
+        """Return a catalog's client properties with this token in place of the service account's key."""
         return {**{name: value for name, value in properties.items() if name not in KEY}, TOKEN: self.token}
 
 
@@ -191,9 +191,9 @@ def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
 
 
 def _source_of(account: GcsAccount) -> GoogleCredentials:
-    """Return the account's own credentials; sends no request yet.
+    """Return the service account's credentials, not narrowed; sends no request yet.
 
-    The token endpoint (`token_uri`) inside a service account's key is ignored, because a catalog's creator chose it.
+    The `token_uri` of a service account's key is ignored, because a catalog's creator chose it.
     """
     if account.key is None:
         import google.auth  # noqa: PLC0415 - of the extra `gcs`
@@ -221,7 +221,7 @@ def _end_of(fields: Mapping[str, object], source: GoogleCredentials, *, requeste
 
 
 def _token_error(error: Exception) -> StorageFailed | ServiceUnavailable:
-    """Map an error of the token service to ours. Its message is only logged."""
+    """Map an error of the token service to an error of `model`. Its message is only logged."""
     from google.auth.exceptions import TransportError  # noqa: PLC0415 - of the extra `gcs`
 
     if isinstance(error, TransportError) or getattr(error, "retryable", False):

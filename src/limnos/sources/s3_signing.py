@@ -1,8 +1,8 @@
 """Signs a client's S3 requests (SigV4), after determining which objects a request accesses.
 
-May import `model`, and botocore where it is called. Must not know tables or rights of users. A request that is not
-completely understood is refused: its host must be the catalog's store, and all parameters and `x-amz-` headers must be
-known. So it accesses only the returned objects. Decision record 0059.
+May import `model`, and botocore where it is called. Must not know tables or rights of users. A request with an unknown
+part is refused: its host must be the catalog's store, and all parameters and `x-amz-` headers must be known. So it
+accesses only the returned objects. Decision record 0059.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OF_LISTS: Final = frozenset(
 
 
 class StoreRequest(NamedTuple):
-    """The request that a client will send to a store."""
+    """The request that a client will send to an object store: its method, URL, headers and body."""
 
     method: str
     uri: str
@@ -62,14 +62,14 @@ class StoreRequest(NamedTuple):
 
 
 class StoreAccess(NamedTuple):
-    """A kind of access and its target: an object, or a prefix of names."""
+    """A kind of access and its target location: an object, or a prefix for lists."""
 
     how: str
     location: str
 
 
 class StoreKeys(NamedTuple):
-    """The access keys with which a request to S3 is signed."""
+    """The access key ID, secret and session token with which a request to S3 is signed."""
 
     access_key_id: str
     secret_access_key: str
@@ -82,7 +82,7 @@ class StoreKeys(NamedTuple):
 def accesses_of(
     request: StoreRequest, properties: Mapping[str, str], *, check: Callable[[str], object]
 ) -> list[StoreAccess]:
-    """Return all accesses of a request.
+    """Return all accesses to objects that a request would make.
 
     Args:
         request: The request.
@@ -295,7 +295,7 @@ def _header(headers: Mapping[str, tuple[str, ...]], expected: str) -> str | None
 
 
 def environment_keys() -> StoreKeys:
-    """Return the keys of the server's environment; blocks.
+    """Return the AWS access keys of the server's environment (botocore's default chain); blocks.
 
     Raises UnsupportedOperation if botocore is not installed or there are no keys.
     """
@@ -311,7 +311,7 @@ def environment_keys() -> StoreKeys:
 
 
 def sign_store_request(store_request: StoreRequest, keys: StoreKeys, *, region: str) -> dict[str, list[str]]:
-    """Return a request's headers with its signature.
+    """Return a request's headers with its SigV4 signature.
 
     Raises BadRequest for a malformed region or digest, UnsupportedOperation if botocore is not installed.
     """

@@ -5,8 +5,8 @@ May import only the standard library, so that a process starts fast. Must not kn
 parts (4 bytes, big-endian), then each part with its length (8 bytes). Standard input is a socket to the server; the
 process ends when the server closes it, even in the middle of work.
 
-A body follows its request in `MORE` messages up to `COMPLETE`, or up to `CUT` if its sender has disconnected. Pieces of
-a response are `MORE` messages before the last one.
+A body follows its request in `MORE` messages up to `COMPLETE`, or up to `CUT` if its sender has disconnected. The
+chunks of a streamed response are `MORE` messages before the final message.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ class Wire:
 
 
 def serve(work: Callable[[list[bytes]], list[bytes]]) -> None:
-    """Answer messages by calling `work` until the server closes the socket, which ends the process."""
+    """Answer each request message with the result of `work` until the server closes the socket, which ends the
+    process.
+    """
     serve_on(lambda wire: wire.send(work(wire.receive())))
 
 

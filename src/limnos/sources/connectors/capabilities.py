@@ -18,7 +18,7 @@ from limnos.names.path import Levels
 
 
 class SourceSchemaInfo(NamedTuple):
-    """A schema of an external system."""
+    """A schema (database) of an external system: its comment and properties."""
 
     comment: str | None
     properties: dict[str, str]
@@ -47,7 +47,7 @@ class RestCall(NamedTuple):
 
     @property
     def method(self) -> str:
-        """The HTTP method of `endpoint`, such as `GET`."""
+        """The HTTP method, the first word of `endpoint`, such as `GET`."""
         return self.endpoint.partition(" ")[0]
 
     @property
@@ -57,12 +57,14 @@ class RestCall(NamedTuple):
 
     @property
     def path(self) -> Levels:
-        """The path of the object that the request names."""
+        """The identifier of the object that the request names: its namespace's levels, then the table's or view's
+        name.
+        """
         return (*self.namespace, self.name) if self.name else self.namespace
 
 
 class RestReply(NamedTuple):
-    """A response of a REST catalog with a status of success; 304 counts as success."""
+    """A successful response of a REST catalog: its status is 2xx or 304."""
 
     status: int
     etag: str | None
@@ -70,7 +72,7 @@ class RestReply(NamedTuple):
 
 
 class SourceNames(NamedTuple):
-    """A page of names, and the source's token for the next page."""
+    """A page of names, and the source's token for the next page (None after the last page)."""
 
     names: list[str]
     token: str | None
@@ -88,7 +90,7 @@ class SourceTableInfo(NamedTuple):
 
 
 class SourceTopicInfo(NamedTuple):
-    """A topic of an external system. Topics have no comments in a source."""
+    """A topic of an external system: its configuration as properties. Sources have no comments for topics."""
 
     properties: dict[str, str]
 
@@ -109,7 +111,7 @@ class BaseCatalog(Protocol):
 
 @runtime_checkable
 class SupportsNamespaces(BaseCatalog, Protocol):
-    """Schemas, of one level or nested."""
+    """A connector with schemas, of one level or nested."""
 
     def schema_names(self, parent: Levels) -> list[str]:
         """Return the sorted names of the schemas in `parent`; an empty parent is the top level.
@@ -121,13 +123,15 @@ class SupportsNamespaces(BaseCatalog, Protocol):
         """Return whether the source has a schema. The caller's rights are not checked."""
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
-        """Return a schema. Raises NotFound."""
+        """Return a schema's comment and properties. Raises NotFound."""
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Create a schema. Raises AlreadyExists, UnsupportedOperation for properties that the source cannot store."""
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Set and remove properties. Raises NotFound, UnsupportedOperation if schemas of the source have none."""
+        """Set and remove properties of a schema. Raises NotFound, UnsupportedOperation if schemas of the source have
+        none.
+        """
 
     def schema_drop(self, schema: Levels) -> None:
         """Drop an empty schema. Raises NotFound, NotEmpty."""
@@ -135,21 +139,22 @@ class SupportsNamespaces(BaseCatalog, Protocol):
 
 @runtime_checkable
 class TableCatalog(BaseCatalog, Protocol):
-    """Tables in schemas."""
+    """A connector with tables in schemas."""
 
     def table_names(self, schema: Levels) -> list[str]:
-        """Return all names, sorted. Raises NotFound for the schema."""
+        """Return the names of all tables of a schema, sorted. Raises NotFound for the schema."""
 
     def table_exists(self, schema: Levels, table: str) -> bool:
         """Return whether the source has a table. The caller's rights are not checked."""
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
-        """Return a table. Raises NotFound for the schema or the table."""
+        """Return a table's columns, indexes, layout and properties. Raises NotFound for the schema or the table."""
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
-        """Create a table atomically.
+        """Create a table in one atomic operation.
 
-        Raises AlreadyExists, NotFound, BadRequest, UnsupportedOperation.
+        Raises AlreadyExists, NotFound for the schema, BadRequest, and UnsupportedOperation for a feature that the
+        source lacks.
         """
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
@@ -168,16 +173,16 @@ class TableCatalog(BaseCatalog, Protocol):
 
 @runtime_checkable
 class ViewCatalog(BaseCatalog, Protocol):
-    """Views in schemas."""
+    """A connector with views in schemas."""
 
     def view_names(self, schema: Levels) -> list[str]:
-        """Return all names, sorted. Raises NotFound for the schema."""
+        """Return the names of all views of a schema, sorted. Raises NotFound for the schema."""
 
     def view_exists(self, schema: Levels, view: str) -> bool:
         """Return whether the source has a view. The caller's rights are not checked."""
 
     def view_load(self, schema: Levels, view: str) -> GravitinoView:
-        """Return a view. Raises NotFound for the schema or the view."""
+        """Return a view's columns and SQL texts. Raises NotFound for the schema or the view."""
 
     def view_create(self, schema: Levels, view: str, *, definition: IcebergViewCreate) -> None:
         """Create a view. Raises AlreadyExists, NotFound, BadRequest."""
@@ -211,16 +216,16 @@ class RestCatalog(BaseCatalog, Protocol):
 
 @runtime_checkable
 class TopicCatalog(BaseCatalog, Protocol):
-    """Topics in schemas."""
+    """A connector with topics in schemas."""
 
     def topic_names(self, schema: str) -> list[str]:
-        """Return all names, sorted. Raises NotFound for the schema."""
+        """Return the names of all topics of a schema, sorted. Raises NotFound for the schema."""
 
     def topic_exists(self, schema: str, topic: str) -> bool:
         """Return whether the source has a topic. The caller's rights are not checked."""
 
     def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:
-        """Return a topic. Raises NotFound for the schema or the topic."""
+        """Return a topic's configuration. Raises NotFound for the schema or the topic."""
 
     def topic_create(self, schema: str, topic: str, *, properties: Mapping[str, str]) -> None:
         """Create a topic. Raises AlreadyExists, NotFound, BadRequest."""

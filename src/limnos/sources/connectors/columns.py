@@ -2,8 +2,8 @@
 docs/guides/connectors.md).
 
 May import SQLAlchemy, `formats` for typed JSON, and `model`. Pure. A type that Gravitino lacks becomes `external` with
-the database's own name. Such a type is accepted from a caller only if the dialect knows its name, so no caller's text
-gets into a statement.
+the database's own name. A request may use such a type only if the dialect knows its name, so no text of a request
+becomes part of a statement.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PRECISION_MAX: Final = 38
 
 
 class UnmappedType(sa.types.UserDefinedType[object]):
-    """A type that SQLAlchemy does not know, with the database's own name. Used for reading only."""
+    """A type that SQLAlchemy does not know, under the database's name for it. Only reflection creates it."""
 
     cache_ok = True
 
@@ -45,23 +45,22 @@ class UnmappedType(sa.types.UserDefinedType[object]):
         self.text = f"{name}({','.join(map(str, sizes))})" if sizes else name
 
     def get_col_spec(self, **_: object) -> str:
-        """Return the type's own name."""
+        """Return the database's name of the type, as SQLAlchemy's type compiler requires."""
         return self.text
 
 
 class DialectTypes(dict[str, "Callable[..., Type]"]):
-    """The types of a dialect, with an UnmappedType for each unknown name.
-
-    SQLAlchemy would warn and lose the name.
+    """A dialect's type constructors by name. An unknown name gets an UnmappedType, where SQLAlchemy would warn and lose
+    the name.
     """
 
     def get(self, name: str, _default: object = None) -> Callable[..., Type]:
-        """Return the constructor of a type."""
+        """Return the constructor of the type `name`; that of UnmappedType if the dialect does not know the name."""
         return super().get(name) or partial(UnmappedType, name)
 
 
 def type_json(kind: Type, dialect: Dialect) -> object:
-    """Return a reflected type as Gravitino's JSON."""
+    """Return a reflected type as Gravitino's JSON, such as `"integer"` or `{"type": "list", …}`."""
     for base, word in _WORDS:
         if isinstance(kind, base):
             return word(kind) or _external(kind, dialect)
@@ -178,7 +177,9 @@ def column_of(fields: Json, *, dialect: Dialect) -> sa.Column[object]:
 
 
 def name_of(name: str, *, dialect: Dialect, what: str = "Column") -> str:
-    """Check a new name: databases truncate a long name without an error. Raises BadRequest."""
+    """Return a new name after checking its length: databases truncate a long name without an error. Raises
+    BadRequest.
+    """
     most = dialect.max_identifier_length
     if not name or "\0" in name or len(name.encode()) > most:
         raise BadRequest(f"{what} {preview_value(name)} needs a name of 1 to {most} bytes without zeros")
@@ -186,7 +187,7 @@ def name_of(name: str, *, dialect: Dialect, what: str = "Column") -> str:
 
 
 def require_counting(kind: Type, *, column: str) -> None:
-    """Check that a column of this type can be auto-incremented. Raises BadRequest."""
+    """Raise BadRequest unless a column of this type can be auto-incremented."""
     if not isinstance(kind, sa.Integer):
         raise BadRequest(f"Column {preview_value(column)} cannot be autoIncrement: that is for short, integer and long")
 

@@ -1,7 +1,7 @@
 """Maps errors of databases to the server's errors, by SQLSTATE, which is the same in every release and language.
 
-May import `model` and SQLAlchemy. Must not know the databases. For a caller's own mistake the error has the
-database's message. Errors of connections and logins have no details: addresses and users are only logged.
+May import `model` and SQLAlchemy. Must not know the databases. If the request is at fault, the error has the database's
+message. Errors of connections and logins have no details: hosts and user names are only logged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def translate_database_errors(about: str, *, container: bool = False, changes: b
     """Translate SQLAlchemy's errors in the body to the server's errors.
 
     Args:
-        about: The name of the object in messages.
+        about: A description of the object for messages, such as `Table "a"`.
         container: Whether the object is a schema; an error about dependent objects then means NotEmpty.
         changes: Whether the body commits a change; a lost connection then raises StateUnknown.
     """

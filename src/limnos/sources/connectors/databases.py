@@ -29,14 +29,16 @@ IDLE_S: Final = 300
 
 
 class _DriverConnection(Protocol):
-    """A connection of a database driver."""
+    """The method of a DB-API connection that `close` of a source needs."""
 
     def close(self) -> None:
-        """Close the connection to the database."""
+        """Close the connection, also while another thread uses it."""
 
 
 class DatabaseSource(ABC):
-    """A database server or one of its databases, with schemas of one level."""
+    """The base class of relational databases as catalogs: a server or one of its databases, with schemas of one
+    level.
+    """
 
     SCHEMAS: ClassVar[str]
     """The query for the names of all schemas."""
@@ -61,7 +63,7 @@ class DatabaseSource(ABC):
 
     @abstractmethod
     def hides(self, schema: str) -> bool:
-        """Return whether a schema is a system schema."""
+        """Return whether a schema is a system schema, such as `information_schema`, which the catalog does not list."""
 
     @abstractmethod
     def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
@@ -73,7 +75,7 @@ class DatabaseSource(ABC):
 
     @abstractmethod
     def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
-        """Return a description of a table. Raises NotFound if it was dropped meanwhile."""
+        """Return the columns, keys and comment of a table. Raises NotFound if it was dropped meanwhile."""
 
     @abstractmethod
     def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
@@ -112,7 +114,7 @@ class DatabaseSource(ABC):
     # -- schemas ---------------------------------------------------------------------------------------------------
 
     def schema_names(self, parent: Levels) -> list[str]:
-        """Return all schemas except system schemas."""
+        """Return the names of all schemas except system schemas, sorted. Raises UnsupportedOperation for a `parent`."""
         if parent:
             raise UnsupportedOperation("Schemas of this source do not nest")
         with self._read_connection("the database") as connection:
@@ -133,7 +135,9 @@ class DatabaseSource(ABC):
             return self._schema_told(connection, single)
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
-        """Run CREATE SCHEMA (MySQL: CREATE DATABASE). Raises AlreadyExists."""
+        """Run CREATE SCHEMA (MySQL: CREATE DATABASE). Raises AlreadyExists, BadRequest for a system schema's name,
+        UnsupportedOperation for properties.
+        """
         single = _single(schema)
         if properties:
             raise UnsupportedOperation("Schemas of this source have no properties: leave them out")
@@ -158,7 +162,9 @@ class DatabaseSource(ABC):
             self._schema_dropped(connection, single)
 
     def _has_schema(self, connection: sa.Connection, schema: str) -> bool:
-        """Return whether a schema with exactly this name exists: a database may consider other names equal."""
+        """Return whether a schema with exactly this name exists: a database's collation may treat different names as
+        equal.
+        """
         if self.hides(schema):
             return False
         return schema in connection.scalars(sa.text(self.SCHEMAS + self.SCHEMA), {"schema": schema}).all()
@@ -174,7 +180,7 @@ class DatabaseSource(ABC):
     # -- tables ----------------------------------------------------------------------------------------------------
 
     def table_names(self, schema: Levels) -> list[str]:
-        """Return the tables of a schema, without views."""
+        """Return the names of a schema's tables, without views, sorted. Raises NotFound for the schema."""
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
@@ -182,20 +188,22 @@ class DatabaseSource(ABC):
         return sorted(name for result, name in rows if result == single)
 
     def table_exists(self, schema: Levels, table: str) -> bool:
-        """Return whether a schema has a table."""
+        """Return whether a schema has a table of exactly this name; False for a view."""
         single = _single(schema)
         with self._read_connection(f"Table {preview_value(table)}") as connection:
             return self._has_table(connection, schema=single, table=table)
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
-        """Return a table with its columns, keys and comment."""
+        """Reflect a table: its columns, keys and comment. Raises NotFound."""
         single = _single(schema)
         with self._read_connection(f"Table {preview_value(table)}") as connection:
             self._require_table(connection, schema=single, table=table)
             return self._told(connection, single, table=table)
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
-        """Create a table with its comments and keys."""
+        """Run CREATE TABLE, with comments and keys, in one transaction. Raises AlreadyExists, NotFound for the schema,
+        BadRequest.
+        """
         single = _single(schema)
         with self._write_transaction(f"Table {preview_value(table)}") as connection:
             self._require_schema(connection, single)
@@ -205,7 +213,9 @@ class DatabaseSource(ABC):
             self._made(connection, single, table=table, definition=definition)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
-        """Apply changes in one transaction."""
+        """Run the ALTER statements of all changes in one transaction. Raises NotFound, BadRequest,
+        UnsupportedOperation.
+        """
         single = _single(schema)
         with self._write_transaction(f"Table {preview_value(table)}") as connection:
             self._require_table(connection, schema=single, table=table)

@@ -28,7 +28,7 @@ DEPTH_MAX: Final = 32
 
 
 def type_of(value: object, *, column: str, depth: int = 0) -> str:
-    """Return Hive's type for Gravitino's JSON. Raises BadRequest if Hive has none."""
+    """Return the Hive type for a type in Gravitino's JSON, such as `array<int>`. Raises BadRequest if Hive has none."""
     if depth > DEPTH_MAX:
         raise BadRequest(f"Column {preview_value(column)}: types may be nested at most {DEPTH_MAX} times")
     if isinstance(value, str):
@@ -75,7 +75,7 @@ def _unknown(column: str, kind: str) -> BadRequest:
 
 
 def type_json(text: str) -> object:
-    """Return Hive's type as Gravitino's JSON; `external` if any part cannot be parsed."""
+    """Return a Hive type as Gravitino's JSON; `external` if any part cannot be parsed."""
     try:
         reader = _TypeReader(text)
         result = reader.type(0)
@@ -103,7 +103,7 @@ class _TypeReader:
         self._text, self._at = text, 0
 
     def ended(self) -> bool:
-        """Return whether all of the text was read."""
+        """Whether the parser has read the whole text, so that nothing follows the type."""
         return not self._text[self._at :].strip()
 
     def type(self, depth: int) -> object:

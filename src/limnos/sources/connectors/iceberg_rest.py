@@ -79,17 +79,19 @@ def _strange(detail: str) -> SourceFailed:
 
 
 class RestSource:
-    """Another Iceberg REST catalog."""
+    """A connector for another Iceberg REST catalog; each method sends the request of the same operation over a
+    RestSession.
+    """
 
     def __init__(self, session: RestSession) -> None:
         self._session = session
 
     def check(self) -> None:
-        """List the top-level namespaces: a response shows that URL, warehouse and token are valid."""
+        """List the top-level namespaces: a response shows that URI, warehouse and token are valid."""
         self.exchange(RestCall(f"GET {NAMESPACES}"))
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the session's HTTP connections."""
         self._session.close()
 
     def endpoints(self) -> frozenset[str]:
@@ -97,7 +99,9 @@ class RestSource:
         return self._session.endpoints()
 
     def exchange(self, call: RestCall) -> RestReply:
-        """Forward a request. A HEAD request becomes a GET if the source does not offer the HEAD."""
+        """Forward a request. A HEAD request becomes a GET if the source does not list the HEAD endpoint. Raises
+        UnsupportedOperation for an endpoint that the source does not list.
+        """
         offered = self._session.endpoints()
         if call.endpoint in offered:
             return self._session.send(call)
@@ -107,7 +111,9 @@ class RestSource:
         return self._session.send(call._replace(endpoint=loads))
 
     def names(self, call: RestCall) -> SourceNames:
-        """Return one page of names, or all of them, page by page."""
+        """Return one page of names if `call` has `pageToken`; else follow the page tokens and return all names,
+        sorted.
+        """
         if any(name == "pageToken" for name, _ in call.query):
             return names_of(call, self.exchange(call).body)
         entries: list[str] = []
@@ -129,15 +135,15 @@ class RestSource:
     # -- schemas ---------------------------------------------------------------------------------------------------
 
     def schema_names(self, parent: Levels) -> list[str]:
-        """Return the names of the namespaces in a namespace."""
+        """List the child namespaces of a namespace by `GET /namespaces`, all pages."""
         return self.names(RestCall(f"GET {NAMESPACES}", parent)).names
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Return whether a namespace exists."""
+        """Return whether the source answers `HEAD /namespaces/{namespace}` without NotFound."""
         return self._is_there(RestCall(f"HEAD {NAMESPACE}", schema))
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
-        """Return a namespace's properties; one of them is the comment."""
+        """Load a namespace by its REST call. Its property `comment` becomes the comment. Raises NotFound."""
         reply = self.exchange(RestCall(f"GET {NAMESPACE}", schema))
         try:
             properties = msgspec.json.decode(reply.body, type=_Namespace).properties or {}
@@ -146,13 +152,13 @@ class RestSource:
         return SourceSchemaInfo(properties.pop(tables.COMMENT, None), properties)
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
-        """Create a namespace."""
+        """Create a namespace by `POST /namespaces`, with the comment as a property. Raises AlreadyExists."""
         entries = properties if comment is None else {**properties, tables.COMMENT: comment}
         body = msgspec.json.encode({"namespace": schema, "properties": entries})
         self.exchange(RestCall(f"POST {NAMESPACES}", schema, body=body, conflict_meaning="namespace"))
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Set and remove properties. Without any, checks that the namespace exists."""
+        """Set and remove a namespace's properties. Without changes, only checks that the namespace exists."""
         if not sets and not removes:
             self.exchange(RestCall(f"HEAD {NAMESPACE}", schema))
             return
@@ -160,29 +166,31 @@ class RestSource:
         self.exchange(RestCall(f"POST {NAMESPACE}/properties", schema, body=body))
 
     def schema_drop(self, schema: Levels) -> None:
-        """Drop an empty namespace."""
+        """Drop a namespace by `DELETE /namespaces/{namespace}`. Raises NotFound, and NotEmpty if it has objects."""
         self.exchange(RestCall(f"DELETE {NAMESPACE}", schema, conflict_meaning="empty"))
 
     # -- tables and views ------------------------------------------------------------------------------------------
 
     def table_names(self, schema: Levels) -> list[str]:
-        """Return the tables of a namespace."""
+        """List the tables of a namespace by `GET …/tables`, all pages. Raises NotFound for the namespace."""
         return self.names(RestCall(f"GET {TABLES}", schema)).names
 
     def table_exists(self, schema: Levels, table: str) -> bool:
-        """Return whether a namespace has a table."""
+        """Return whether the source answers `HEAD …/tables/{table}` without NotFound."""
         return self._is_there(RestCall(f"HEAD {TABLE}", schema, table, missing="table"))
 
     def view_names(self, schema: Levels) -> list[str]:
-        """Return the views of a namespace."""
+        """List the views of a namespace by `GET …/views`, all pages. Raises NotFound for the namespace."""
         return self.names(RestCall(f"GET {VIEWS}", schema)).names
 
     def view_exists(self, schema: Levels, view: str) -> bool:
-        """Return whether a namespace has a view."""
+        """Return whether the source answers `HEAD …/views/{view}` without NotFound."""
         return self._is_there(RestCall(f"HEAD {VIEW}", schema, view, missing="view"))
 
     def view_load(self, schema: Levels, view: str) -> GravitinoView:
-        """Return a view with its columns and SQL texts."""
+        """Load a view by its REST call, and convert its metadata to Gravitino's columns and SQL texts. Raises
+        NotFound.
+        """
         try:
             return views.gravitino_view_of(self._metadata(RestCall(f"GET {VIEW}", schema, view, missing="view")))
         except _UNREADABLE as error:
@@ -199,7 +207,9 @@ class RestSource:
         self.exchange(RestCall(f"POST {VIEWS}", schema, view, body=msgspec.json.encode(body), conflict_meaning="view"))
 
     def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
-        """Apply updates as one replace. Without any, checks that the view exists."""
+        """Apply updates by one replace-view request. Without updates, only checks that the view exists. Raises
+        NotFound.
+        """
         if not updates:
             self.exchange(RestCall(f"HEAD {VIEW}", schema, view, missing="view"))
             return
@@ -207,7 +217,7 @@ class RestSource:
         self.exchange(RestCall(f"POST {VIEW}", schema, view, body=msgspec.json.encode(body), missing="view"))
 
     def view_rename(self, schema: Levels, view: str, *, target: Levels) -> None:
-        """Rename a view, also into another namespace."""
+        """Rename a view, also into another namespace, by `POST /views/rename`. Raises NotFound, AlreadyExists."""
         self._rename("view", source=(*schema, view), target=target)
 
     def view_drop(self, schema: Levels, view: str) -> None:
@@ -232,7 +242,9 @@ class RestSource:
         return self._metadata(RestCall(f"GET {TABLE}", schema, table, missing="table"))
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
-        """Return a table with its columns and layout."""
+        """Load a table by its REST call, and convert its metadata to Gravitino's columns and layout. Raises
+        NotFound.
+        """
         try:
             fields = tables.table_json(tables.iceberg_metadata_of(self._stored(schema, table)))
             gravitino_table = msgspec.convert(fields, type=_GravitinoTable)
@@ -261,7 +273,9 @@ class RestSource:
         )
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[tables.TableChange]) -> None:
-        """Apply changes as one commit, which is built again after a commit conflict."""
+        """Apply changes as one commit. After a commit conflict it is rebuilt from the table's new metadata and
+        retried.
+        """
         for attempt in range(1, _TRIES_MAX + 1):
             stored = self._stored(schema, table)
             built = tables.commit_of(tables.iceberg_metadata_of(stored), changes)
@@ -279,11 +293,11 @@ class RestSource:
             return
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
-        """Rename a table, also into another namespace."""
+        """Rename a table, also into another namespace, by `POST /tables/rename`. Raises NotFound, AlreadyExists."""
         self._rename("table", source=(*schema, table), target=target)
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
-        """Drop a table; with `purge` the source deletes its files."""
+        """Drop a table by its REST call; `purge` sets `purgeRequested`, so that the source deletes the files."""
         query = (("purgeRequested", "true"),) if purge else ()
         self.exchange(RestCall(f"DELETE {TABLE}", schema, table, query=query, missing="table"))
 

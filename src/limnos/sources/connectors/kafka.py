@@ -56,7 +56,7 @@ sees the change.
 
 
 class KafkaSource:
-    """A Kafka cluster."""
+    """A connector for a Kafka cluster, over the admin client of confluent-kafka."""
 
     def __init__(self, settings: KafkaSettings, *, allowed: Collection[str], timeout_s: float) -> None:
         self._settings = settings
@@ -68,12 +68,12 @@ class KafkaSource:
         """The library's last error, since an exceeded deadline has no cause."""
 
     def check(self) -> None:
-        """Request the list of brokers."""
+        """Request the list of brokers, which shows that the login works and all brokers are allowed."""
         with self._asking("the cluster"):
             pass
 
     def close(self) -> None:
-        """Release the client. It is closed after the last call that uses it."""
+        """Release the admin client. The library closes it after the last call that uses it."""
         with self._lock:
             self._client = None
 
@@ -98,16 +98,18 @@ class KafkaSource:
         return SourceSchemaInfo("The topics of the cluster", {})
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
-        """Raise UnsupportedOperation."""
+        """Raise UnsupportedOperation: `default` is a cluster's only schema."""
         raise UnsupportedOperation(f"A Kafka cluster has only the schema {SCHEMA}: create topics in it")
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Raise UnsupportedOperation."""
+        """Raise UnsupportedOperation: the schema `default` has no properties. Raises NotFound for another name."""
         _require_schema(".".join(schema))
         raise UnsupportedOperation("Schemas of this source cannot be changed")
 
     def schema_drop(self, schema: Levels) -> None:
-        """Raise UnsupportedOperation."""
+        """Raise UnsupportedOperation: the schema `default` represents the whole cluster. Raises NotFound for another
+        name.
+        """
         _require_schema(".".join(schema))
         raise UnsupportedOperation(
             f"Schema {SCHEMA} represents the whole cluster and cannot be dropped: drop its topics"
@@ -116,14 +118,16 @@ class KafkaSource:
     # -- topics ----------------------------------------------------------------------------------------------------
 
     def topic_names(self, schema: str) -> list[str]:
-        """Return all topics except Kafka's internal ones."""
+        """Return the names of all topics except Kafka's internal ones, sorted. Raises NotFound for a schema other than
+        `default`.
+        """
         _require_schema(schema)
         with self._asking("the cluster") as call:
             metadatas = call.client.list_topics(timeout=call.left_s()).topics
         return sorted(name for name in metadatas if name not in _INTERNAL)
 
     def topic_exists(self, schema: str, topic: str) -> bool:
-        """Return whether the broker has a topic. Only one schema name has topics."""
+        """Return whether the cluster has a topic; False in a schema other than `default`."""
         if schema != SCHEMA:
             return False
         with self._asking(_about(topic)) as call:
@@ -166,7 +170,7 @@ class KafkaSource:
             call.settle(lambda: call.is_so(topic, sets=sets, removes=removes, partitions=requested or number))
 
     def topic_drop(self, schema: str, topic: str) -> None:
-        """Drop a topic with its messages."""
+        """Drop a topic with its messages, and wait until the brokers no longer report it. Raises NotFound."""
         _require_schema(schema)
         with self._asking(_about(topic), changes=True) as call:
             call.topic(topic)
@@ -217,9 +221,9 @@ class KafkaSource:
 
 
 class _KafkaCall(NamedTuple):
-    """One call: reads and changes topics until a deadline.
+    """One call to a cluster, which reads or changes topics until a deadline.
 
-    `ends` is the deadline in seconds of the monotonic clock. `complaint` returns the client's last error, or None.
+    `ends` is the deadline as a time of `time.monotonic`. `complaint` returns the client's last error, or None.
     """
 
     client: AdminClient
@@ -231,7 +235,7 @@ class _KafkaCall(NamedTuple):
         return max(0.05, self.ends - time.monotonic())
 
     def answer(self, future: Future[T]) -> T:
-        """Wait for a response. Raises KafkaException, TimeoutError.
+        """Return the result of a future of the library. Raises KafkaException, or TimeoutError after the deadline.
 
         The library repeats a failed login until the deadline. This stops at the first failure.
         """
@@ -261,7 +265,7 @@ class _KafkaCall(NamedTuple):
         return description
 
     def has(self, topic: str) -> bool:
-        """Return whether a topic exists."""
+        """Return whether a topic exists; False for an internal topic."""
         try:
             self.topic(topic)
         except NotFound:
@@ -292,7 +296,7 @@ class _KafkaCall(NamedTuple):
         self.answer(tasks[topic])
 
     def is_so(self, topic: str, *, sets: Mapping[str, str], removes: Sequence[str], partitions: int) -> bool:
-        """Return whether the brokers report a topic's settings and number of partitions as changed."""
+        """Return whether the brokers already report a topic's new settings and number of partitions."""
         entries, own = self.settings(topic), ConfigSource.DYNAMIC_TOPIC_CONFIG
         changed = all(name == PARTITIONS or (name in entries and entries[name].value == sets[name]) for name in sets)
         is_deleted = all(
@@ -301,7 +305,7 @@ class _KafkaCall(NamedTuple):
         return changed and is_deleted and len(self.topic(topic).partitions) == partitions
 
     def settle(self, seen: Callable[[], bool]) -> None:
-        """Wait until `seen` confirms that the brokers report a change. Returns without an error at the deadline."""
+        """Poll until `seen` returns True: the brokers report the change. Returns without an error at the deadline."""
         for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
             time.sleep(pause_s)
             try:

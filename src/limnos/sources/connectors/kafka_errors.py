@@ -1,7 +1,7 @@
 """Maps errors of a Kafka cluster to the server's errors, by Kafka's error codes.
 
-May import confluent-kafka and `model`. Must not know the request. For a caller's own mistake the error has the broker's
-message. Errors of connections and logins have no details: addresses and users are only logged.
+May import confluent-kafka and `model`. Must not know the request. If the request is at fault, the error has the
+broker's message. Errors of connections and logins have no details: hosts and user names are only logged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def translate_kafka_errors(
     """Translate the client's errors in the body to the server's errors.
 
     Args:
-        about: The name of the object in messages.
+        about: A description of the object for messages, such as `Topic "a"`.
         reason: Returns the library's last error, if any.
         changes: Whether the body makes a change; a missing response then raises StateUnknown.
     """

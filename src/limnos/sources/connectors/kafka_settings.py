@@ -34,7 +34,7 @@ _JAAS: Final = "sasl.jaas.config"
 
 
 class KafkaSettings(NamedTuple):
-    """The brokers to contact first, and the remaining settings of the library."""
+    """The bootstrap servers, and the security settings of the library."""
 
     servers: tuple[SourceAddress, ...]
     security: dict[str, str]
@@ -80,7 +80,7 @@ def _address(text: str) -> SourceAddress:
 
 
 def _login(text: str) -> dict[str, str]:
-    """Return the user and password in a Java client's JAAS login line. Raises BadRequest."""
+    """Return the user and password in the value of a Java client's `sasl.jaas.config`. Raises BadRequest."""
     line = _LOGIN.fullmatch(text.strip())
     options = dict(_OPTION.findall(line["options"])) if line is not None else {}
     if not {"username", "password"} <= set(options):

@@ -39,16 +39,18 @@ _READ_TO_END: Final = (LimnosError, TApplicationException, *REFUSALS)
 
 
 class _BoundedSocket(TSocket):  # type: ignore[misc]  # the library has no types
-    """A socket that reads at most ANSWER_BYTES_MAX bytes until `begin` is called again."""
+    """A socket that reads at most ANSWER_BYTES_MAX bytes until the next call of `begin`, so that a response cannot
+    exhaust the memory.
+    """
 
     left = ANSWER_BYTES_MAX
 
     def begin(self) -> None:
-        """Reset the number of bytes for the next call."""
+        """Reset the byte counter before a call."""
         self.left = ANSWER_BYTES_MAX
 
     def read(self, size: int) -> bytes:
-        """Read some bytes. Raises TTransportException if the limit is exceeded."""
+        """Read up to `size` bytes. Raises TTransportException if the response exceeds the limit."""
         data: bytes = super().read(size)
         self.left -= len(data)
         if self.left < 0:
@@ -63,7 +65,7 @@ class _ThriftConnection(NamedTuple):
 
 
 class MetastoreSource:
-    """A metastore, at the first of its addresses that responds."""
+    """A connector for a Hive metastore, which uses the first of the given addresses that responds."""
 
     def __init__(self, addresses: Sequence[SourceAddress], *, timeout_s: float) -> None:
         self._addresses = addresses
@@ -73,12 +75,12 @@ class MetastoreSource:
         self._closed = False
 
     def check(self) -> None:
-        """List the databases."""
+        """List the databases, which shows that the metastore responds."""
         with self._asking("the metastore", kind="namespace") as client:
             client.get_all_databases()
 
     def close(self) -> None:
-        """Close idle connections now, and busy ones after their call."""
+        """Close idle connections now, and connections in use after their call."""
         with self._lock:
             self._closed, idle, self._idle = True, self._idle, []
         for each in idle:
@@ -87,14 +89,14 @@ class MetastoreSource:
     # -- schemas ---------------------------------------------------------------------------------------------------
 
     def schema_names(self, parent: Levels) -> list[str]:
-        """Return all databases."""
+        """Return the names of all databases, sorted. Raises UnsupportedOperation for a `parent`."""
         if parent:
             raise UnsupportedOperation("Schemas of this source do not nest")
         with self._asking("the metastore", kind="namespace") as client:
             return sorted(client.get_all_databases())
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Return whether a database exists."""
+        """Return whether the metastore has a database of exactly this name."""
         try:
             self.schema_load(schema)
         except NotFound:
@@ -102,21 +104,23 @@ class MetastoreSource:
         return True
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
-        """Return a database's description and properties."""
+        """Return a database's description and parameters, with its location as a property. Raises NotFound."""
         with self._asking(_schema(schema), kind="namespace") as client:
             database = _database(client, schema)
         place = {_LOCATION: database.locationUri} if database.locationUri else {}
         return SourceSchemaInfo(database.description or None, {**(database.parameters or {}), **place})
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
-        """Create a database in the directory that the metastore chooses."""
+        """Create a database in the directory that the metastore chooses. Raises AlreadyExists, and BadRequest for a
+        name in upper case.
+        """
         _refuse_location(properties)
         single = metastore_tables.name_of(_single(schema), what="Schema")
         with self._asking(_schema(schema), kind="namespace", changes=True) as client:
             client.create_database(Database(name=single, description=comment or "", parameters=properties))
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Set and remove properties of a database."""
+        """Set and remove a database's parameters. The location cannot change. Raises NotFound."""
         _refuse_location({**sets, **dict.fromkeys(removes, "")})
         with self._asking(_schema(schema), kind="namespace", changes=True) as client:
             database = _database(client, schema)
@@ -133,14 +137,14 @@ class MetastoreSource:
     # -- tables ----------------------------------------------------------------------------------------------------
 
     def table_names(self, schema: Levels) -> list[str]:
-        """Return the tables of a database, without views."""
+        """Return the names of a database's tables, without views, sorted. Raises NotFound for the database."""
         with self._asking(_schema(schema), kind="namespace") as client:
             single = _database(client, schema).name
             views = {name for kind in metastore_tables.VIEWS for name in _of_type(client, single, kind=kind)}
             return sorted(name for name in client.get_all_tables(single) if name not in views)
 
     def table_exists(self, schema: Levels, table: str) -> bool:
-        """Return whether a database has a table."""
+        """Return whether a database has a table of exactly this name; False for a view."""
         try:
             self.table_load(schema, table)
         except NotFound:
@@ -153,7 +157,9 @@ class MetastoreSource:
             return metastore_tables.source_table_of(_get_table(client, schema, table=table))
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
-        """Create a table in the directory of its database."""
+        """Create a table in the directory of its database. Raises AlreadyExists, NotFound for the database,
+        BadRequest.
+        """
         result = metastore_tables.table_of(_single(schema), table, definition=definition)
         with self._asking(_schema(schema), kind="namespace") as client:
             _database(client, schema)
@@ -161,7 +167,9 @@ class MetastoreSource:
             client.create_table(result)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
-        """Change a table's entry in the metastore, in one request."""
+        """Apply all changes to a table's definition by one `alter_table` call. Raises NotFound, BadRequest,
+        UnsupportedOperation.
+        """
         with self._asking(_table(table), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)
             metastore_tables.alter_table(result, changes)
@@ -183,8 +191,8 @@ class MetastoreSource:
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
         """Drop a table.
 
-        The files of a managed table are deleted, with `purge` without Hadoop's trash; those of an external table are
-        kept.
+        The files of a managed table are deleted; `purge` bypasses Hadoop's trash. The files of an external table stay,
+        and `purge` then raises UnsupportedOperation.
         """
         with self._asking(_table(table), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)
@@ -316,7 +324,9 @@ def _has(client: Client, schema: str, *, table: str) -> bool:
 
 
 def _of_type(client: Client, schema: str, *, kind: str) -> list[str]:
-    """Return the names of tables of a type; empty for metastores before 2.3, which therefore list views as tables."""
+    """Return the names of tables of a type; empty for metastores before 2.3, which lack the call and so list views as
+    tables.
+    """
     try:
         tables: list[str] = client.get_tables_by_type(schema, "*", kind)
     except TApplicationException:

@@ -1,7 +1,7 @@
 """Maps errors of a Hive metastore to the server's errors, by the exceptions of its interface.
 
-May import Thrift, the metastore's generated structures, and `model`. Must not know the request. For a caller's own
-mistake the error has the metastore's message. Its internal errors are only logged.
+May import Thrift, the metastore's generated structures, and `model`. Must not know the request. If the request is at
+fault, the error has the metastore's message. Its internal errors are only logged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def translate_metastore_errors(about: str, *, kind: str, changes: bool = False) 
     """Translate the client's errors in the body to the server's errors.
 
     Args:
-        about: The name of the object in messages.
+        about: A description of the object for messages, such as `Table "a"`.
         kind: The kind of the object, such as `table`.
         changes: Whether the body makes a change; a missing response then raises StateUnknown.
     """

@@ -60,9 +60,9 @@ themselves.
 
 
 def name_of(name: str, *, what: str) -> str:
-    """Check a new name: a metastore converts names to lower case, and rights belong to exact names.
+    """Return a new name if it is in lower case: a metastore converts names, and rights belong to exact names.
 
-    Raises BadRequest.
+    Raises BadRequest for any other name.
     """
     if _NAME.fullmatch(name) is None:
         raise BadRequest(
@@ -80,7 +80,7 @@ def is_name(name: str) -> bool:
 
 
 def table_of(schema: str, table: str, *, definition: GravitinoCreate) -> Table:
-    """Build the metastore's table for a request. Raises BadRequest, UnsupportedOperation."""
+    """Build the Thrift structure of a new table from a request. Raises BadRequest, UnsupportedOperation."""
     if definition.indexes:
         raise UnsupportedOperation("Tables of this source have no indexes: leave them out")
     properties = dict(definition.properties)
@@ -121,7 +121,9 @@ def _refuse_reserved(key: str) -> None:
 
 
 def column_of(fields: Json) -> FieldSchema:
-    """Build a column. Raises BadRequest, UnsupportedOperation."""
+    """Convert a column in Gravitino's JSON to the metastore's `FieldSchema`. Raises BadRequest,
+    UnsupportedOperation.
+    """
     name = name_of(text_at(fields, "name", where="Column"), what="Column")
     if fields.get("nullable") is False or fields.get("autoIncrement") is True or fields.get("defaultValue") is not None:
         raise UnsupportedOperation(
@@ -132,7 +134,9 @@ def column_of(fields: Json) -> FieldSchema:
 
 
 def _split(partitioning: Sequence[Json], columns: Sequence[FieldSchema]) -> list[str]:
-    """Return the names of the partition columns, which must be last, as in Hive."""
+    """Return the names of the partition columns. Raises BadRequest unless they are the last columns, in the same order,
+    and UnsupportedOperation for a transform other than identity.
+    """
     entries = []
     for each in partitioning:
         path = each.get("fieldName")
@@ -187,7 +191,7 @@ def _column_name(term: object, columns: Sequence[FieldSchema]) -> str:
 
 
 def source_table_of(result: Table) -> SourceTableInfo:
-    """Describe a table of the metastore."""
+    """Convert a table of the metastore to Gravitino's JSON columns, partitioning and properties."""
     parameters, storage, keys = dict(result.parameters or {}), result.sd, list(result.partitionKeys or ())
     comment = parameters.pop(_COMMENT, None)
     properties = {key: value for key, value in parameters.items() if _SECRET.search(key) is None}
@@ -243,7 +247,9 @@ def _sort(result: Order) -> Json:
 
 
 def alter_table(result: Table, changes: Sequence[TableChange]) -> None:
-    """Apply changes to a loaded table. Raises BadRequest, UnsupportedOperation."""
+    """Apply changes to the loaded structure `result`, which the caller then sends to the metastore. Raises BadRequest,
+    UnsupportedOperation.
+    """
     form = format_of(result)
     if form is not None and form not in _FORMATS:
         raise UnsupportedOperation(

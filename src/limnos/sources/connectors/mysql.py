@@ -1,8 +1,8 @@
 """A MySQL or MariaDB server as a catalog: its databases are schemas.
 
 May import SQLAlchemy, its driver, this package, `formats` for the types of requests, `model`, and `names` for paths.
-Must not know the allowed addresses: the caller has checked them. Names are matched exactly: a different name that
-the server considers equal counts as another object in access decisions.
+Must not know the allowed addresses: the caller has checked them. Names are matched exactly: access decisions treat
+names that differ only by the server's collation as different objects.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CONTENTS: Final = (
 
 
 class MysqlSource(DatabaseSource):
-    """A server whose databases are schemas."""
+    """A connector for a MySQL or MariaDB server, whose databases are the catalog's schemas."""
 
     SCHEMAS = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE true"
     SCHEMA = " AND SCHEMA_NAME = :schema"
@@ -67,7 +67,9 @@ class MysqlSource(DatabaseSource):
         sa.event.listen(self._engine, "connect", self._prepare)
 
     def _prepare(self, driven: Driven[Any], _record: object) -> None:
-        """Configure a new connection: the mode for texts, and the time limits."""
+        """Set the SQL mode (`NO_BACKSLASH_ESCAPES` among others), and the statement and lock timeouts of a new
+        connection.
+        """
         late_s = max(1, int(self._late_s))
         mariadb = "mariadb" in (driven.get_server_info() or "").lower()
         late = f"max_statement_time = {late_s}" if mariadb else f"max_execution_time = {late_s * 1000}"
@@ -76,7 +78,7 @@ class MysqlSource(DatabaseSource):
             cursor.execute(f"SET SESSION sql_mode = '{_MODE}', {late}, {waits}")
 
     def hides(self, schema: str) -> bool:
-        """Return whether a schema is a system schema."""
+        """Return whether a schema is a system schema, such as `mysql` or `information_schema`."""
         return schema.lower() in _SYSTEM
 
     def _require_name(self, connection: sa.Connection, name: str, *, what: str) -> None:
@@ -153,11 +155,15 @@ def _is_mariadb(connection: sa.Connection) -> bool:
 
 
 def _rows(connection: sa.Connection, statement: str, *, schema: str, table: str) -> list[tuple[Any, ...]]:
-    """Return the rows for exactly this table: a server may consider other names equal."""
+    """Return the rows of a query on information_schema for exactly this table, since a collation may match other
+    names.
+    """
     rows = connection.execute(sa.text(statement), {"schema": schema, "table": table}).all()
     return [tuple(row[2:]) for row in rows if row[0] == schema and row[1] == table]
 
 
 def _do(connection: sa.Connection, statement: str) -> None:
-    """Execute a statement without parameters, so that no part of it is interpreted as a parameter."""
+    """Execute a statement through the driver, so that SQLAlchemy does not interpret `:name` or `%` in it as a
+    parameter.
+    """
     connection.execution_options(no_parameters=True).exec_driver_sql(statement)

@@ -41,7 +41,7 @@ _TEXTUAL: Final = ("char", "varchar", "text", "tinytext", "mediumtext", "longtex
 
 @dataclass(frozen=True)
 class MysqlColumn:
-    """A column. `was` is its current name in the server, None for a new column."""
+    """A column of a table. `was` is its current name in the database, None for a new column."""
 
     name: str
     kind: str
@@ -104,7 +104,7 @@ def column_of(fields: Json) -> MysqlColumn:
 
 
 def name_of(name: str, *, what: str) -> str:
-    """Check a new name. Raises BadRequest."""
+    """Return a new name after checking its length and characters. Raises BadRequest."""
     if (
         name != name.rstrip()
         or not name
@@ -119,7 +119,7 @@ def name_of(name: str, *, what: str) -> str:
 
 
 def quote(name: str) -> str:
-    """Quote a name for a statement."""
+    """Quote a name as an identifier, in back quotes."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -309,7 +309,7 @@ class MysqlTableDraft:
 
 
 def keys_json(rows: Iterable[tuple[str, str, int | None]]) -> list[Json]:
-    """Return primary and unique keys as Gravitino's JSON, except keys over parts of columns.
+    """Return primary and unique keys as Gravitino's JSON, except keys with a column prefix.
 
     Each row has the name of a key, a column and the length of the column's prefix, in the order of the key.
     """

@@ -1,7 +1,8 @@
 """Types and defaults of MySQL's and MariaDB's columns: Gravitino's JSON to SQL and back (docs/guides/connectors.md).
 
 May import `formats` for typed JSON, and `model`. Pure. A type that Gravitino lacks becomes `external` with the
-database's own name. A few of these are accepted from callers, only by name, so no caller's text gets into a statement.
+database's own name. A request may use a few of these, only by name, so no text of a request becomes part of a
+statement.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ COUNTS: Final = re.compile(r"(tiny|small|medium|big)?int( unsigned)?")
 
 
 def normalize_type(text: str) -> str:
-    """Return a type in the same form for all servers; types with a list of values or ZEROFILL are returned
-    unchanged.
+    """Return a type without the differences between servers, such as display widths; types with a list of values or
+    ZEROFILL are returned unchanged.
     """
     if "'" in text or "zerofill" in text.lower():
         return text
@@ -106,8 +107,8 @@ def _unknown(column: str, kind: str) -> BadRequest:
 def literal(text: str) -> str:
     """Quote a text as a SQL literal. Raises BadRequest for characters beyond U+FFFF.
 
-    Correct only on connections with `NO_BACKSLASH_ESCAPES`, which ours set. In comments and defaults the server would
-    replace characters beyond U+FFFF by question marks.
+    Correct only on connections with `NO_BACKSLASH_ESCAPES`, which `MysqlSource` sets. In comments and defaults the
+    server would replace characters beyond U+FFFF by question marks.
     """
     if any(ord(each) > 0xFFFF for each in text):
         raise BadRequest(
@@ -149,9 +150,9 @@ def default_json(text: str | None, kind: object) -> Json | None:
 
 
 def default_sql(text: str | None, *, kind: str, extra: str, quoted: bool) -> str | None:
-    """Return a default of information_schema as SQL.
+    """Return a default from information_schema as SQL.
 
-    `quoted`: it is already SQL, as in MariaDB; in MySQL texts are not quoted.
+    `quoted`: the text is already SQL, as in MariaDB; MySQL does not quote string defaults.
     """
     if text is None or (quoted and text.upper() == "NULL"):
         return None

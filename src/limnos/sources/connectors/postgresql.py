@@ -28,7 +28,7 @@ _COMMENTED = "COMMENT ON SCHEMA {} IS {}"
 
 
 class PostgresqlSource(DatabaseSource):
-    """A database whose schemas are the schemas of the catalog."""
+    """A connector for one PostgreSQL database, whose schemas are the catalog's schemas."""
 
     SCHEMAS = "SELECT nspname FROM pg_namespace WHERE true"
     SCHEMA = " AND nspname = :schema"
@@ -46,7 +46,7 @@ class PostgresqlSource(DatabaseSource):
         self._engine.dialect.ischema_names = DialectTypes(known)  # type: ignore[attr-defined]
 
     def hides(self, schema: str) -> bool:
-        """Return whether a schema is a system schema."""
+        """Return whether a schema is a system schema: `information_schema`, or a name that begins with `pg_`."""
         return schema == "information_schema" or schema.startswith("pg_")
 
     def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:

@@ -58,7 +58,7 @@ _MYSQL_TLS: Final[Mapping[str, dict[str, object]]] = {
 
 
 class SourceLimits(NamedTuple):
-    """The server's settings: the allowed addresses, and the maximum time of a call in seconds."""
+    """The server's limits for sources: the allowed addresses, and the maximum time of a call in seconds."""
 
     addresses: Collection[str]
     timeout_s: float

@@ -1,9 +1,10 @@
 """Maps refusals of another Iceberg REST catalog to the server's errors, by the error type in the body, then by the
 status.
 
-May import `model`, `names` and this package. Must not know the request's body. For a caller's own mistake the error has
-the source's message if that is more specific. If a source refuses this server, the error has no details. After a change
-only an explicit refusal is certain; all other failures raise StateUnknown.
+May import `model`, `names` and this package. Must not know the request's body. If the request is at fault, the error
+has the source's message if that is more specific. If the source rejects this server's credentials, the error has no
+details. A change without an explicit refusal may have been made, so every other failure of a change raises
+StateUnknown.
 """
 
 from __future__ import annotations

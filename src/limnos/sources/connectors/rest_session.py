@@ -1,8 +1,8 @@
 """HTTP connection to another Iceberg REST catalog: pooling, tokens, its `/v1/config`, and a deadline for each call.
 
-May import httpx2, `model`, `names` and this package. Must not know operations. Only the configuration and the token are
-cached, both for a limited time. Requests are sent only to the catalog's own URL; redirects are not followed. Settings
-of this machine (proxies, `.netrc`) have no effect.
+May import httpx2, `model`, `names` and this package. Must not know the operations of catalogs. Only the configuration
+and the token are cached, both for a limited time. Requests are sent only to the catalog's configured URI; redirects are
+not followed. Settings of this machine (proxies, `.netrc`) have no effect.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TOKEN: Final = RestCall("GET /oauth/tokens")
 
 
 class RestEndpoint(NamedTuple):
-    """The base URL of a source and this server's credentials there."""
+    """The URI, warehouse and credentials that this server uses for a source."""
 
     uri: str
     """The URI without `/v1` and without a slash at the end."""
@@ -105,11 +105,11 @@ class RestSession:
         self._token: tuple[str, float] | None = None
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the pool of HTTP connections."""
         self._client.close()
 
     def endpoints(self) -> frozenset[str]:
-        """Return the endpoints of the source, without prefixes."""
+        """Return the endpoints that the source's `/v1/config` lists, without the prefix."""
         return self._configured(self._deadline()).endpoints
 
     def send(self, call: RestCall) -> RestReply:
@@ -129,7 +129,9 @@ class RestSession:
         return time.monotonic() + self._late_s
 
     def _authorized(self, call: RestCall, url: str, *, deadline: float) -> RestReply:
-        """Send a request with the token. If a token from a credential is refused, it is renewed once."""
+        """Send a request with the token. If the source rejects a token that was issued for the credential, one new
+        token is requested and the request repeated.
+        """
         place = self._place
         if place.credential is None:
             return self._asked(call, url, deadline=deadline, token=place.token)
@@ -182,7 +184,7 @@ class RestSession:
         return granted.access_token
 
     def _asked(self, call: RestCall, url: str, *, deadline: float, token: str | None, method: str = "") -> RestReply:
-        """Send one request and read its response.
+        """Send one HTTP request and read its response, without renewing the token.
 
         Raises SourceFailed, StateUnknown, ServiceUnavailable, and the error for the response's status.
         """
@@ -270,7 +272,9 @@ def _path(call: RestCall, separator: str) -> str:
 
 
 def _with_parent(call: RestCall, separator: str) -> tuple[tuple[str, str], ...]:
-    """Return the query of a list of namespaces. In a query, levels are joined first and escaped afterwards."""
+    """Return the query parameters of a list of namespaces, with `parent`: the levels joined by the unescaped
+    separator.
+    """
     if not call.namespace:
         return call.query
     join_levels(call.namespace, separator)
@@ -278,7 +282,7 @@ def _with_parent(call: RestCall, separator: str) -> tuple[tuple[str, str], ...]:
 
 
 def join_levels(levels: Levels, separator: str) -> str:
-    """Join levels in the source's form for paths.
+    """Join percent-encoded levels with the source's separator, for a URL path.
 
     Raises NotFound for a level that contains the source's separator: the source cannot have such a namespace.
     """

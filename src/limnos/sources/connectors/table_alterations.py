@@ -41,7 +41,7 @@ class DatabaseAlteration:
             self._do(change)
 
     def rename(self, name: str) -> None:
-        """Run the database's statement that renames the table."""
+        """Run `ALTER TABLE … RENAME`, or the dialect's equivalent, within the transaction."""
         self._operations.rename_table(self._table, name, schema=self._schema)
 
     def _do(self, change: TableChange) -> None:
@@ -122,14 +122,14 @@ class DatabaseAlteration:
 
 
 def flat(path: tuple[str, ...]) -> str:
-    """Return the name of a column of the top level. Raises BadRequest for a nested one."""
+    """Return the name of a top-level column. Raises BadRequest for the path of a nested field."""
     if len(path) != 1 or not path[0]:
         raise BadRequest("A column of a database must be named by one part: it has no nested columns")
     return path[0]
 
 
 def refuse(change: TableChange) -> None:
-    """Refuse a change that the database does not support. Raises UnsupportedOperation."""
+    """Raise UnsupportedOperation for a kind of change that databases lack, such as a change of properties."""
     if isinstance(change, gravitino_tables.SetTableProperty | gravitino_tables.RemoveTableProperty):
         raise UnsupportedOperation("Tables of this source have no properties: use the comment")
     moved = isinstance(change, gravitino_tables.UpdateColumnPosition)

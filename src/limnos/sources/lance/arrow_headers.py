@@ -21,7 +21,7 @@ PLAIN: Final = -1
 
 
 class ArrowHeader(NamedTuple):
-    """The header of a message: the length of its body and, for a batch, its rows.
+    """The header of an IPC message: the length of its body in bytes and, for a batch, its row count.
 
     `buffers` has the (offset, length) of each buffer in a compressed batch; None if the batch is not compressed.
     """
@@ -69,7 +69,7 @@ def _malformed_error() -> BadRequest:
 
 
 class _FlatbufferTable:
-    """A Flatbuffers table, whose fields are addressed by number."""
+    """A Flatbuffers table, whose fields are addressed by their index in the schema."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self._data = data
@@ -93,7 +93,7 @@ class _FlatbufferTable:
         return None if place is None else _FlatbufferTable(self._data, place + _U32.unpack_from(self._data, place)[0])
 
     def buffers(self) -> tuple[tuple[int, int], ...]:
-        """Return the vector of buffers, a batch's third field."""
+        """Return the (offset, length) pairs of a batch's buffers, the third field of RecordBatch."""
         place = self._place(2)
         if place is None:
             return ()

@@ -30,7 +30,7 @@ NO_STREAM: Final = "The body is not an Arrow IPC stream: send one (application/v
 
 
 class BodyCutShort(BadRequest):
-    """Raised if a body ended too early because its sender has disconnected."""
+    """Raised if the sender of a body disconnected before its end."""
 
 
 class BodyPieces:
@@ -48,7 +48,9 @@ class BodyPieces:
         self._is_discarded = False
 
     def piece(self) -> bytes | None:
-        """Return the next chunk; None at the end. Raises BodyCutShort, also if chunks were already discarded."""
+        """Return the next chunk; None at the end. Raises BodyCutShort if the sender disconnected, or if `drain` has
+        discarded chunks.
+        """
         with self._lock:
             piece = None if self._is_discarded else self._next()
             if piece is None and (self._is_discarded or self._end != COMPLETE):
@@ -145,7 +147,7 @@ class ArrowBody:
         return data
 
     def _next_message(self) -> None:
-        """Check the next message and prepare to pass it on."""
+        """Read and check the header of the next IPC message, and prepare its bytes for `read`."""
         self._ready, self._given = bytearray(), 0
         prefix = self._from_body(_LENGTH.size, may_end=True)
         if not prefix:
@@ -179,7 +181,7 @@ class ArrowBody:
             self.rows += batch.rows
 
     def _end(self) -> None:
-        """Report the end of the stream to the reader. Raises BadRequest if the body has more bytes after it."""
+        """Append the end-of-stream marker for the reader. Raises BadRequest if the body has more bytes after it."""
         if self._pieces or self._body.piece() is not None:
             raise BadRequest("The body continues after the end of its Arrow stream: send one stream")
         self._ready = bytearray(_GOES_ON + _END)

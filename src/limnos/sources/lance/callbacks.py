@@ -22,13 +22,16 @@ class CallRefusal(Exception):
 
 
 class CallbackWire:
-    """Holds the connection to the server while a request is processed."""
+    """The wire of the request in progress, by which `call_parent` reaches the server."""
 
     wire: Wire | None = None
 
 
 def call_parent(name: str, about: dict[str, Any]) -> dict[str, Any]:
-    """Send a callback and wait for the response. Raises CallRefusal."""
+    """Send the callback `name` with its arguments `about` to the server, and return the response's fields.
+
+    Raises CallRefusal.
+    """
     wire = cast("Wire", CallbackWire.wire)
     wire.send([CALL, name.encode(), msgspec.json.encode(about)])
     outcome, *entries = wire.receive()

@@ -1,5 +1,5 @@
-"""Calls an implementation of the Lance Namespace interface: takes fields, returns fields or bytes, and raises errors
-with the protocol's codes.
+"""Calls an implementation of the Lance Namespace interface: requests are JSON fields, results are JSON fields or bytes,
+and errors have the protocol's codes.
 
 May import Lance's library, `model` and `sources`. Must not know HTTP. A method's request is built from its type in the
 interface, so additions to the protocol need no change here.
@@ -38,7 +38,7 @@ class NamespaceDelegate:
         self._rest, self._first = rest, first
 
     def call(self, method: str, fields: Fields, *, data: bytes | None = None) -> object:
-        """Call a method of the interface. Returns fields, a text or bytes.
+        """Call a method of the interface. Returns the response's JSON fields, a text or bytes.
 
         Raises DelegateRefusal, UnsupportedOperation if the method is missing, BadRequest for a wrong field, and other
         errors of `model`.
@@ -74,7 +74,9 @@ def _request_of(method: str, fields: Fields, *, target: object) -> object:
 
 
 def fit_request(request: Any, method: Callable[..., object]) -> object:  # noqa: ANN401 - requests are Lance's own types
-    """Convert a request to the type that a method takes: some of Lance's own methods take a plain dict."""
+    """Convert a request model to the type that a method takes: some methods of Lance's implementations take a plain
+    dict.
+    """
     if typing.get_type_hints(method).get("request") is dict and not isinstance(request, dict):
         return {key: value for key, value in request.to_dict().items() if value is not None}
     return request

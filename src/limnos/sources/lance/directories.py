@@ -50,7 +50,9 @@ class LanceDirectory:
 
     @property
     def layout(self) -> DirectoryLayout | None:
-        """The layout; None if the directory is empty and none was stated."""
+        """The layout of the directory (V0, V1 or V2), as stated or detected; None if it is empty and no layout was
+        stated.
+        """
         return self._stated or rules.layout_of(self.storage.folders())
 
     def namespaces(self, levels: Levels = ()) -> list[str]:
@@ -72,7 +74,7 @@ class LanceDirectory:
         return sorted(entry for levels in spaces for entry in self._tables(state, levels))
 
     def listed(self) -> DirectoryContents:
-        """List all namespaces and tables. Tables that were only declared are marked."""
+        """List all namespaces and tables. A table that was declared and has no data has `declared` set."""
         state = self._state()
         spaces = [row for row in state.rows if row.kind is ManifestRowKind.NAMESPACE]
         entries = [entry for levels in ((), *(row.levels for row in spaces)) for entry in self._tables(state, levels)]
@@ -87,7 +89,7 @@ class LanceDirectory:
         )  # fmt: skip
 
     def find(self, levels: Levels) -> DirectoryTable:
-        """Find a table. Raises NotFound for the namespace or the table."""
+        """Return a table by its levels. Raises NotFound for the namespace or the table."""
         return self._find(self._state(), levels)
 
     def properties(self, levels: Levels = ()) -> dict[str, str]:
@@ -120,7 +122,7 @@ class LanceDirectory:
         return rules.RESERVED in content and "_versions" not in content
 
     def create_namespace(self, levels: Levels, properties: Mapping[str, str]) -> None:
-        """Create a namespace.
+        """Add a namespace to the directory's index, with its properties.
 
         Raises NotFound for its parent, AlreadyExists, UnsupportedOperation in a layout without namespaces.
         """

@@ -1,8 +1,8 @@
 """The index of a V2 directory: a Lance table `__manifest` with a row for each namespace and table.
 
 May import Lance's library, `formats.lance`, `model`, `names` and `sources`. Must not know folders. Rows of unknown
-kinds and unknown columns are kept. A name is reserved by a merge on its identifier, which the library repeats after a
-concurrent commit: if two writers create the same name, one fails.
+kinds and unknown columns are preserved. A name is reserved by a merge on its identifier, which the library repeats
+after a concurrent commit: if two writers create the same name, one fails.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class DirectoryManifest:
             self._found().delete(f"object_id IN ({named})", conflict_retries=_RETRIES)
 
     def rename(self, levels: Levels, target: Levels) -> None:
-        """Change a row's name. The caller has checked that the new name is free."""
+        """Change the name of a namespace's or table's row. The caller has checked that the new name is not in use."""
         with translate_library_errors(self._at):
             self._found().update(
                 {"object_id": _quoted(object_id_of(target))}, where=f"object_id = {_quoted(object_id_of(levels))}",

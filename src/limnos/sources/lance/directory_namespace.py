@@ -28,13 +28,13 @@ Fields = dict[str, object]
 
 
 class DirectoryRequests:
-    """Requests about names: each method takes a request of the Lance Namespace protocol."""
+    """The operations of the Lance Namespace protocol on names; each method takes the request model of its operation."""
 
     def __init__(self, directory: LanceDirectory) -> None:
         self._directory = directory
 
     def create_namespace(self, request: Any) -> Fields:  # noqa: ANN401 - requests are Lance's own types
-        """Create a namespace in the directory. Raises AlreadyExists."""
+        """Create the requested namespace, with its properties. Raises NotFound for its parent, AlreadyExists."""
         levels, properties = _levels(request), dict(request.properties or {})
         mode = _word(request.mode, ("create", "existok", "overwrite"), field="mode")
         if not levels:
@@ -51,11 +51,11 @@ class DirectoryRequests:
         return {"properties": properties}
 
     def list_namespaces(self, request: Any) -> Fields:  # noqa: ANN401
-        """List the namespaces directly in a namespace."""
+        """Return a page of the child namespaces' names and the next page token."""
         return _page("namespaces", self._directory.namespaces(_levels(request)), request=request)
 
     def describe_namespace(self, request: Any) -> Fields:  # noqa: ANN401
-        """Return a namespace's properties."""
+        """Return a namespace's properties. Raises NotFound."""
         return {"properties": self._directory.properties(_levels(request))}
 
     def namespace_exists(self, request: Any) -> Fields:  # noqa: ANN401
@@ -74,23 +74,27 @@ class DirectoryRequests:
             return {}
 
     def list_tables(self, request: Any) -> Fields:  # noqa: ANN401
-        """List the tables directly in a namespace."""
+        """Return a page of the names of a namespace's tables and the next page token."""
         names = [entry.levels[-1] for entry in self._shown(self._directory.tables(_levels(request)), request)]
         return _page("tables", names, request=request)
 
     def list_all_tables(self, request: Any) -> Fields:  # noqa: ANN401
-        """List every table. A name is the JSON array of its levels, which the caller renders."""
+        """Return a page of the names of all tables. A name is a JSON array of levels, which the caller converts to the
+        protocol's identifier.
+        """
         entries = self._shown(self._directory.all_tables(), request)
         return _page("tables", [msgspec.json.encode(entry.levels).decode() for entry in entries], request=request)
 
     def declare_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Reserve a table's name, and create its folder."""
+        """Reserve a table's name, and create its folder. Returns the table's location."""
         if request.location:
             raise BadRequest("The layout of the directory determines a table's location: leave out location")
         return self._told(self._directory.declare(_levels(request), request.properties or {}))
 
     def register_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Register a folder of the directory as a table."""
+        """Register a folder of the directory as a table. Raises AlreadyExists, InvalidTable for a folder without a
+        table.
+        """
         levels = _levels(request)
         if _word(request.mode, ("create", "overwrite"), field="mode") == "overwrite":
             try:
@@ -133,19 +137,19 @@ class DirectoryRequests:
         return self._gone(self._directory.deregister(_levels(request)))
 
     def drop_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Drop a table with its own files."""
+        """Drop a table and the files that belong to it; other files of its folder stay. Raises NotFound."""
         return self._gone(self._directory.drop(_levels(request)))
 
     def rename_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Rename a table, also into another namespace."""
+        """Rename a table, also into another namespace. Raises NotFound, AlreadyExists."""
         levels = _levels(request)
         above = levels[:-1] if request.new_namespace_id is None else tuple(request.new_namespace_id)
         self._directory.rename(levels, check_levels((*above, request.new_table_name)))
         return {}
 
     def _shown(self, entries: Sequence[DirectoryTable], request: Any) -> list[DirectoryTable]:  # noqa: ANN401
-        """Remove declared tables from a list if the request excludes them. A folder that is no table stays in the
-        list.
+        """Remove tables that are only declared from a list if the request excludes them. A folder that is no table
+        stays in the list.
         """
         if request.include_declared is not False:
             return list(entries)
@@ -168,7 +172,9 @@ class DirectoryRequests:
 
 
 class _LanceVersions:
-    """Lance's own implementation, restricted to tables that exist."""
+    """Lance's directory implementation for the operations on versions, tags and branches; it first checks that the
+    table exists.
+    """
 
     def __init__(self, directory: LanceDirectory) -> None:
         self._directory = directory
@@ -192,7 +198,7 @@ class _LanceVersions:
 
 
 def delegate_of(directory: LanceDirectory) -> NamespaceDelegate:
-    """Return a delegate that serves a directory."""
+    """Return a delegate for a directory: `DirectoryRequests` for names, Lance's implementation for versions."""
     return NamespaceDelegate(_LanceVersions(directory), DirectoryRequests(directory))
 
 
@@ -206,7 +212,9 @@ def _levels_of(request: Any) -> Levels:  # noqa: ANN401
 
 
 def _word(text: str | None, words: tuple[str, ...], *, field: str) -> str:
-    """Parse a mode, ignoring case and underscores; the first word is the default. Raises BadRequest."""
+    """Return the word of `words` that a request's `field` has, ignoring case and underscores; without a text, the first
+    word. Raises BadRequest.
+    """
     result = (text or words[0]).lower().replace("_", "")
     if result not in words:
         raise BadRequest(f"{field} must be one of {', '.join(words)}, not {text}")

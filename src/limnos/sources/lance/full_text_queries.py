@@ -31,7 +31,7 @@ def query_of(text: Json, columns: list[str]) -> dict[str, Any] | FullTextQuery:
     """Convert the protocol's full-text query to an argument of a Lance scanner. Raises BadRequest.
 
     Args:
-        text: Words (`{"query": "lake"}`) or a structure (`{"query": {"match": {"terms": "lake"}}}`).
+        text: Search words (`{"query": "lake"}`) or a structured query (`{"query": {"match": {"terms": "lake"}}}`).
         columns: The columns to search; all if empty.
     """
     query = text.get("query")

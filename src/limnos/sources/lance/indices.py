@@ -28,7 +28,9 @@ _PARTITION_ROWS: Final = 4096
 
 
 def create(create_index: questions.CreateIndex) -> questions.LanceWriteResult:
-    """Create an index. Raises NotFound for the column, AlreadyExists, BadRequest."""
+    """Create a scalar, vector or full-text index on a column, as one commit. Raises NotFound for the column,
+    AlreadyExists, BadRequest.
+    """
     dataset = open_for_writing(create_index)
     kind = create_index.index_type.upper()
     name = create_index.name or f"{create_index.column}_idx"
@@ -68,8 +70,8 @@ def _field_of(dataset: lance.LanceDataset, column: str) -> pa.Field | None:
 def _default_options(
     dataset: lance.LanceDataset, field: pa.Field | None, *, kind: str, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Add defaults for a vector index: the number of partitions, computed from the rows, and of sub-vectors, from the
-    vectors' length.
+    """Add defaults for a vector index: the number of partitions, computed from the row count, and the number of
+    sub-vectors, computed from the vectors' dimension.
     """
     if not options.get("num_partitions") and not options.get("target_partition_size"):
         options["num_partitions"] = max(
@@ -121,7 +123,7 @@ def _index_info(index: Any, *, rows: int) -> questions.LanceIndex:  # noqa: ANN4
 
 
 def stats(index_stats: questions.IndexStats) -> questions.IndexCoverage:
-    """Return the numbers of rows that an index covers and does not cover. Raises NotFound."""
+    """Return the counts of indexed and unindexed rows of an index. Raises NotFound."""
     dataset = open_for_rows(index_stats)
     with translate_library_errors(index_stats.location):
         index_statistics: dict[str, Any] = dataset.index_statistics(index_stats.name)

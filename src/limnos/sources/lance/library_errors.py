@@ -99,7 +99,7 @@ def unfit_value_error(error: BaseException) -> errors.BadRequest | None:
 
 
 def failure_of(location: str, text: str) -> errors.LimnosError:
-    """Return the error for a message of the library."""
+    """Map a message of the library to an error of `model`. `location` is the table, for the message."""
     message = shorten_message(text)
     error = _of_caller(text)
     if error is not None:
@@ -128,6 +128,6 @@ def _of_caller(text: str) -> errors.LimnosError | None:
 
 
 def shorten_message(text: str) -> str:
-    """Cut a message of the library to the part that helps a caller."""
+    """Return a message of the library without source paths and internal prefixes, at a limited length."""
     message = _WRAPPED.sub("", _SOURCE.sub("", text.strip("'\"() ,"))).strip()
     return _SCHEMA.sub(" in the table", message)[:_BRIEF]

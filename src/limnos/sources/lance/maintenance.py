@@ -25,8 +25,8 @@ THREADS: Final = 2
 
 
 def read_state(request: ReadState) -> LanceTableState:
-    """Read the state of a table by its metadata; no file of rows is opened. Raises NotFound for a table without
-    data.
+    """Read the fragments, indexes and versions of a table from its metadata; no data file is opened. Raises NotFound
+    for a table without data.
     """
     dataset = open_for_rows(request)
     with translate_library_errors(request.location):
@@ -69,7 +69,9 @@ def _largest_segment(index: Any, sizes: Mapping[int, int]) -> int:  # noqa: ANN4
 
 
 def compact(request: Compact) -> MaintenanceResult:
-    """Merge small fragments. Raises NotFound for a table without data, CommitConflict."""
+    """Merge small fragments into larger ones, as one commit. Raises NotFound for a table without data,
+    CommitConflict.
+    """
     dataset = open_for_writing(request)
     with translate_library_errors(request.location):
         before = len(dataset.get_fragments())
@@ -80,7 +82,8 @@ def compact(request: Compact) -> MaintenanceResult:
 def refresh_indexes(request: RefreshIndexes) -> MaintenanceResult:
     """Add to each index the rows that it does not cover, or train it again if the table has outgrown it.
 
-    A result counts the missing rows. Raises NotFound for a table without data, CommitConflict.
+    The result has the counts of unindexed rows before and after. Raises NotFound for a table without data,
+    CommitConflict.
     """
     dataset = open_for_writing(request)
     with translate_library_errors(request.location):

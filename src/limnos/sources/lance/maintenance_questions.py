@@ -11,25 +11,27 @@ from limnos.sources.lance.questions import LanceQuestion
 
 
 class ReadState(LanceQuestion, frozen=True):
-    """Read the state that determines the table's maintenance; the result is a `LanceTableState`."""
+    """A request for the state that determines a table's maintenance; the result is a `LanceTableState`."""
 
 
 class Compact(LanceQuestion, frozen=True):
-    """Merge small fragments, and drop the rows that are marked as deleted. No row changes."""
+    """A request to compact the table: merge small fragments, and remove rows that are marked as deleted."""
 
 
 class RefreshIndexes(LanceQuestion, frozen=True):
-    """Add to each index the rows that it does not cover; retrain an index that the table has outgrown."""
+    """A request to add unindexed rows to each index, and to retrain an index that the table has outgrown."""
 
 
 class CleanUp(LanceQuestion, frozen=True, kw_only=True):
-    """Remove versions, and the files that only they refer to. A version with a tag stays, and the newest one."""
+    """A request to remove old versions and the files that only they refer to. The newest version and tagged versions
+    stay.
+    """
 
     versions: list[int]
 
 
 class MaintenanceResult(msgspec.Struct, frozen=True):
-    """The result of an operation: the numbers of files before and after, or of removed versions and bytes."""
+    """The result of an operation: the counts of files before and after, or of removed versions and bytes."""
 
     before: int = 0
     after: int = 0

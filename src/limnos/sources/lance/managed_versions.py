@@ -52,7 +52,7 @@ class ManagedVersions(LanceNamespace):
         return f"limnos:{self._location}"
 
     def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
-        """Return the table's location."""
+        """Return the table's location, which the server sent with the request."""
         del request
         return DescribeTableResponse(
             location=self._location, managed_versioning=True, storage_options=self._options
@@ -64,7 +64,9 @@ class ManagedVersions(LanceNamespace):
         return DeclareTableResponse(location=self._location, managed_versioning=True, storage_options=self._options)
 
     def list_table_versions(self, request: Any) -> Json:  # type: ignore[override]  # noqa: ANN401 - the library sends and takes maps here
-        """List versions. Before the first commit, the newest is the one that came with the request."""
+        """List the table's versions. Before the first commit, the newest version is the one in the request, without a
+        callback.
+        """
         branch = request.get("branch") or ""
         if not self._has_committed and request.get("limit") == 1 and (branch in self._newest or not branch):
             newest = self._newest.get(branch)
@@ -76,7 +78,7 @@ class ManagedVersions(LanceNamespace):
         return _call("describe", request)
 
     def create_table_version(self, request: Any) -> Json:  # type: ignore[override]  # noqa: ANN401 - as above
-        """Commit a version."""
+        """Commit a version by a callback to the server. A refusal raises the library's error for its kind."""
         self._has_committed = True
         return _call("create", request)
 

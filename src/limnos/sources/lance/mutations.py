@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
 
 def merge(request: Merge, body: BodyPieces) -> LanceWriteResult:
-    """Merge rows by their keys. Raises NotFound (table, column), SchemaMismatch, BadRequest, CommitConflict."""
+    """Merge the rows of the body into the table by key columns (upsert). Raises NotFound (table, column),
+    SchemaMismatch, BadRequest, CommitConflict.
+    """
     rows = ArrowBody(body, batch_bytes_max=request.batch_bytes_max)
     dataset = open_for_writing(request)
     reader = rows.reader()
@@ -72,7 +74,9 @@ def _merge_builder(dataset: lance.LanceDataset, request: Merge) -> Any:  # noqa:
 
 
 def update(request: Update) -> LanceWriteResult:
-    """Set columns of rows. Raises NotFound (table, column), BadRequest, CommitConflict."""
+    """Set columns to SQL expressions in the rows that match the predicate. Raises NotFound (table, column), BadRequest,
+    CommitConflict.
+    """
     dataset = open_for_writing(request)
     with translate_library_errors(request.location):
         result = dataset.update(request.updates, where=request.predicate or None)
@@ -80,7 +84,7 @@ def update(request: Update) -> LanceWriteResult:
 
 
 def delete(request: Delete) -> LanceWriteResult:
-    """Delete rows. Raises NotFound (table, column), BadRequest, CommitConflict."""
+    """Delete the rows that match the predicate. Raises NotFound (table, column), BadRequest, CommitConflict."""
     dataset = open_for_writing(request)
     with translate_library_errors(request.location):
         result = dataset.delete(request.predicate)
@@ -104,7 +108,7 @@ def schema_metadata(metadata: SchemaMetadata) -> dict[str, str]:
 
 
 def field_metadata(metadata: FieldMetadata) -> FieldMetadataResult:
-    """Change metadata of fields in one commit.
+    """Change the key-value metadata of fields in one commit.
 
     Raises NotFound (column), BadRequest for a field that is named twice.
     """
@@ -165,7 +169,9 @@ def _check_names(names: Iterable[str]) -> None:
 
 
 def add_columns(columns: AddColumns) -> LanceWriteResult:
-    """Add columns. Raises NotFound for a column that an expression names, BadRequest."""
+    """Add columns whose values are computed by SQL expressions. Raises NotFound for a column that an expression names,
+    BadRequest.
+    """
     _check_names(columns.columns)
     dataset = open_for_writing(columns)
     with translate_library_errors(columns.location):
@@ -195,7 +201,7 @@ def _alteration(change: ColumnChange) -> dict[str, Any]:
 
 
 def drop_columns(columns: DropColumns) -> LanceWriteResult:
-    """Drop columns. Raises NotFound (column), BadRequest."""
+    """Drop columns by name, as one commit. Raises NotFound (column), BadRequest."""
     dataset = open_for_writing(columns)
     with translate_library_errors(columns.location):
         dataset.drop_columns(list(columns.columns))

@@ -28,7 +28,7 @@ def open_latest(location: str, options: dict[str, str], *, rows: bool = False) -
     Args:
         location: The table's directory.
         options: Lance's storage options.
-        rows: Whether its rows will be read; symbolic links among its data files are then refused, too.
+        rows: Whether rows will be read; if so, symbolic links among the data files are refused, too.
 
     Raises:
         InvalidTable: The table is damaged, or has files or links outside of its directory.
@@ -160,7 +160,7 @@ def _links(directory: str, *, rows: bool) -> Iterator[str]:
 
 
 def checkout_reference(dataset: lance.LanceDataset, question: LanceQuestion) -> lance.LanceDataset:
-    """Check out the version, tag or branch of a request. Raises NotFound, BadRequest."""
+    """Return the dataset at the version, tag or branch of a request. Raises NotFound, BadRequest."""
     if question.tag is not None and (question.version is not None or question.branch is not None):
         raise BadRequest("A tag determines version and branch: leave out version and branch, or the tag")
     if question.tag is not None:

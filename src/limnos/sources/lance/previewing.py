@@ -26,7 +26,10 @@ DECODED_BYTES_MAX: Final = 32 << 20
 
 
 def head(request: Head) -> LanceHead:
-    """Return the first rows. Raises NotFound (table, version), BadRequest (unknown column), StorageFailed."""
+    """Return the first rows of a table as JSON values, within the request's limits.
+
+    Raises NotFound (table, version), BadRequest (unknown column), StorageFailed.
+    """
     dataset = open_for_rows(request)
     fields = {field.name: field for field in dataset.schema}
     unknown = [name for name in request.columns if name not in fields]
@@ -40,7 +43,7 @@ def head(request: Head) -> LanceHead:
 
 
 def _first_rows(dataset: lance.LanceDataset, request: Head, *, names: list[str]) -> tuple[list[list[object]], bool]:
-    """Return rows up to the limits, and whether these are all."""
+    """Return rows up to the limits, and whether the table has no further rows."""
     scanner = dataset.scanner(
         columns=names, limit=request.rows_max + 1, batch_size=BATCH_ROWS, io_buffer_size=DECODED_BYTES_MAX
     )

@@ -30,7 +30,7 @@ DEFAULT_COLUMN: Final = "vector"
 
 
 class ArrowSink:
-    """A write-only file-like object that sends its bytes in chunks."""
+    """A write-only file-like object that sends the written bytes to the server in chunks."""
 
     closed = False
 
@@ -59,7 +59,7 @@ class ArrowSink:
             self._held, self._size = [], 0
 
     def close(self) -> None:
-        """Send the remaining buffered bytes of the Arrow stream."""
+        """Send the remaining buffered bytes."""
         self.flush()
         self.closed = True
 
@@ -127,7 +127,7 @@ def _common(request: Query) -> dict[str, Any]:
 def _nearest(dataset: lance.LanceDataset, request: Query, *, common: dict[str, Any]) -> lance.LanceScanner:
     """Return a scanner for one or several vectors.
 
-    With several, the column `query_index` is the number of the vector that a row matches.
+    With several vectors, the column `query_index` has the index of the vector that a row matches.
     """
     nearest = {
         "column": _vector_column(dataset, request), "k": rank_fusion.search_depth(common["limit"], common["offset"] or 0), **request.nearest,

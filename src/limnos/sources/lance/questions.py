@@ -19,7 +19,7 @@ Vector = list[float]
 
 
 class ManagedVersion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A managed version of a table, in the form of Lance's library."""
+    """A managed version of a table: its number, its manifest's path and size, as Lance's library needs them."""
 
     version: int
     manifest_path: str
@@ -28,7 +28,7 @@ class ManagedVersion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LanceQuestion(msgspec.Struct, frozen=True):
-    """A request about the table at a location: its latest version, or one by number, branch or tag.
+    """A request about the table at a location: the latest version, or a version by number, branch or tag.
 
     `kept` is set if the server manages the table's versions: the newest of each branch (`""` is main). Commits then
     call back.
@@ -43,11 +43,11 @@ class LanceQuestion(msgspec.Struct, frozen=True):
 
 
 class Describe(LanceQuestion, frozen=True):
-    """Describe the table."""
+    """A request for a table's version, schema and metadata; the result is a `LanceDescription`."""
 
 
 class LanceDescription(msgspec.Struct, frozen=True):
-    """A table at one version. `fields` is its schema with Arrow's names of types, `logical_fields` with Lance's."""
+    """A table at one version. `fields` is the schema with Arrow's type names, `logical_fields` with Lance's."""
 
     version: int
     fields: msgspec.Raw
@@ -58,7 +58,7 @@ class LanceDescription(msgspec.Struct, frozen=True):
 
 
 class Contents(LanceQuestion, frozen=True):
-    """List the namespaces and tables of a directory, whose path is the location."""
+    """A request for the namespaces and tables of the directory at the location; the result is `DirectoryContents`."""
 
 
 class DirectoryNamespaceEntry(msgspec.Struct, frozen=True):
@@ -78,25 +78,25 @@ class DirectoryTableEntry(msgspec.Struct, frozen=True):
 
 
 class DirectoryContents(msgspec.Struct, frozen=True):
-    """The namespaces and tables of a directory."""
+    """The namespaces and tables of a directory, the result of `Contents`."""
 
     namespaces: list[DirectoryNamespaceEntry]
     tables: list[DirectoryTableEntry]
 
 
 class Count(LanceQuestion, frozen=True, kw_only=True):
-    """Count the rows for which a predicate is true, or all rows. The result is a number."""
+    """A request for the count of rows for which a predicate is true, or of all rows. The result is an integer."""
 
     predicate: str | None = None
 
 
 class Query(LanceQuestion, frozen=True, kw_only=True):
-    """Find the rows nearest to vectors, rows that contain words, or all rows, after a filter.
+    """A vector search, a full-text search, both, or a scan, each with an optional filter.
 
     The result is an Arrow file.
 
-    `text` is a full-text query of the protocol: words or a structure. With both vectors and words the two results are
-    merged by rank.
+    `text` is a full-text query of the protocol: search words or a structured query. With both searches, the results are
+    merged by rank (reciprocal rank fusion).
     """
 
     limit: int | None = None
@@ -116,7 +116,9 @@ class Query(LanceQuestion, frozen=True, kw_only=True):
 
 
 class Head(LanceQuestion, frozen=True, kw_only=True):
-    """Read the first rows of some columns, or of the first `columns_max`, as values for JSON."""
+    """A request for the first rows as JSON values, of the named columns or of the first `columns_max`; the result is a
+    `LanceHead`.
+    """
 
     columns: list[str]
     rows_max: int
@@ -135,7 +137,7 @@ class LanceHead(msgspec.Struct, frozen=True):
 
 
 class Explain(LanceQuestion, frozen=True, kw_only=True):
-    """Return the plan of a query; with `runs` execute it and return the measured plan. The result is text."""
+    """A request for the plan of a query, as text; `runs` also executes the query, so that the plan has measurements."""
 
     query: Query
     verbose: bool = False
@@ -143,14 +145,16 @@ class Explain(LanceQuestion, frozen=True, kw_only=True):
 
 
 class Write(LanceQuestion, frozen=True, kw_only=True):
-    """Write the rows in the body. `mode` is `create`, `append`, `overwrite`, or `any`, which appends or creates."""
+    """A request to write the rows in the body. `mode` is `create`, `append`, `overwrite`, or `any`, which appends or
+    creates.
+    """
 
     mode: str
     batch_bytes_max: int
 
 
 class References(LanceQuestion, frozen=True):
-    """List the tags and branches of the table."""
+    """A request for the tags and branches of the table; the result is `TableReferences`."""
 
 
 class TagReference(msgspec.Struct, frozen=True):
@@ -172,14 +176,16 @@ class BranchReference(msgspec.Struct, frozen=True):
 
 
 class TableReferences(msgspec.Struct, frozen=True):
-    """The tags and branches of a table, by name."""
+    """The tags and branches of a table, by name, the result of `References`."""
 
     tags: dict[str, TagReference]
     branches: dict[str, BranchReference]
 
 
 class TagPut(LanceQuestion, frozen=True, kw_only=True):
-    """Create a tag for a version (None is the newest); with `replaces` move an existing tag. The result is empty."""
+    """A request to create a tag for a version (None: the newest), or with `replaces` to move an existing tag. The
+    result is empty.
+    """
 
     name: str
     at_version: int | None
@@ -188,13 +194,13 @@ class TagPut(LanceQuestion, frozen=True, kw_only=True):
 
 
 class TagDrop(LanceQuestion, frozen=True, kw_only=True):
-    """Delete a tag. The result is empty."""
+    """A request to delete a tag; the version that it names stays. The result is empty."""
 
     name: str
 
 
 class BranchMake(LanceQuestion, frozen=True, kw_only=True):
-    """Create a branch at a version (None is the newest). The result is empty."""
+    """A request to create a branch at a version (None: the newest). The result is empty."""
 
     name: str
     from_version: int | None
@@ -202,13 +208,13 @@ class BranchMake(LanceQuestion, frozen=True, kw_only=True):
 
 
 class BranchDrop(LanceQuestion, frozen=True, kw_only=True):
-    """Delete a branch with its files. The result is empty."""
+    """A request to delete a branch with its files. The result is empty."""
 
     name: str
 
 
 class LanceWriteResult(msgspec.Struct, frozen=True):
-    """The result of a change: the table's new version, its transaction, and the numbers of affected rows."""
+    """The result of a change: the table's new version, its transaction, and the counts of affected rows."""
 
     version: int
     transaction_id: str | None = None
@@ -218,7 +224,7 @@ class LanceWriteResult(msgspec.Struct, frozen=True):
 
 
 class Merge(LanceQuestion, frozen=True, kw_only=True):
-    """Merge the rows in the body into the table by key columns.
+    """A request to merge the rows in the body into the table by key columns.
 
     `updates` applies to rows whose key exists, `inserts` to rows whose key is new, `deletes` to rows of the table that
     no new row matches.
@@ -236,24 +242,24 @@ class Merge(LanceQuestion, frozen=True, kw_only=True):
 
 
 class Update(LanceQuestion, frozen=True, kw_only=True):
-    """Set columns to expressions in the rows for which a predicate is true."""
+    """A request to set columns to SQL expressions in the rows for which a predicate is true."""
 
     updates: dict[str, str]
     predicate: str | None = None
 
 
 class Delete(LanceQuestion, frozen=True, kw_only=True):
-    """Delete the rows for which a predicate is true."""
+    """A request to delete the rows for which a predicate is true."""
 
     predicate: str
 
 
 class Restore(LanceQuestion, frozen=True):
-    """Make the requested version the latest again."""
+    """A request to restore an older version: a new version with the same content becomes the latest."""
 
 
 class SchemaMetadata(LanceQuestion, frozen=True, kw_only=True):
-    """Replace the schema's metadata. The result is the new metadata."""
+    """A request to replace the schema's key-value metadata. The result is the new metadata."""
 
     values: dict[str, str]
 
@@ -267,7 +273,7 @@ class FieldChange(msgspec.Struct, frozen=True):
 
 
 class FieldMetadata(LanceQuestion, frozen=True, kw_only=True):
-    """Change the metadata of fields."""
+    """A request to change the metadata of fields in one commit; the result is a `FieldMetadataResult`."""
 
     updates: list[FieldChange]
 
@@ -280,7 +286,7 @@ class FieldMetadataResult(msgspec.Struct, frozen=True):
 
 
 class AddColumns(LanceQuestion, frozen=True, kw_only=True):
-    """Add columns computed by expressions."""
+    """A request to add columns whose values are computed by SQL expressions, as one commit."""
 
     columns: dict[str, str]
 
@@ -295,19 +301,19 @@ class ColumnChange(msgspec.Struct, frozen=True):
 
 
 class AlterColumns(LanceQuestion, frozen=True, kw_only=True):
-    """Rename columns, or change their types or nullability."""
+    """A request to rename columns, or to change their types or nullability, as one commit."""
 
     alterations: list[ColumnChange]
 
 
 class DropColumns(LanceQuestion, frozen=True, kw_only=True):
-    """Drop columns by name, as one commit."""
+    """A request to drop columns by name, as one commit."""
 
     columns: list[str]
 
 
 class CreateIndex(LanceQuestion, frozen=True, kw_only=True):
-    """Create an index on a column; `details` are options of its type, under Lance's names."""
+    """A request to create an index on a column; `details` are options of the index type, under Lance's names."""
 
     column: str
     index_type: str
@@ -317,17 +323,17 @@ class CreateIndex(LanceQuestion, frozen=True, kw_only=True):
 
 
 class DropIndex(LanceQuestion, frozen=True, kw_only=True):
-    """Drop an index by name, as one commit."""
+    """A request to drop an index by name, as one commit."""
 
     name: str
 
 
 class ListIndices(LanceQuestion, frozen=True):
-    """List the indices of a table at one version."""
+    """A request for the indices of a table at one version; the result is a list of `LanceIndex`."""
 
 
 class LanceIndex(msgspec.Struct, frozen=True):
-    """An index, with the fields of the protocol."""
+    """An index in a list, with the fields of the Lance REST protocol: name, UUID, columns and status."""
 
     index_name: str
     index_uuid: str
@@ -345,13 +351,13 @@ class LanceIndex(msgspec.Struct, frozen=True):
 
 
 class IndexStats(LanceQuestion, frozen=True, kw_only=True):
-    """Return the numbers of rows that an index covers and does not cover."""
+    """A request for the counts of indexed and unindexed rows of an index; the result is an `IndexCoverage`."""
 
     name: str
 
 
 class IndexCoverage(msgspec.Struct, frozen=True):
-    """The numbers of rows that an index covers and does not cover."""
+    """The counts of indexed and unindexed rows of an index, and its type."""
 
     index_type: str
     num_indexed_rows: int
@@ -361,11 +367,13 @@ class IndexCoverage(msgspec.Struct, frozen=True):
 
 
 class Stats(LanceQuestion, frozen=True):
-    """Return the table's size in bytes, and its numbers of rows, indices and fragments."""
+    """A request for the table's size in bytes, and its counts of rows, indices and fragments; the result is a
+    `TableSize`.
+    """
 
 
 class TableSize(msgspec.Struct, frozen=True):
-    """The size of a table; `lengths` are statistics of the rows per fragment (`min`, `mean`, `p50` and so on)."""
+    """The size of a table. `lengths` has statistics of the row counts per fragment (`min`, `mean`, `p50` and so on)."""
 
     total_bytes: int
     num_rows: int
@@ -376,13 +384,13 @@ class TableSize(msgspec.Struct, frozen=True):
 
 
 class Transaction(LanceQuestion, frozen=True, kw_only=True):
-    """Describe a transaction by its uuid. The error is NotFound if no existing version was created by it."""
+    """A request for a transaction by its UUID. The error is NotFound if no existing version was created by it."""
 
     uuid: str
 
 
 class TransactionSummary(msgspec.Struct, frozen=True):
-    """A transaction: its operation, the version that it created and the one that it read."""
+    """A transaction: its operation, the version that it created, and the version that it read."""
 
     operation: str
     uuid: str
@@ -391,7 +399,7 @@ class TransactionSummary(msgspec.Struct, frozen=True):
 
 
 def expressions_of(question: LanceQuestion) -> list[str]:
-    """Return the SQL expressions in a request."""
+    """Return the SQL expressions in a request, which are checked before the library parses them."""
     match question:
         case Count() | Delete():
             results: list[str | None] = [question.predicate]

@@ -32,7 +32,7 @@ def search_depth(limit: int | None, offset: int) -> int:
 def merge_by_rank(tables: list[pa.Table], *, limit: int | None, offset: int, with_row_id: bool) -> pa.Table:
     """Merge searches by the ranks of their rows, best first.
 
-    A row in only one result has null in the other's column.
+    A row in only one result has null in the score column of the other search.
     """
     scores: dict[int, float] = {}
     for table in tables:

@@ -56,7 +56,9 @@ def count(request: questions.Count) -> int:
 
 
 def stats(request: questions.Stats) -> questions.TableSize:
-    """Return a table's bytes, and its numbers of rows, indices and fragments. Raises NotFound (table, branch)."""
+    """Return a table's size in bytes, and its counts of rows, indices and fragments. Raises NotFound (table,
+    branch).
+    """
     dataset = open_for_rows(request)
     with translate_library_errors(request.location):
         fields: Any = dataset.stats.data_stats().fields
@@ -69,7 +71,7 @@ def stats(request: questions.Stats) -> questions.TableSize:
 
 
 def _lengths(rows: list[int]) -> dict[str, int]:
-    """Return statistics of the fragments' lengths, which are sorted."""
+    """Return statistics (minimum, mean, percentiles, maximum) of the sorted row counts of fragments."""
     if not rows:
         return dict.fromkeys(("min", "max", "mean", "p25", "p50", "p75", "p99"), 0)
     entries = {f"p{percent}": rows[min(len(rows) - 1, len(rows) * percent // 100)] for percent in (25, 50, 75, 99)}
@@ -77,7 +79,7 @@ def _lengths(rows: list[int]) -> dict[str, int]:
 
 
 def transaction(request: questions.Transaction) -> questions.TransactionSummary:
-    """Find a transaction. Raises NotFound."""
+    """Return the operation and versions of the transaction with the requested UUID. Raises NotFound."""
     dataset = open_for_rows(request)
     with translate_library_errors(request.location):
         for back, each in enumerate(dataset.get_transactions(TRANSACTIONS_MAX)):

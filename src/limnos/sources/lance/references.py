@@ -107,7 +107,9 @@ def _open(question: LanceQuestion) -> lance.LanceDataset:
 
 
 def _why(error: LimnosError, *, name: str, kind: str, missing: str) -> LimnosError:
-    """Map an error about a reference or its target to the server's error."""
+    """Return the error to raise: InUse, AlreadyExists, BadRequest or NotFound by the library's message, else
+    `error`.
+    """
     text = str(error.__cause__ or error)
     if _HELD.search(text):
         return InUse(

@@ -21,17 +21,17 @@ _UNITS = {"s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 
 
 def fields_of(schema: pa.Schema) -> list[Json]:
-    """Return the fields of a schema, with Arrow's names of types."""
+    """Return the fields of a schema, with Arrow's type names (`utf8`)."""
     return [_field(field) for field in schema]
 
 
 def logical_fields_of(schema: pa.Schema) -> list[Json]:
-    """Return the fields of a schema, with Lance's logical names of types."""
+    """Return the fields of a schema, with Lance's logical type names (`string`)."""
     return [_logical_field(field) for field in schema]
 
 
 def texts_of(metadata: dict[bytes, bytes] | None) -> dict[str, str]:
-    """Metadata of a schema or field, decoded to text."""
+    """Decode the key-value metadata of a schema or field from UTF-8."""
     return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in (metadata or {}).items()}
 
 

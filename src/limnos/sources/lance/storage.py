@@ -56,7 +56,7 @@ class DirectoryStorage:
         return sorted(name for name, is_folder in self._listed(self.root) if is_folder)
 
     def content(self, folder: str) -> list[str]:
-        """Return the names of files and folders in a folder."""
+        """Return the names of the files and folders in the folder `folder` of the root."""
         return sorted(name for name, _ in self._listed(f"{self.root}/{folder}"))
 
     def marked(self, folders: Iterable[str], marker: str) -> set[str]:
@@ -74,7 +74,7 @@ class DirectoryStorage:
                 self._files.pipe_file(f"{self.root}/{folder}/{marker}", b"")
 
     def remove(self, folder: str, names: Iterable[str]) -> None:
-        """Remove some entries of a folder, and the folder if it is then empty."""
+        """Remove the entries `names` of a folder; on a local disk also the folder itself if it is then empty."""
         with self._said("delete from"):
             for name in names:
                 self._files.rm(f"{self.root}/{folder}/{name}", recursive=True)

@@ -1,6 +1,6 @@
 """Parses types in clients' JSON, with Arrow's names or Lance's logical ones, to Arrow types.
 
-May import pyarrow and `model`. Must not know tables. `schemas` is the opposite direction.
+May import pyarrow and `model`. Must not know tables. `schemas` does the inverse conversion.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ITEM: Final = "item"
 
 
 def type_of(entries: Mapping[str, Any] | str) -> pa.DataType:
-    """Convert a type in JSON to an Arrow type. Raises BadRequest for an unknown one."""
+    """Convert a type in JSON, such as `"utf8"`, to an Arrow type. Raises BadRequest for an unknown type."""
     try:
         result = _type_by_name(entries, {}) if isinstance(entries, str) else _type_by_name(entries["type"], entries)
     except (KeyError, TypeError, ValueError, IndexError, pa.ArrowException):
@@ -61,7 +61,7 @@ def _type_by_name(name: object, entries: Mapping[str, Any]) -> pa.DataType | Non
 
 
 def _nested_type(word: str, entries: Mapping[str, Any]) -> pa.DataType | None:
-    """Convert a type in JSON that has a length or fields."""
+    """Convert a JSON type that has a length or fields, such as a list or struct; None for any other type."""
     length = entries.get("length")
     if word in ("decimal128", "decimal256") and length is not None:
         return getattr(pa, word)(length // 1000, length % 1000)

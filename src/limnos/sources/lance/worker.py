@@ -22,7 +22,9 @@ from limnos.sources.wire import Wire, die_with_parent, serve_on
 
 
 class QuestionHandlers(NamedTuple):
-    """The handlers of requests by name: plain ones, ones that also take a body, and ones that return a stream."""
+    """The handlers of requests by name: handlers without a body, handlers with a body, and handlers that return a
+    stream.
+    """
 
     plain: dict[str, tuple[type, Callable[[Any], object]]]
     fed: dict[str, tuple[type, Callable[[Any, Any], object]]]
@@ -96,7 +98,9 @@ def answer(wire: Wire) -> None:
 
 
 def _answer_of(name: str, text: bytes, *, body: object, wire: Wire) -> list[bytes]:
-    """Return `done` and the result, `refused` with a code and a message, or `failed` with a message."""
+    """Handle a request. Returns the response: `done` and the result, `refused`, a code and a message, or `failed` and a
+    message.
+    """
     try:
         return [b"done", msgspec.json.encode(_run(name, text, body=body, wire=wire))]
     except LimnosError as error:

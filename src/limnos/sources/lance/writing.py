@@ -55,7 +55,7 @@ def write(request: Write, body: BodyPieces) -> LanceWriteResult:
 
 
 def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
-    """Return the body's error if it is the cause, else the given error."""
+    """Return the error to raise: the error in the body if that caused the failure, else `error`."""
     if rows.failure is not None:
         return rows.failure
     if mode == CREATE and isinstance(error, CommitConflict):
@@ -73,7 +73,9 @@ def create_table(request: Write, reader: pa.RecordBatchReader) -> lance.LanceDat
 def _write_rows(
     request: Write, reader: pa.RecordBatchReader, *, dataset: lance.LanceDataset | None
 ) -> lance.LanceDataset:
-    """Write into an existing table: the opened one; None means a table whose versions the server manages."""
+    """Write rows into an existing table. `dataset` is the opened table; None means a table whose versions the server
+    manages.
+    """
     lance_dataset = open_for_writing(request) if dataset is None else checkout_reference(dataset, request)
     return lance.write_dataset(reader, lance_dataset, mode=request.mode)
 
