@@ -131,7 +131,8 @@ class UnexpectedAnswerError(ClientError):
 class UnavailableError(ClientError):
     """The server sent no response, or 429, 502, 503 or 504.
 
-    `sent`: the request may have reached the server. `retry_after_s` is the pause that the server requested.
+    `sent`: the request may have reached the server. `retry_after_s` is the value of the response's Retry-After in
+    seconds.
     """
 
     kind = "unavailable"
@@ -175,8 +176,8 @@ class _StatementError(msgspec.Struct):
 
 
 class _ErrorBody(msgspec.Struct):
-    """Any of the four error bodies: the field `error` of our own API and of Iceberg, Gravitino's top level, the first
-    of SQL++'s `errors`.
+    """Any of the four error bodies: the field `error` of Limnos' own API and of Iceberg, Gravitino's top level, the
+    first element of SQL++'s `errors`.
     """
 
     error: _ErrorDetail | None = None
@@ -240,7 +241,7 @@ def _inner(body: bytes) -> _ErrorDetail:
 
 
 def _lance_inner(body: bytes) -> _ErrorDetail:
-    """Parse Lance's error body. Its numbers are less specific than the status."""
+    """Parse Lance's error body. Its error codes are less specific than the HTTP status."""
     try:
         return _ErrorDetail(message=msgspec.json.decode(body, type=_LanceErrorBody).detail)
     except msgspec.DecodeError:

@@ -105,7 +105,7 @@ def call(
 ) -> Flow[T]:
     """Send one request, with the arguments of `request`, and decode its response as the type `answer`.
 
-    If `field` is given, the value is in the response's field of that name. Raises UnexpectedAnswerError if the response
+    If `field` is given, only the response's field of that name is decoded. Raises UnexpectedAnswerError if the response
     has another form.
     """
     sent = request(method, path, query=query, body=body, key=key, repeatable=repeatable)
@@ -118,7 +118,7 @@ def call(
 
 @functools.cache
 def _envelope(field: str, value: object) -> Any:  # noqa: ANN401 - made at run time
-    """Return the type of a JSON object with the value in one field."""
+    """Return a struct type for a JSON object from which one field, `field`, is decoded as the type `value`."""
     return msgspec.defstruct("Envelope", [("value", value)], rename={"value": field})
 
 
@@ -141,13 +141,13 @@ def retry_pause_s(sent: Request, error: Exception, attempt: int) -> float | None
 
 
 class BlockingSender(Protocol):
-    """A sender whose calls return the result."""
+    """A sender that executes a flow with blocking I/O and returns its result."""
 
     def run(self, flow: Flow[T]) -> T: ...
 
 
 class AwaitedSender(Protocol):
-    """A sender whose calls must be awaited."""
+    """A sender that executes a flow with asynchronous I/O and returns an awaitable."""
 
     def run(self, flow: Flow[T]) -> Awaitable[T]: ...
 
@@ -166,7 +166,7 @@ class ClientScope:
 
 
 class Resource(Generic[S]):
-    """Base class of calls on one kind of object."""
+    """Base class of the resources of a client: the calls on one kind of object."""
 
     __slots__ = ("scope", "sender")
 
@@ -184,8 +184,8 @@ class Resource(Generic[S]):
 
 
 class verb(Generic[P, T]):  # noqa: N801 - a decorator, used like `property`
-    """Convert a flow to a method: of a blocking client it returns the result, of an asynchronous client an
-    awaitable.
+    """A descriptor that converts a flow to a method. The method returns the result on a blocking client, and an
+    awaitable on an asynchronous client.
     """
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[T]]) -> None:

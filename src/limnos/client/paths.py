@@ -42,32 +42,32 @@ def parts_of(path: str | Sequence[str], *, least: int = 1) -> Parts:
 
 
 def metalake_url(metalake: str, *names: str) -> str:
-    """Return the Gravitino path of an object of a metalake."""
+    """Return the Gravitino path of an object of a metalake, such as `/api/metalakes/lake/tags/pii`."""
     return f"{API}/metalakes{segments(metalake, *names)}"
 
 
 def own_url(metalake: str, *names: str) -> str:
-    """Return the path of an object of a metalake in Limnos' own API."""
+    """Return the path of an object of a metalake in Limnos' own API, with each name percent-encoded."""
     return f"{OWN}/metalakes{segments(metalake, *names)}"
 
 
 def namespaces_url(metalake: str, catalog: str) -> str:
-    """Return the Iceberg REST path of a catalog's namespaces."""
+    """Return the Iceberg REST path of a catalog's namespaces, with the metalake and catalog as prefix."""
     return f"/iceberg/v1/{iceberg.encode_prefix(metalake, catalog)}/namespaces"
 
 
 def namespace_url(metalake: str, parts: Parts) -> str:
-    """Return the Iceberg REST path of a namespace."""
+    """Return the Iceberg REST path of a namespace. `parts` begin with the catalog."""
     return f"{namespaces_url(metalake, parts[0])}/{iceberg.encode_path(parts[1:])}"
 
 
 def table_url(metalake: str, parts: Parts) -> str:
-    """Return the Iceberg REST path of a table."""
+    """Return the Iceberg REST path of a table. `parts` begin with the catalog."""
     return f"{namespace_url(metalake, parts[:-1])}/tables/{iceberg.encode_name(parts[-1])}"
 
 
 def view_url(metalake: str, parts: Parts) -> str:
-    """Return the Iceberg REST path of a view."""
+    """Return the Iceberg REST path of a view. `parts` begin with the catalog."""
     return f"{namespace_url(metalake, parts[:-1])}/views/{iceberg.encode_name(parts[-1])}"
 
 

@@ -12,7 +12,7 @@ DEFAULT_SEPARATOR = ":"
 
 
 class Server(Resource[S]):
-    """Calls about the server itself and its caller."""
+    """Calls about the server itself (version, public settings, login issuer) and about the caller."""
 
     @verb
     def version(self) -> Flow[Version]:
@@ -21,7 +21,7 @@ class Server(Resource[S]):
 
     @verb
     def configs(self) -> Flow[Json]:
-        """Return the settings that the server shows to all clients."""
+        """Return the settings that the server publishes to all clients, without authentication."""
         return call("GET", "/configs", answer=Json)
 
     @verb

@@ -196,7 +196,9 @@ def _reply(answer: httpx2.Response) -> Reply:
 
 
 def _unavailable_error(uri: str, error: httpx2.TransportError) -> UnavailableError:
-    """Return the error for a request without a response, with whether it may have been executed."""
+    """Return the error for a request without a response. Its `sent` says whether the server may have received the
+    request.
+    """
     if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)):
         return UnavailableError(f"no server answers at {uri} ({str(error) or type(error).__name__})", sent=False)
     if isinstance(error, httpx2.TimeoutException):
@@ -237,7 +239,7 @@ class _BlockingSender:
             attempt += 1
 
     def pieces(self, request: Request) -> Iterator[bytes]:
-        """Yield a streamed response in chunks. Raises UnavailableError if it breaks off."""
+        """Yield a streamed response in chunks. Raises UnavailableError if the connection is lost before its end."""
         try:
             with self.http.stream(request.method, self.uri + request.target, headers=_headers(request)) as answer:
                 if answer.status_code >= 300:
@@ -289,7 +291,7 @@ class _AsyncSender:
             attempt += 1
 
     async def pieces(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield a streamed response in chunks. Raises UnavailableError if it breaks off."""
+        """Yield a streamed response in chunks. Raises UnavailableError if the connection is lost before its end."""
         try:
             async with self.http.stream(request.method, self.uri + request.target, headers=_headers(request)) as answer:
                 if answer.status_code >= 300:
@@ -344,11 +346,11 @@ class Client(_Resources[BlockingSender]):
         return self._target.iceberg_properties(catalog)
 
     def export(self, metalake: str, *, format: str = "proto", secrets: bool = False) -> Iterator[bytes]:
-        """Stream a metalake's export. Its last record has the number of records."""
+        """Stream a metalake's export. Its last record has the total count of records."""
         return self._sender.pieces(export_request(metalake, format=format, secrets=secrets))
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the pool of HTTP connections."""
         self._sender.http.close()
 
     def __enter__(self) -> Self:
@@ -387,11 +389,11 @@ class AsyncClient(_Resources[AwaitedSender]):
         return self._target.iceberg_properties(catalog)
 
     def export(self, metalake: str, *, format: str = "proto", secrets: bool = False) -> AsyncIterator[bytes]:
-        """Stream a metalake's export. Its last record has the number of records."""
+        """Stream a metalake's export. Its last record has the total count of records."""
         return self._sender.pieces(export_request(metalake, format=format, secrets=secrets))
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the pool of HTTP connections."""
         await self._sender.http.aclose()
 
     async def __aenter__(self) -> Self:

@@ -39,13 +39,13 @@ def connect_session(
 
     Args:
         address: The Spark Connect server, `sc://host:15002`.
-        uri: The server of the metalake.
+        uri: The base URL of the Limnos server.
         metalake: The metalake.
         catalogs: Names of its catalogs, to be used in SQL.
         token: The caller's token.
-        user: In place of a token, the Basic user of a server that accepts one without proof.
+        user: In place of a token, the Basic user name, for a server with `simple` authentication.
         config: More settings of the session.
-        s3: Whether tables lie on S3.
+        s3: Whether tables are on S3.
 
     Raises:
         BadRequest: The URL is not one of a Spark Connect server.
@@ -71,7 +71,9 @@ def connect_session(
 
 
 def _require_listener(address: str) -> None:
-    """Raise ServiceUnavailable if nothing listens at the address; Spark's client would retry for minutes."""
+    """Raise ServiceUnavailable if no TCP server listens at the URL's host and port; Spark's client would retry for
+    minutes.
+    """
     place = urlsplit(address.partition(";")[0])
     try:
         with socket.create_connection((place.hostname or "", place.port or _PORT), timeout=_WITHIN_S):

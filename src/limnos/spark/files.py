@@ -18,7 +18,7 @@ from limnos.spark.java import find_java
 class SparkFiles:
     """Paths of the files: `jars` for the class path, `java_home` for JAVA_HOME, and `java_runtime`.
 
-    `java_runtime` has the Java's own files. It differs from `java_home` if that is a launcher's.
+    `java_runtime` is the directory of the Java runtime. It differs from `java_home` if that is a launcher's directory.
     """
 
     jars: tuple[str, ...]
@@ -26,7 +26,7 @@ class SparkFiles:
     java_runtime: str
 
     def are_there(self) -> bool:
-        """Return whether the files still exist. Contents are not checked."""
+        """Return whether all of the files still exist. Their contents are not checked."""
         return all(Path(path).exists() for path in (*self.jars, f"{self.java_home}/bin/java"))
 
 

@@ -2,10 +2,10 @@
 
 It returns the local path of the Iceberg runtime for the installed PySpark, and of the other archives. May import the
 standard library and `model`. It must not know of sessions. Nothing is resolved at run time: each PySpark release has
-one pinned archive with its SHA-256. So two machines run the same bytes, and a second start needs no network.
+one pinned archive with its SHA-256. So all machines run identical files, and a second start needs no network.
 
 Settings, both from the environment: `LIMNOS__SPARK__REPOSITORY` (base URL of a Maven repository) and
-`LIMNOS__SPARK__CACHE` (directory). An archive in the home's `.m2/repository` is used from there.
+`LIMNOS__SPARK__CACHE` (directory). An archive in the home directory's `.m2/repository` is used from there.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Artifact:
 
     @property
     def relative_path(self) -> str:
-        """The path below a repository's base, in Maven's layout."""
+        """The path below a repository's base URL, in Maven's layout: `group/name/version/filename`."""
         return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.filename}"
 
 
@@ -132,7 +132,7 @@ OPENLINEAGE = Artifact(
 def installed_pyspark() -> str:
     """Return the version of the installed PySpark.
 
-    Raises UnsupportedOperation, which names the extra, without PySpark.
+    Raises UnsupportedOperation, which names the extra to install, if PySpark is not installed.
     """
     try:
         return metadata.version("pyspark")
@@ -141,9 +141,9 @@ def installed_pyspark() -> str:
 
 
 def runtime_for(pyspark_version: str) -> Artifact:
-    """Return the Iceberg runtime for a PySpark version such as `4.1.4`.
+    """Return the pinned Iceberg runtime for a PySpark version such as `4.1.4`.
 
-    Raises UnsupportedOperation if there is none.
+    Raises UnsupportedOperation if no runtime is pinned for that version.
     """
     line = ".".join(pyspark_version.split(".")[:2])
     artifact = ICEBERG_RUNTIMES.get(line)
@@ -169,7 +169,9 @@ def cache_directory(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def repository_url(environ: Mapping[str, str] | None = None) -> str:
-    """Return the base URL of the Maven repository, without a trailing slash. Raises BadRequest if it is no URL."""
+    """Return the base URL of the Maven repository, without a trailing slash. Raises BadRequest if the setting is no
+    URL.
+    """
     environ = os.environ if environ is None else environ
     url = environ.get(REPOSITORY_VARIABLE) or MAVEN_CENTRAL
     if not url.startswith(("https://", "http://", "file://")):
@@ -184,10 +186,11 @@ def ensure_runtime(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the local path of the Iceberg runtime for PySpark (default: the installed one), fetching it once.
+    """Return the local path of the Iceberg runtime for a PySpark version (default: the installed one). Downloads it if
+    it is not cached.
 
-    Raises UnsupportedOperation (no runtime for that PySpark) or ServiceUnavailable (the fetch failed, or the bytes are
-    not the pinned ones).
+    Raises UnsupportedOperation (no runtime for that PySpark) or ServiceUnavailable (the download failed, or the SHA-256
+    differs).
     """
     artifact = runtime_for(pyspark_version or installed_pyspark())
     return ensure(artifact, repository=repository, cache=cache, progress=progress)
@@ -211,7 +214,9 @@ def ensure_s3(
 def ensure_listener(
     *, repository: str | None = None, cache: Path | None = None, progress: Progress | None = None
 ) -> Path:
-    """Return the local path of OpenLineage's listener, fetching it once. Raises ServiceUnavailable."""
+    """Return the local path of OpenLineage's Spark listener. Downloads it if it is not cached. Raises
+    ServiceUnavailable.
+    """
     return ensure(OPENLINEAGE, repository=repository, cache=cache, progress=progress)
 
 
@@ -220,7 +225,7 @@ def ensure(
 ) -> Path:
     """Return the local path of `artifact`: from the cache, from `.m2/repository`, or fetched and verified.
 
-    Of several processes that need it, one fetches it and the others wait. Raises ServiceUnavailable.
+    A lock in the cache directory lets one process fetch it while others wait. Raises ServiceUnavailable.
     """
     directory = cache or cache_directory()
     path = _local(artifact, directory)
@@ -239,10 +244,10 @@ def ensure(
 
 
 def fetched_bytes(artifact: Artifact, *, cache: Path | None = None) -> int | None:
-    """Return the number of bytes of an archive that are on this machine, including those fetched so far by any
-    process; None if there are none.
+    """Return the downloaded size of an archive in bytes, including a download in progress in any process; None if no
+    file exists.
 
-    Compares sizes only; `ensure` verifies the bytes.
+    Compares sizes only; `ensure` verifies the SHA-256.
     """
     directory = cache or cache_directory()
     places = (directory / artifact.filename, _maven_local(artifact))
@@ -264,7 +269,7 @@ def _maven_local(artifact: Artifact) -> Path:
 
 
 def _local(artifact: Artifact, directory: Path) -> Path | None:
-    """Return an archive that is already on this machine; else None."""
+    """Return the path of a complete copy of the archive in the cache or in `.m2/repository`; None if there is none."""
     cached = directory / artifact.filename
     if _is_right(cached, artifact):
         return cached
@@ -297,7 +302,7 @@ def _not_writable(directory: Path, error: OSError) -> ServiceUnavailable:
 
 
 def _is_right(path: Path, artifact: Artifact) -> bool:
-    """Return whether `path` has exactly the pinned bytes. A wrong file is ignored and logged."""
+    """Return whether the file has the pinned size and SHA-256. A mismatch is logged."""
     if not path.is_file():
         return False
     with path.open("rb") as source:
@@ -308,7 +313,7 @@ def _is_right(path: Path, artifact: Artifact) -> bool:
 
 
 def _fetch_with_retries(url: str, artifact: Artifact, *, target: Path, progress: Progress | None) -> None:
-    """Fetch up to three times; only transient errors are retried. Raises ServiceUnavailable."""
+    """Download an archive in up to three attempts; only transient errors are retried. Raises ServiceUnavailable."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             _fetch(url, artifact, target=target, progress=progress)

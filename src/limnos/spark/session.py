@@ -79,14 +79,15 @@ def session(
 ) -> SparkSession:
     """Return a SparkSession in which the catalogs of `metalake` at the server `uri` can be queried as `main.a.b.t`.
 
-    `token` is sent as Bearer; `user` is for servers that accept the Basic user without proof (`simple` authentication,
-    loopback). `catalogs` None: all Iceberg catalogs that the caller may see. `master` is any Spark master URL. `config`
-    adds and overrides Spark settings. If the process already runs Spark, a new session of it is returned, with its own
-    catalogs and credential. With `lineage`, OpenLineage's listener reports each statement's sources and targets to the
-    server, with the credential of the session that started Spark. With the extra `lance` installed the session has the
-    source `limnos.lance`, unless `lance` is False. `files` are existing JAR archives and a Java runtime; without them
-    both are found or fetched. With `s3` Spark reads tables on S3, by vended credentials or request signing. `ca_file`
-    is a PEM file of authorities that this process and Spark trust in addition to the machine's.
+    `token` is sent as Bearer; `user` is for servers that accept the Basic user without a password (`simple`
+    authentication, loopback). `catalogs` None: all Iceberg catalogs that the caller may see. `master` is any Spark
+    master URL. `config` adds and overrides Spark settings. If the process already runs Spark, a new session of it is
+    returned, with its own catalogs and credential. With `lineage`, OpenLineage's listener reports each statement's
+    sources and targets to the server, with the credential of the session that started Spark. With the extra `lance`
+    installed the session has the source `limnos.lance`, unless `lance` is False. `files` are existing JAR archives and
+    a Java runtime; without them both are found or fetched. With `s3` Spark reads tables on S3, by vended credentials or
+    request signing. `ca_file` is a PEM file of certificate authorities that this process and Spark trust in addition to
+    the system's.
 
     Raises UnsupportedOperation (no PySpark, or no Iceberg runtime for it), ServiceUnavailable (no Java, or an archive
     cannot be fetched), BadRequest (contradictory arguments), and with `catalogs` None the client's errors.
@@ -122,7 +123,7 @@ def session(
 
 
 def _archives(files: SparkFiles | None, *, s3: bool, lineage: bool) -> list[Path]:
-    """Return the archives for a Spark to be started; missing ones are fetched."""
+    """Return the paths of the JAR files for Spark's class path; missing JAR files are downloaded."""
     own = [ensure_runtime()] if files is None else [Path(path) for path in files.jars]
     return [*own, *([ensure_s3()] if s3 else []), *([ensure_listener()] if lineage else [])]
 
@@ -148,8 +149,8 @@ def another_session(
 ) -> SparkSession:
     """Return a session of a running Spark with its own catalogs and credential.
 
-    It is created for each statement, so nothing is looked up again. `more` are settings of every catalog, by the
-    suffixes of their keys.
+    It is created for each statement, so nothing is looked up again. `more` are further settings of every catalog; the
+    keys lack the prefix `spark.sql.catalog.<name>.`.
     """
     spark = running.newSession()
     header = authorization(token=token)
@@ -172,7 +173,7 @@ def _register_lance(spark: SparkSession, home: ServerAccess) -> None:
 
 @contextmanager
 def _active(spark: SparkSession) -> Iterator[None]:
-    """Make a session the active one for the body of a `with`."""
+    """Make a session the JVM thread's active session for the body of a `with`, then restore the previous one."""
     sessions = spark._jvm.SparkSession  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no call for it
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
@@ -198,7 +199,7 @@ def config_for(
     java_options: str | None = None,
     s3: bool = False,
 ) -> dict[str, str]:
-    """Return all Spark settings of such a session; pure.
+    """Return all Spark settings of a session that `session` would create. Pure function.
 
     `authorization` is the whole header value. If `master` is the URL of a Spark Connect server, a token is set under a
     key that every such server masks. No `io-impl` is set: a catalog's configuration may name one, and Iceberg's default
@@ -300,7 +301,7 @@ def _catalog_settings(name: str, *, uri: str, metalake: str) -> dict[str, str]:
 
 
 def _credential(prefix: str, authorization: str | None, *, uri: str, connect: bool) -> dict[str, str]:
-    """Return a catalog's settings of the caller's credential."""
+    """Return the settings by which a catalog sends the caller's credential."""
     if authorization is None:
         return {}
     kind, _, token = authorization.partition(" ")
@@ -322,9 +323,9 @@ def _iceberg(uri: str) -> str:
 
 
 def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSession | None:
-    """Return the Spark of this process; None if there is none.
+    """Return the SparkSession that runs in this process; None if none runs.
 
-    Raises UnsupportedOperation if it lacks a requested feature.
+    Raises UnsupportedOperation if it was started without a requested feature (lineage, S3, certificate authorities).
     """
     from pyspark import SparkContext  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -354,10 +355,10 @@ def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSess
 
 
 def _launch_environment(master: str, files: SparkFiles | None = None) -> dict[str, str | None]:
-    """Return changes of the environment for the Spark process; None removes a variable. Without `files` the function
-    looks for a Java runtime.
+    """Return the environment variables to set for the Spark process; None removes a variable. Without `files` the
+    function looks for a Java runtime.
 
-    The wheel's Spark is used even if SPARK_HOME names another one, because the Iceberg runtime fits the wheel.
+    SPARK_HOME is overridden by the Spark of the PySpark wheel, because the Iceberg runtime matches that version.
     """
     import pyspark  # noqa: PLC0415
 

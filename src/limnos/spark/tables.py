@@ -30,8 +30,8 @@ def table(
 ) -> DataFrame:
     """Return a table as a DataFrame: `main.raw.nyc.flights` of a session's catalog, or `lance.ml.text.docs`.
 
-    `columns` are the columns to read. `version` and `tag` select a state; for an Iceberg table `version` is a snapshot
-    id, and `tag` is a branch or tag.
+    `columns` are the columns to read. `version` and `tag` select a version of the table (time travel); for an Iceberg
+    table `version` is a snapshot id, and `tag` is a branch or tag.
     """
     parts = display.parse(name)
     if spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is None:

@@ -1,9 +1,8 @@
 """The trust store of a Spark process: the system's certificate authorities and those of a PEM file.
 
 It writes a trust store for Java, once per set of authorities. May import the standard library and `model`. Must not
-know sessions. Java accepts exactly one such file instead of its own, so the system's authorities are included. The
-format is the JDK's `JKS`, version 2, which every Java reads: named certificates, and a digest with a well-known
-password.
+know sessions. Java accepts exactly one trust store, so the file includes the system's authorities. The format is the
+JDK's `JKS`, version 2, which every Java reads: named certificates, and a digest with a well-known password.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
 def java_options(ca_file: Path, cache: Path) -> str:
     """Return the JVM options that trust the system's certificate authorities and those of a PEM file.
 
-    Raises BadRequest.
+    Raises BadRequest for an unusable PEM file.
     """
     store = _write_store(store_of(authorities(ca_file)), cache)
     return f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={PASSWORD}"
@@ -50,7 +49,7 @@ def authorities(ca_file: Path) -> list[bytes]:
 
 
 def store_of(certificates: Iterable[bytes]) -> bytes:
-    """Return the bytes of a Java key store that trusts these certificates."""
+    """Encode a Java key store (JKS) that trusts these DER certificates."""
     entries = [_entry(number, each) for number, each in enumerate(certificates)]
     body = struct.pack(">III", _MAGIC, _VERSION, len(entries)) + b"".join(entries)
     return body + hashlib.sha1(PASSWORD.encode("utf-16-be") + _SALT + body).digest()  # noqa: S324 - the form asks for it

@@ -22,7 +22,7 @@ class Changes(Resource[S]):
         wait_s: int | None = None,
     ) -> Flow[ChangesPage]:
         """Return the changes after a feed position: `next` of the previous page, `now`, or None or `oldest` for all
-        kept changes.
+        stored changes.
 
         `wait_s`: seconds, at most 60, for which the server waits for the first change.
         """

@@ -23,7 +23,7 @@ _MEDIA: Final = {"proto": "application/x-protobuf", "json": "application/x-ndjso
 
 
 class ExportPart(NamedTuple):
-    """Consecutive records of the export file, byte for byte."""
+    """A part of an export file: consecutive complete records, and their count."""
 
     records: int
     data: bytes
@@ -41,7 +41,7 @@ def form_of(head: bytes) -> ExportForm:
 
 
 def cut_into_parts(pieces: Iterable[bytes], form: ExportForm) -> Iterator[ExportPart]:
-    """Split a file into parts with complete records. An incomplete record at the end becomes its own part, which the
+    """Split a file into parts with complete records. An incomplete record at the end becomes a separate part, which the
     server refuses.
 
     Raises ArgumentError for a record that is larger than the server accepts.
@@ -103,12 +103,14 @@ class Imports(Resource[S]):
 
     @verb
     def load(self, import_id: int) -> Flow[ImportInfo]:
-        """Load an import, with the number of its records."""
+        """Load an unfinished import, with the count of the records received so far."""
         return call("GET", _url(import_id), answer=ImportInfo)
 
     @verb
     def feed(self, info: ImportInfo, part: ExportPart) -> Flow[ImportInfo]:
-        """Send the next records of an import."""
+        """Send the next part of the file. `info` is the import's last state, which has the count of received
+        records.
+        """
         url = _url(info.id, "records")
         requested = Request("POST", url, (("after", str(info.records)),), part.data, media_type=_MEDIA[info.format])
         return decode((yield requested), ImportInfo)

@@ -33,7 +33,7 @@ class JobTemplate(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class JobInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """A job of a template, or a run of a pipeline.
+    """An execution of a job template, or a run of a pipeline.
 
     `status` is queued, started, cancelling, succeeded, failed or cancelled. Times are ISO 8601 texts in UTC.
     """
@@ -126,7 +126,7 @@ class Jobs(Resource[S]):
 
     @verb
     def cancel(self, job: str) -> Flow[JobInfo]:
-        """Ask a job to stop. A job that has ended is not changed."""
+        """Request the cancellation of a job. A job that has ended is not changed."""
         url = self.gravitino_url("jobs", "runs", job)
         return call("POST", url, answer=JobInfo, field="job", repeatable=True)
 

@@ -16,7 +16,7 @@ from limnos.names import display
 
 
 class Lineage(Resource[S]):
-    """Lineage of tables, views and columns."""
+    """Calls that report and read the lineage of tables, views and columns."""
 
     @verb
     def send(self, event: Mapping[str, object]) -> Flow[LineageReceipt]:
@@ -36,7 +36,9 @@ class Lineage(Resource[S]):
     def _graph(
         self, path: str | Sequence[str], column: str | None, *, depth: int, direction: str
     ) -> Flow[LineageGraph]:
-        """Read all pages of a graph."""
+        """Read all pages of a lineage graph and merge them. `direction` is `up` (sources) or `down` (derived
+        objects).
+        """
         query = {
             "path": display.render(parts_of(path, least=3)), "column": column, "depth": str(depth), "direction": direction,
         }  # fmt: skip

@@ -21,7 +21,7 @@ class _ReportListResponse(msgspec.Struct):
 
 
 class Reports(Resource[S]):
-    """Metrics reports of scans and commits."""
+    """Calls that read the metrics reports of scans and commits that clients sent."""
 
     @verb
     def list(

@@ -17,7 +17,7 @@ LIST_MAX = 1000
 
 
 class RunStep(msgspec.Struct, frozen=True):
-    """A step of a run, by its runner's last report. Times are ISO 8601 texts in UTC."""
+    """A step of a run, as its runner last reported it. Times are ISO 8601 texts in UTC."""
 
     name: str
     state: str = "waiting"
@@ -54,8 +54,8 @@ class RunFindingInfo(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A run of a pipeline. `attempt` is the newest. `steps` and `findings` are set only if a single run was
-    requested.
+    """A run of a pipeline. `attempt` is the number of the newest attempt. `steps` and `findings` are set only if a
+    single run was requested.
     """
 
     id: str
@@ -113,7 +113,7 @@ class _FindingListResponse(msgspec.Struct):
 
 
 class Pipelines(Resource[S]):
-    """The pipelines of the client's metalake."""
+    """Calls that declare, list, load and drop the pipelines of the client's metalake."""
 
     def _path(self, *rest: str) -> str:
         return self.own_url("pipelines", *rest)
@@ -157,7 +157,7 @@ class Pipelines(Resource[S]):
 
 
 class Runs(Resource[S]):
-    """The runs of the pipelines of the client's metalake."""
+    """Calls that start, report, list and cancel the runs of the metalake's pipelines."""
 
     def _path(self, *rest: str) -> str:
         return self.own_url("runs", *rest)
@@ -224,7 +224,9 @@ class Runs(Resource[S]):
         outputs: Sequence[Mapping[str, object]] | None = None, inputs: Sequence[Mapping[str, object]] | None = None,
         findings: Sequence[Mapping[str, object]] | None = None, phases_s: Mapping[str, float] | None = None,
     ) -> Flow[RunStep]:  # fmt: skip
-        """Report a step. Omitted fields are not changed. Times are ISO 8601 with a zone, or milliseconds since 1970."""
+        """Report the state of a step, its counts, outputs and findings. Omitted fields are not changed. Times are ISO
+        8601 with a zone, or milliseconds since 1970.
+        """
         body = {
             "attempt": attempt, "state": state, "rows": rows, "bytes": bytes, "started_at": started_at, "ended_at": ended_at,
             "message": message, "outputs": outputs, "inputs": inputs, "findings": findings, "phases_s": phases_s,
@@ -239,5 +241,5 @@ class Runs(Resource[S]):
 
     @verb
     def cancel(self, run_id: str) -> Flow[Run]:
-        """Ask the run's process to stop."""
+        """Request the cancellation of a run: the response to its next heartbeat stops its process."""
         return call("POST", self._path(run_id, "cancel"), answer=Run, repeatable=True)

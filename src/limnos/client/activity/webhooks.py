@@ -30,10 +30,12 @@ class Webhooks(Resource[S]):
 
     @verb
     def drop(self, webhook_id: int | str) -> Flow[None]:
-        """Delete a webhook."""
+        """Delete a webhook; undelivered changes are not sent."""
         yield request("DELETE", self._path(str(webhook_id)))
 
     @verb
     def retry(self, webhook_id: int | str, *, after: str | None = None) -> Flow[None]:
-        """Retry a webhook now, even a stopped one: at its position, or at `oldest`, `now` or a feed position."""
+        """Resume the deliveries of a webhook now, also after it was stopped: from its position, or from `oldest`, `now`
+        or a feed position.
+        """
         yield request("POST", self._path(str(webhook_id), "retry"), body={"after": after})

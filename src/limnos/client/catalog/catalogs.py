@@ -24,7 +24,7 @@ class Catalogs(Resource[S]):
 
     @verb
     def names(self) -> Flow[tuple[str, ...]]:
-        """List the names of catalogs, including catalogs in which the caller may only use some objects."""
+        """List the names of catalogs, including catalogs of which the caller may only use some objects."""
         return list_names(self.gravitino_url("catalogs"))
 
     @verb

@@ -18,7 +18,7 @@ PAGE_SIZE = "500"
 
 
 class PrincipalInfo(msgspec.Struct, frozen=True):
-    """A user or a group."""
+    """A user or a group, as the owner of an object."""
 
     kind: str
     name: str

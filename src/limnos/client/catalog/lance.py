@@ -56,7 +56,7 @@ def lance_request(
 
 
 def _can_join(parts: Parts, delimiter: str) -> bool:
-    """Return whether names joined by this delimiter can be split again."""
+    """Return whether the delimiter occurs in none of the names, so that the joined identifier is unambiguous."""
     return tuple(delimiter.join(parts).split(delimiter)) == tuple(parts)
 
 
@@ -112,9 +112,10 @@ class LanceTables(Resource[S]):
         self, path: str | Sequence[str], *, location: str | None = None, properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> Flow[str]:  # fmt: skip
-        """Declare a table, which reserves its name. Returns the location to write to, by default a new one.
+        """Declare a table, which reserves its name. Returns the location to write to; without `location` the server
+        chooses one.
 
-        `dry_run`: only check.
+        `dry_run`: only validate the request.
         """
         body, query = {"location": location, "properties": dict(properties or {})}, _dry_run_query(dry_run)
         parts = parts_of(path, least=2)
@@ -128,7 +129,7 @@ class LanceTables(Resource[S]):
     ) -> Flow[str]:  # fmt: skip
         """Register an existing table under a name.
 
-        Returns its location in the server's normal form. `dry_run`: only check.
+        Returns its location in the server's normal form. `dry_run`: only validate the request.
         """
         body, query = {"location": location, "properties": dict(properties or {})}, _dry_run_query(dry_run)
         parts = parts_of(path, least=2)

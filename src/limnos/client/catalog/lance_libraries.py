@@ -42,17 +42,17 @@ class LanceConnection:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of each request: the credential and the metalake."""
+        """The HTTP headers that authenticate each request and name the metalake."""
         entries = {"Authorization": self.authorization, METALAKE: self.metalake}
         return {name: value for name, value in entries.items() if value is not None}
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties that connect a Lance namespace of kind `rest`."""
+        """The connection properties of a Lance namespace with the implementation `rest`."""
         return {"uri": f"{self.uri}/lance"} | {f"header.{name}": value for name, value in self.headers.items()}
 
     def namespace(self) -> LanceNamespace:
-        """Connect pylance's REST namespace."""
+        """Create pylance's REST namespace client for the server."""
         _library("lance")
         namespace: LanceNamespace = importlib.import_module("lance.namespace").RestNamespace(**self.properties)
         return namespace
@@ -102,7 +102,7 @@ class Lance(LanceTables[BlockingSender]):
         self._connection = connection
 
     def namespace(self) -> LanceNamespace:
-        """Connect pylance's namespace, for calls with a `namespace_client`."""
+        """Create pylance's REST namespace client, for pylance functions with an argument `namespace_client`."""
         return self._connection.namespace()
 
     def dataset(self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None) -> LanceDataset:
@@ -115,14 +115,14 @@ class Lance(LanceTables[BlockingSender]):
         )
 
     def connect(self) -> LanceNamespaceDBConnection:
-        """Connect LanceDB. It reads and writes files itself; namespaces begin with the catalog."""
+        """Open a LanceDB connection whose client reads and writes the files; namespaces begin with the catalog."""
         connected: LanceNamespaceDBConnection = _library("lancedb").connect_namespace(
             "rest", self._connection.properties
         )
         return connected
 
     def remote(self, catalog: str) -> DBConnection:
-        """Connect LanceDB to a catalog so that the server reads and writes the files."""
+        """Open a LanceDB connection to a catalog for which the server reads and writes the files."""
         address, options = self._connection.remote(catalog)
         connected: DBConnection = _library("lancedb").connect(address, **options)
         return connected
@@ -138,7 +138,7 @@ class AsyncLance(LanceTables[AwaitedSender]):
         self._connection = connection
 
     def namespace(self) -> LanceNamespace:
-        """Connect pylance's namespace, whose calls block."""
+        """Create pylance's REST namespace client, whose calls block."""
         return self._connection.namespace()
 
     async def dataset(
@@ -149,7 +149,9 @@ class AsyncLance(LanceTables[AwaitedSender]):
         return await asyncio.to_thread(self._connection.dataset, table, version=_version_or_tag(version, tag))
 
     async def connect(self) -> AsyncLanceNamespaceDBConnection:
-        """Connect LanceDB's asynchronous client; namespaces begin with the catalog."""
+        """Open an asynchronous LanceDB connection whose client reads and writes the files; namespaces begin with the
+        catalog.
+        """
         lancedb = await asyncio.to_thread(_library, "lancedb")
         connected: AsyncLanceNamespaceDBConnection = lancedb.connect_namespace_async(
             "rest", self._connection.properties
@@ -157,14 +159,16 @@ class AsyncLance(LanceTables[AwaitedSender]):
         return connected
 
     async def remote(self, catalog: str) -> AsyncConnection:
-        """Connect LanceDB's asynchronous client to a catalog so that the server reads and writes the files."""
+        """Open an asynchronous LanceDB connection to a catalog for which the server reads and writes the files."""
         address, options = await asyncio.to_thread(self._connection.remote, catalog)
         connected: AsyncConnection = await _library("lancedb").connect_async(address, **options)
         return connected
 
 
 def _version_or_tag(version: int | None, tag: str | None) -> int | str | None:
-    """Combine both arguments for pylance, which distinguishes tags from versions by type. Raises ArgumentError."""
+    """Return the given argument for pylance, which distinguishes tags (str) from versions (int) by type; None without
+    either. Raises ArgumentError if both are given.
+    """
     if version is not None and tag is not None:
         raise ArgumentError("give a version or a tag, not both")
     return tag if version is None else version

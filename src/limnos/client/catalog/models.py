@@ -16,7 +16,7 @@ from limnos.client.values import AuditInfo, Parts
 
 
 class Model(msgspec.Struct, frozen=True, rename="camel"):
-    """A model. `latest_version` is the number of its next version."""
+    """A model. `latest_version` is the number that its next version will get, as in Gravitino."""
 
     name: str
     comment: str | None = None
@@ -85,7 +85,7 @@ class Models(Resource[S]):
         self, path: str | Sequence[str], uris: Mapping[str, str], *, aliases: Iterable[str] = (), comment: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Flow[None]:  # fmt: skip
-        """Add a version. An unnamed URI gets the name `unknown`."""
+        """Add a version with the URIs of its files, by name. A URI with an empty name gets the name `unknown`."""
         body = {"uris": dict(uris), "aliases": [*aliases], "comment": comment, "properties": dict(properties or {})}
         yield request("POST", self._url(path, "versions"), body=body)
 

@@ -88,7 +88,7 @@ class Namespaces(Resource[S]):
 
     @verb
     def drop(self, path: str | Sequence[str]) -> Flow[None]:
-        """Drop an empty namespace."""
+        """Drop a namespace. Raises ConflictError if it has objects."""
         yield request("DELETE", self._url(parts_of(path, least=2)))
 
     @verb

@@ -53,12 +53,14 @@ class NamespaceNames(Resource[S]):
 
     @verb
     def migrate(self, catalog: str) -> Flow[NameChanges]:
-        """Execute the planned migration to its end. Continues an interrupted one."""
+        """Execute all remaining batches of the planned migration, also after an interruption."""
         return (yield from self._until(catalog, "migrated"))
 
     @verb
     def undo(self, catalog: str) -> Flow[NameChanges]:
-        """Undo the migration: restore the former names and paths of the namespaces. Continues an interrupted one."""
+        """Undo the migration: restore the former names and paths of the namespaces. Also continues an interrupted
+        undo.
+        """
         return (yield from self._until(catalog, "undone"))
 
     @verb

@@ -30,7 +30,7 @@ def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> 
 
 
 class Objects(Resource[S]):
-    """Objects of the tree, of any kind."""
+    """Calls on objects whose kind is not known."""
 
     @verb
     def kind(self, path: str | Sequence[str]) -> Flow[str]:
@@ -64,7 +64,7 @@ class Objects(Resource[S]):
         return names[0]
 
     def _is_lance(self, parts: Parts) -> Flow[bool]:
-        """Return whether the path is a Lance table that the caller may know."""
+        """Return whether the path names a Lance table that is visible to the caller."""
         try:
             yield lance_request(self.scope.metalake, parts, action="exists")
         except (NotFoundError, DeniedError):
@@ -80,9 +80,9 @@ class Objects(Resource[S]):
 
 
 def _most_specific(parts: Parts, problems: list[ClientError]) -> ClientError:
-    """Choose the error to raise: a refusal, which has a reason, takes precedence over several "not found".
+    """Choose the error to raise: a DeniedError, which has a reason, takes precedence over NotFoundErrors.
 
-    If all are refused, the last one (the table's) is used: most paths with three or more parts name a table.
+    If all are DeniedErrors, the last error (of the table) is used: most paths with three or more parts name a table.
     """
     for problem in reversed(problems):
         if isinstance(problem, DeniedError):

@@ -22,8 +22,8 @@ class Previews(Resource[S]):
     ) -> Flow[TablePreview]:
         """Return up to `rows` rows of a table, after the filters and masks that apply to the caller.
 
-        If no columns are named, the first 60. They are of the current snapshot, or of a given one; of a Lance table
-        `snapshot_id` is a version.
+        If `columns` is empty, the rows have the first 60 columns. They are rows of the current snapshot, or of
+        `snapshot_id`, which for a Lance table is a version.
         """
         parts = parts_of(path, least=2)
         query = {

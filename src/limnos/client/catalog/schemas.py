@@ -19,7 +19,7 @@ from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS
 
 
 class Identifier(msgspec.Struct):
-    """A name in Gravitino's lists."""
+    """A name in Gravitino's lists: the object's namespace and its name."""
 
     name: str
 
@@ -91,5 +91,5 @@ class Schemas(Resource[S]):
 
 
 def schema_url(scope: ClientScope, catalog: str, *schema: str) -> str:
-    """Return the URL of a catalog's schemas, or of one of them."""
+    """Return the Gravitino path of a catalog's schemas, or of the object with the path `schema` below it."""
     return metalake_url(scope.metalake, "catalogs", catalog, "schemas", *schema)

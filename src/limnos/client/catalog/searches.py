@@ -42,8 +42,8 @@ class SearchResult(msgspec.Struct, frozen=True):
     """The hits of a search, best first.
 
     `more`: further hits exist. `bounded`: the server examined only the first few thousand candidates. `behind`: the
-    number of changes that are not indexed yet. `meant`: the query with a corrected word, each with hits. `facets`:
-    counts of the first 200 hits, if requested.
+    count of changes that are not indexed yet. `meant`: suggested queries, each with one corrected word and at least one
+    hit. `facets`: counts of the first 200 hits, if requested.
     """
 
     hits: tuple[SearchHit, ...]

@@ -20,7 +20,7 @@ class TableChecks(Resource[S]):
 
     @verb
     def check(self, path: str | Sequence[str], *, every: bool = False) -> Flow[TableCheckResult]:
-        """Check the files of a table's current snapshot, or of `every` snapshot, in slices until the end."""
+        """Check the files of a table's current snapshot, or of `every` snapshot, by as many requests as needed."""
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "tables", "check")
         result = TableCheckResult(0, ())

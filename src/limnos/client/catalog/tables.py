@@ -48,7 +48,7 @@ def list_pages(metalake: str, namespace: Parts, *, kind: str) -> Flow[tuple[Part
 
 
 def is_there(url: str) -> Flow[bool]:
-    """Return whether a table or view exists and the caller may know it."""
+    """Return whether a table or view exists and is visible to the caller."""
     try:
         yield request("HEAD", url)
     except NotFoundError:
@@ -66,7 +66,7 @@ class Tables(Resource[S]):
 
     @verb
     def load(self, path: str | Sequence[str], *, snapshots: str = "all") -> Flow[IcebergTableInfo]:
-        """Load a table. `snapshots` is `all`, or `refs` for those of branches and tags."""
+        """Load a table. `snapshots` is `all`, or `refs` for only the snapshots that branches and tags refer to."""
         parts = parts_of(path, least=3)
         query = {"snapshots": None if snapshots == "all" else snapshots}
         answer = yield from call("GET", self._url(parts), answer=TableLoadResponse, query=query)
@@ -76,7 +76,7 @@ class Tables(Resource[S]):
 
     @verb
     def exists(self, path: str | Sequence[str]) -> Flow[bool]:
-        """Return whether the table exists and the caller may know it."""
+        """Return whether the table exists and is visible to the caller."""
         return is_there(self._url(parts_of(path, least=3)))
 
     @verb
@@ -87,7 +87,7 @@ class Tables(Resource[S]):
 
     @verb
     def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
-        """Rename or move a table within its catalog. Its grants and tags are kept."""
+        """Rename or move a table within its catalog. Its id, grants and tags do not change."""
         parts = parts_of(target, least=2)
         return (yield from move(self.scope.metalake, "table", parts_of(source, least=2), parts))
 

@@ -12,7 +12,7 @@ from limnos.client.values import TransactionReceipt
 
 
 class Transactions(Resource[S]):
-    """Transactions in the client's metalake."""
+    """Calls that execute transactions in the client's metalake."""
 
     @verb
     def run(

@@ -35,7 +35,9 @@ class Trash(Resource[S]):
     def undrop(
         self, path: str | Sequence[str], *, to: str | Sequence[str] | None = None, contents: bool = False
     ) -> Flow[UndropResult]:
-        """Restore the last dropped object with this path. Raises NotFoundError."""
+        """Restore the object with this path that was dropped last, to its path or to `to`; with `contents` also its
+        dropped content. Raises NotFoundError.
+        """
         parts = parts_of(path, least=2)
         result = yield from self._list(parts, limit=100_000)
         for each in result:
@@ -46,14 +48,14 @@ class Trash(Resource[S]):
 
     @verb
     def forget(self, catalog: str, dropped_id: int) -> Flow[None]:
-        """Remove the object with this id from a catalog's trash; its files are kept. Raises NotFoundError."""
+        """Remove the object with this id from a catalog's trash without deleting its files. Raises NotFoundError."""
         yield request("DELETE", f"{self._url(catalog)}{segments(str(dropped_id))}")
 
     @verb
     def undrop_id(
         self, catalog: str, dropped_id: int, *, to: str | Sequence[str] | None = None, contents: bool = False
     ) -> Flow[UndropResult]:
-        """Restore the object with this id from a catalog's trash."""
+        """Restore the object with this id from a catalog's trash, with the same arguments as `undrop`."""
         return (yield from self._undrop(catalog, dropped_id, to=to, contents=contents))
 
     def _list(self, path: str | Sequence[str], *, limit: int) -> Flow[tuple[TrashItem, ...]]:

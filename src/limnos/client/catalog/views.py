@@ -32,16 +32,16 @@ class Views(Resource[S]):
 
     @verb
     def exists(self, path: str | Sequence[str]) -> Flow[bool]:
-        """Return whether the view exists and the caller may know it."""
+        """Return whether the view exists and is visible to the caller."""
         return is_there(view_url(self.scope.metalake, parts_of(path, least=3)))
 
     @verb
     def drop(self, path: str | Sequence[str]) -> Flow[None]:
-        """Drop a view. Its metadata files are kept."""
+        """Drop a view. Its metadata files are not deleted."""
         yield request("DELETE", view_url(self.scope.metalake, parts_of(path, least=3)))
 
     @verb
     def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
-        """Rename or move a view within its catalog. Its grants and tags are kept."""
+        """Rename or move a view within its catalog. Its id, grants and tags do not change."""
         parts = parts_of(target, least=3)
         return (yield from move(self.scope.metalake, "view", parts_of(source, least=3), parts))

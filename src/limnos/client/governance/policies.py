@@ -47,7 +47,7 @@ class Policies(Resource[S]):
     def create(
         self, name: str, content: Json, *, policy_type: str = "custom", enabled: bool = True, comment: str | None = None
     ) -> Flow[Policy]:
-        """Create a policy, owned by the caller. `supportedObjectTypes` of its content never change."""
+        """Create a policy, owned by the caller. The content's `supportedObjectTypes` cannot be changed later."""
         body = {"name": name, "policyType": policy_type, "content": content, "enabled": enabled, "comment": comment}
         return call("POST", self._url(), answer=Policy, field="policy", body=body)
 
@@ -63,7 +63,7 @@ class Policies(Resource[S]):
 
     @verb
     def objects(self, name: str) -> Flow[tuple[MetadataObject, ...]]:
-        """List the objects with a policy that the caller may know."""
+        """List the objects with a policy that are visible to the caller."""
         return call("GET", self._url(name, "objects"), answer=tuple[MetadataObject, ...], field="metadataObjects")
 
     @verb

@@ -28,8 +28,8 @@ class Protection(Resource[S]):
 
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Protector | None]:
-        """Return the object that protects a catalog, namespace, table or view: itself or an ancestor; None if it is
-        unprotected.
+        """Return the object that protects a catalog, namespace, table or view: the object itself or an ancestor; None
+        if it is unprotected.
         """
         response = yield from call("GET", (yield from self._url(path, kind)), answer=_ProtectionResponse)
         return (

@@ -14,7 +14,7 @@ from limnos.client.values import NamedPrincipals, ReadRestriction
 
 
 class Restrictions(Resource[S]):
-    """Restrictions: row filters and column masks."""
+    """Calls on read restrictions: row filters and column masks."""
 
     @verb
     def list(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[ReadRestriction, ...]]:

@@ -46,7 +46,7 @@ class Tags(Resource[S]):
 
     @verb
     def objects(self, name: str, *, value: str | None = None) -> Flow[tuple[MetadataObject, ...]]:
-        """List the objects with a tag, or with a value of it, that the caller may know."""
+        """List the objects with a tag, or with the value `value` of that tag, that are visible to the caller."""
         url = self.gravitino_url("tags", name, "objects")
         return call("GET", url, answer=tuple[MetadataObject, ...], field="metadataObjects", query={"value": value})
 

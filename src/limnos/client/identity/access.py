@@ -40,8 +40,8 @@ class AccessHolder(msgspec.Struct, frozen=True):
 
 
 class HoldersPage(msgspec.Struct, frozen=True):
-    """A page of holders. `asked` are the requested levels or the action; `after` is the start of the next page, None at
-    the end.
+    """A page of users with access. `asked` are the requested access levels or the action; `after` is the cursor of the
+    next page, None on the last page.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class AccessOwner(msgspec.Struct, frozen=True):
 
 
 class AccessRule(msgspec.Struct, frozen=True):
-    """A rule of a role on an object or one of its ancestors, and the numbers of users and groups that hold the role
+    """A rule of a role on an object or one of its ancestors, and the counts of users and groups that hold the role
     directly.
     """
 
@@ -75,7 +75,7 @@ class AccessRule(msgspec.Struct, frozen=True):
 
 
 class AccessRules(msgspec.Struct, frozen=True):
-    """The owners and a page of the rules that decide on an object."""
+    """The owners and a page of the rules that decisions on an object use."""
 
     kind: str
     owners: tuple[AccessOwner, ...] = ()
@@ -95,7 +95,7 @@ class ReachedObject(msgspec.Struct, frozen=True):
 
 
 class AccessReach(msgspec.Struct, frozen=True):
-    """The accessible objects of a user below an object: numbers by level and kind, and a page of objects by path.
+    """The accessible objects of a user below an object: counts by level and kind, and a page of objects by path.
 
     `hidden` objects are only counted, since the caller may not load them. `bounded`: more objects exist that were not
     examined.
@@ -112,7 +112,7 @@ class AccessReach(msgspec.Struct, frozen=True):
 
 
 class ConsequenceLine(msgspec.Struct, frozen=True):
-    """The numbers of users who gain or lose a level, and of the objects of a kind that are concerned."""
+    """The count of users who gain or lose an access level, and the count of affected objects of a kind."""
 
     level: str
     kind: str
@@ -122,7 +122,9 @@ class ConsequenceLine(msgspec.Struct, frozen=True):
 
 
 class AccessConsequence(msgspec.Struct, frozen=True):
-    """The consequence of a change of rights: the users it concerns, those who gain or lose, and numbers by level."""
+    """The consequence of a change of rights: the counts of affected users, of users who gain access and of users who
+    lose it, and counts by level.
+    """
 
     users: int = 0
     gaining: int = 0
@@ -158,7 +160,9 @@ class Access(Resource[S]):
         self, path: str | Sequence[str] = (), *, kind: str | None = None, action: str | None = None,
         after: str | None = None, limit: int = 100,
     ) -> Flow[HoldersPage]:  # fmt: skip
-        """Return a page of the users with access to an object, by level, or of those who may take one action."""
+        """Return a page of the users with access to an object, by access level; with `action`, of the users who may
+        take that action.
+        """
         query = {**_object_query(path, kind), "action": action, "after": after, "limit": str(limit)}
         return (yield from call("GET", self.own_url("access", "holders"), answer=HoldersPage, query=query))
 
@@ -166,7 +170,9 @@ class Access(Resource[S]):
     def rules(
         self, path: str | Sequence[str] = (), *, kind: str | None = None, after: int = 0, limit: int = 100
     ) -> Flow[AccessRules]:
-        """Return the owners and a page of the rules that decide on an object, the object's own first."""
+        """Return the owners and a page of the rules that decisions on an object use, with the rules on the object
+        itself first.
+        """
         query = {**_object_query(path, kind), "after": str(after), "limit": str(limit)}
         return (yield from call("GET", self.own_url("access", "rules"), answer=AccessRules, query=query))
 
@@ -208,7 +214,7 @@ def _object_query(path: str | Sequence[str], kind: str | None) -> dict[str, str 
 
 
 def _below(view: str | Sequence[str], catalog: Parts) -> Parts:
-    """Return a view's path below its catalog, which must be the catalog of the object. Raises ArgumentError."""
+    """Return a view's path below its catalog. Raises ArgumentError if that is not the object's catalog."""
     parts = parts_of(view, least=2)
     if catalog and (parts[:1] != catalog or len(parts) < 3):
         text = display.render((*catalog, *parts))

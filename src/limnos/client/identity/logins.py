@@ -10,7 +10,7 @@ from limnos.client.values import ConsoleCode, LoginResult
 
 
 class Logins(Resource[S]):
-    """Sessions and passwords: the caller's own, or any user's for a service admin."""
+    """Calls on sessions and passwords of the caller, or of any user for a service admin."""
 
     @verb
     def login(self, user: str, password: str) -> Flow[LoginResult]:
@@ -29,7 +29,8 @@ class Logins(Resource[S]):
 
     @verb
     def set_password(self, user: str, password: str, *, old: str | None = None) -> Flow[bool]:
-        """Set a user's password, which ends the sessions of the old one. Returns whether a password existed.
+        """Set a user's password, which ends the sessions that were opened with the old password. Returns whether a
+        password existed.
 
         Users who change their own password must send the old one.
         """

@@ -71,11 +71,13 @@ class Roles(Resource[S]):
     def withdraw(
         self, role: str, privileges: Iterable[str], *, on: str | Sequence[str], kind: str, deny: bool = False
     ) -> Flow[Role]:
-        """Remove privileges on an object from a role; with `deny` the denied ones."""
+        """Remove privileges on an object from a role; with `deny`, remove denied privileges."""
         return self._change(role, privileges, on=on, kind=kind, deny=deny, verb="revoke")
 
     def _hand(self, name: str, what: str, roles: Iterable[str], *, holder: type[T]) -> Flow[T]:
-        """Grant roles to a user or a group, or revoke them. Returns the holder."""
+        """Grant roles to a user or a group, or revoke them. `what` is `grant` or `revoke`. Returns the user or
+        group.
+        """
         word = holder.__name__.lower()
         url = self.gravitino_url("permissions", f"{word}s", name, what)
         return call("PUT", url, answer=holder, field=word, body={"roleNames": [*roles]})

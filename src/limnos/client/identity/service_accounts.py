@@ -10,7 +10,7 @@ from limnos.client.values import NewSecret, SecretInfo, ServiceAccountInfo
 
 
 class ServiceAccounts(Resource[S]):
-    """Service accounts: their secrets, which service admins create and end."""
+    """Calls on the secrets of service accounts, for service admins."""
 
     @verb
     def list(self) -> Flow[tuple[ServiceAccountInfo, ...]]:
@@ -30,6 +30,6 @@ class ServiceAccounts(Resource[S]):
 
     @verb
     def end_secret(self, user: str, secret_id: int | str) -> Flow[bool]:
-        """End a secret and its tokens. Returns whether it was active."""
+        """Revoke a secret and the tokens that were issued for it. Returns whether it was active."""
         url = f"{OWN}/users{segments(user)}/secrets{segments(str(secret_id))}"
         return call("DELETE", url, answer=bool, field="ended")

@@ -10,7 +10,7 @@ from limnos.client.values import NewToken, TokenInfo
 
 
 class Tokens(Resource[S]):
-    """API tokens: the caller's own, or another user's for callers with the right to manage them."""
+    """Calls on the API tokens of the caller, or of another user for callers with the right to manage them."""
 
     @verb
     def list(self, *, user: str | None = None, everyone: bool = False) -> Flow[tuple[TokenInfo, ...]]:

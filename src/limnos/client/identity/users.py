@@ -40,5 +40,5 @@ class Users(Resource[S]):
 
     @verb
     def disable(self, name: str) -> Flow[User]:
-        """Disable a user from the next request on. Roles and ownership are kept."""
+        """Disable a user from the next request on. The user's roles and ownership do not change."""
         return call("PATCH", self.own_url("users", name), answer=User, field="user", body={"enabled": False})

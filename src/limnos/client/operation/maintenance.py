@@ -36,14 +36,16 @@ class Maintenance(Resource[S]):
 
     @verb
     def explain(self, path: str | Sequence[str]) -> Flow[MaintenanceReport]:
-        """Return a table's findings, its effective policies, and the reasons why its snapshots are kept."""
+        """Return a table's findings, its effective policies, and the reasons why its snapshots are retained."""
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "maintenance", "table")
         return call("GET", url, answer=MaintenanceReport, query={"table": display.render(parts[1:])})
 
     @verb
     def run(self, path: str | Sequence[str], *, operation: str = "expire") -> Flow[int]:
-        """Request an operation on a table, which the server executes soon on your behalf. Returns its id."""
+        """Request an operation on a table, which a background task executes on the caller's behalf. Returns the
+        operation's id.
+        """
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "maintenance", "operations")
         body = {"table": display.render(parts[1:]), "operation": operation}

@@ -22,7 +22,7 @@ class MaintenanceFinding(msgspec.Struct, frozen=True):
 
 
 class MaintenanceFindings(msgspec.Struct, frozen=True):
-    """A page of findings. `after` is the start of the next page."""
+    """A page of findings. `after` is the cursor of the next page."""
 
     findings: tuple[MaintenanceFinding, ...]
     after: int | None = None
@@ -57,7 +57,7 @@ class MaintenanceStatus(msgspec.Struct, frozen=True):
 class AppliedPolicy(msgspec.Struct, frozen=True):
     """A policy that applies to a table, and the object to which it is attached.
 
-    The name is None if you may not load the policy.
+    The name is None if the caller may not load the policy.
     """
 
     type: str
@@ -69,7 +69,7 @@ class AppliedPolicy(msgspec.Struct, frozen=True):
 
 
 class SnapshotHistory(msgspec.Struct, frozen=True):
-    """A snapshot, and the reason why it is kept; None if an expiry may remove it."""
+    """A snapshot, and the reason why it is retained; None if an expiry may remove it."""
 
     snapshot_id: int
     at: str
@@ -102,7 +102,7 @@ class OrphanFiles(msgspec.Struct, frozen=True):
 
 
 class MaintenanceReport(msgspec.Struct, frozen=True):
-    """The maintenance that one table needs, with the reasons."""
+    """The maintenance report of one table: its findings, effective policies, snapshots and orphan files."""
 
     snapshots: int
     removable: int

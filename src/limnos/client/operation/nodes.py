@@ -10,7 +10,7 @@ from limnos.client.values import NodesInfo, SettingInfo
 
 
 class Nodes(Resource[S]):
-    """The nodes of the server, and the settings of the one that answers."""
+    """Calls on the nodes of the server, and on the settings of the node that answers."""
 
     __slots__ = ()
 

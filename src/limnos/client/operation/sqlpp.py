@@ -52,7 +52,9 @@ class Statements(Resource[S]):
 
     @verb
     def cancel(self, client_context_id: str) -> Flow[bool]:
-        """Cancel the caller's request with this id. Returns False if no such request is running."""
+        """Cancel the caller's running request with this `client_context_id`. Returns False if no such request is
+        running.
+        """
         try:
             yield request("DELETE", RUNNING, query={"client_context_id": client_context_id})
         except NotFoundError:

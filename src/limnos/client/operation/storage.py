@@ -10,7 +10,7 @@ from limnos.client.values import SecretKeys, StorageCheckResult
 
 
 class Storage(Resource[S]):
-    """Calls that check catalogs' storage."""
+    """Calls that check catalogs' storage and manage the keys that seal secrets."""
 
     @verb
     def check(self, catalog: str) -> Flow[StorageCheckResult]:
@@ -25,7 +25,7 @@ class Storage(Resource[S]):
 
     @verb
     def rotate_key(self) -> Flow[SecretKeys]:
-        """Seal all catalogs' secrets under the newest key, a new one if the server manages its keys. For service
-        admins.
+        """Re-encrypt all catalogs' secrets under the newest key; if the server manages its keys, it first creates one.
+        For service admins.
         """
         return call("POST", f"{OWN}/storage/keys/rotate", answer=SecretKeys)

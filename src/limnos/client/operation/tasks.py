@@ -25,5 +25,5 @@ class Tasks(Resource[S]):
 
     @verb
     def retry(self, task_id: int | str) -> Flow[None]:
-        """Make a waiting or failed task due now."""
+        """Schedule a waiting or failed task for immediate execution."""
         yield request("POST", f"{OWN}/tasks{segments(str(task_id), 'retry')}")

@@ -68,7 +68,9 @@ class AuditPage(msgspec.Struct, frozen=True):
 
 
 class ImportInfo(msgspec.Struct, frozen=True):
-    """An unfinished import of a metalake, with the number of its records. Times are in the server's format."""
+    """An unfinished import of a metalake, with the count of the records received so far. Times are in the server's
+    format.
+    """
 
     id: int
     name: str
@@ -91,7 +93,7 @@ class MetalakeImportResult(msgspec.Struct, frozen=True):
 
 
 class ChangeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A committed change. `path` is the object's current path, or its last one if it was dropped.
+    """A committed change. `path` is the object's current path, or its last path if it was dropped.
 
     `old` and `new` are the paths before and after a move. A path that the caller may not see is None.
     """
@@ -111,7 +113,7 @@ class ChangeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ChangesPage(msgspec.Struct, frozen=True):
-    """A page of changes, the feed position after them, and whether more are available."""
+    """A page of changes, the feed position after them, and whether more changes are available."""
 
     changes: tuple[ChangeInfo, ...]
     next: str
@@ -119,7 +121,7 @@ class ChangesPage(msgspec.Struct, frozen=True):
 
 
 class WebhookInfo(msgspec.Struct, frozen=True):
-    """A webhook that the caller may see. `behind` is the number of undelivered revisions."""
+    """A webhook that the caller may see. `behind` is the count of undelivered revisions."""
 
     id: int | str
     url: str
@@ -134,7 +136,7 @@ class WebhookInfo(msgspec.Struct, frozen=True):
 
 
 class NewWebhook(msgspec.Struct, frozen=True):
-    """A new webhook. `secret` signs its deliveries; it is never shown again."""
+    """A new webhook. `secret` signs its deliveries; no later response contains it."""
 
     id: int | str
     url: str
@@ -157,14 +159,14 @@ class LineageNode(msgspec.Struct, frozen=True):
 
 
 class LineageJob(msgspec.Struct, frozen=True):
-    """The name of a job in its producer's events."""
+    """A job in OpenLineage events: its namespace and name."""
 
     namespace: str
     name: str
 
 
 class LineageAssertion(msgspec.Struct, frozen=True):
-    """A report of an edge: the job, the run, the time, the user, and the column lineage."""
+    """One reported event for an edge: the job, the run, the time, the user, and the column lineage."""
 
     job: LineageJob
     at: str
@@ -207,7 +209,7 @@ class SkippedDatasetInfo(msgspec.Struct, frozen=True):
 
 
 class LineageReceipt(msgspec.Struct, frozen=True):
-    """The result of sending events: the number of stored edges, and skipped datasets."""
+    """The result of sending events: the count of stored edges, and skipped datasets."""
 
     kept: int
     left_out: tuple[SkippedDatasetInfo, ...] = ()

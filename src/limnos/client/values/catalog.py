@@ -19,7 +19,7 @@ class Version(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Metalake(msgspec.Struct, frozen=True):
-    """A metalake, the top of a tree."""
+    """A metalake with its properties: the root of a tree of catalogs."""
 
     name: str
     comment: str | None = None
@@ -28,7 +28,7 @@ class Metalake(msgspec.Struct, frozen=True):
 
 
 class Catalog(msgspec.Struct, frozen=True):
-    """A catalog, with its provider."""
+    """A catalog, with its type, provider and properties."""
 
     name: str
     type: str
@@ -57,8 +57,8 @@ class TrashItem(msgspec.Struct, frozen=True):
 
 
 class UndropResult(msgspec.Struct, frozen=True):
-    """A restored object and its current path; the number of its `contents` restored with it, and of those `left` in the
-    trash.
+    """A restored object and its current path; `contents` is the count of objects restored with it, `left` the count of
+    its objects that are still in the trash.
     """
 
     kind: str
@@ -68,7 +68,8 @@ class UndropResult(msgspec.Struct, frozen=True):
 
 
 class NameCheck(msgspec.Struct, frozen=True):
-    """Whether a catalog's namespaces nest, the number of their names with the separator, and the first of these.
+    """Whether a catalog's namespaces nest, the count of namespace names that contain the separator, and the first of
+    these names.
 
     `free`: separators that no name contains, if some contain this one.
     """
@@ -81,10 +82,10 @@ class NameCheck(msgspec.Struct, frozen=True):
 
 
 class NameChanges(msgspec.Struct, frozen=True):
-    """The state of a migration of names.
+    """The state of a migration of namespace names, as counts.
 
-    Of `total` names, `renamed` have another name, `nested` are at their path, and `left` were skipped because other
-    requests had changed them.
+    Of `total` names, `renamed` have another name, `nested` have been moved to their nested path, and `left` were
+    skipped because other requests had changed them.
     """
 
     state: str
@@ -158,7 +159,9 @@ class MoveResult(msgspec.Struct, frozen=True):
 
 
 class OperationResult(msgspec.Struct, frozen=True):
-    """The result of one operation of a transaction: a path with catalog, a table's new metadata, a run's id."""
+    """The result of one operation of a transaction: the object's path (catalog first), a table's new metadata, or a
+    run's id.
+    """
 
     do: str
     path: Parts = ()
@@ -189,7 +192,9 @@ class TableFinding(msgspec.Struct, frozen=True):
 
 
 class TableCheckResult(msgspec.Struct, frozen=True):
-    """The number of checked files of a table, and the findings. `after` is the start of the next slice."""
+    """One response of a check of a table's files: the count of checked files, and the findings. `after` is the cursor
+    of the next request, None at the end.
+    """
 
     files: int
     findings: tuple[TableFinding, ...]
@@ -225,7 +230,7 @@ class FilesetEntry(msgspec.Struct, frozen=True):
 
 
 class FilesetPage(msgspec.Struct, frozen=True):
-    """A page of the entries of a directory; `after` is the name to continue after, None at the end."""
+    """A page of the entries of a directory; `after` is the cursor of the next page, None on the last page."""
 
     entries: tuple[FilesetEntry, ...]
     after: str | None = None

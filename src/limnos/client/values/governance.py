@@ -25,15 +25,15 @@ class Tag(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class MetadataObject(msgspec.Struct, frozen=True, rename="camel"):
-    """An object of the tree, with Gravitino's names."""
+    """An object to which a tag or policy is attached: its Gravitino type and full name."""
 
     full_name: str
     type: str
 
 
 class Protector(msgspec.Struct, frozen=True):
-    """The protected object that protects the requested one: itself or, with `below`, an ancestor. `set_at` is an ISO
-    8601 text in UTC.
+    """The object whose protection applies to the requested object: the object itself or, with `below`, an ancestor.
+    `set_at` is an ISO 8601 text in UTC.
     """
 
     by: ObjectName
@@ -43,7 +43,7 @@ class Protector(msgspec.Struct, frozen=True):
 
 
 class NamedPrincipals(msgspec.Struct, frozen=True):
-    """Users, groups and roles by their names."""
+    """The names of users, groups and roles to which a restriction applies."""
 
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()

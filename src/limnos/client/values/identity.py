@@ -39,7 +39,7 @@ class Privilege(msgspec.Struct, frozen=True):
 
 
 class SecurableObject(msgspec.Struct, frozen=True, rename="camel"):
-    """An object in a role, with Gravitino's names, and the role's privileges on it."""
+    """A securable object of a role: its Gravitino type and full name, and the role's privileges on it."""
 
     full_name: str
     type: str
@@ -75,7 +75,7 @@ class TokenInfo(msgspec.Struct, frozen=True):
 
 
 class NewToken(msgspec.Struct, frozen=True):
-    """A new API token. `token` is the secret; it is never shown again."""
+    """A new API token. `token` is the secret; no later response contains it."""
 
     id: int | str
     token: str
@@ -110,7 +110,7 @@ class IssuerClient(msgspec.Struct, frozen=True):
 
 
 class ServiceAccountInfo(msgspec.Struct, frozen=True):
-    """A service account: the number of active secrets, and the expiry of the last one; None if one never expires."""
+    """A service account: the count of active secrets, and the latest expiry; None if a secret never expires."""
 
     user: str
     secrets: int
@@ -128,7 +128,7 @@ class SecretInfo(msgspec.Struct, frozen=True):
 
 
 class NewSecret(msgspec.Struct, frozen=True):
-    """A new secret, in the form of a client's `credential`; it is never shown again."""
+    """A new secret, in the form of a client's `credential` property; no later response contains it."""
 
     id: int | str
     client_id: str
@@ -148,7 +148,7 @@ class Factor(msgspec.Struct, frozen=True):
 
     @property
     def object_name(self) -> str:
-        """The object for display, or an empty text."""
+        """The object's kind and path as text, for example `table main.a.t`; empty if the factor names no object."""
         return _name(self.object)
 
 
@@ -164,7 +164,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def target_name(self) -> str:
-        """The target for display, or an empty text."""
+        """The target's kind and path as text; empty if the decision has no target."""
         return _name(self.target)
 
     @property

@@ -11,7 +11,9 @@ from limnos.client.values.shared import Json
 
 
 class StorageStep(msgspec.Struct, frozen=True):
-    """A step of a storage check: `passed`, `failed` or `not tried`, and the missing policy statement."""
+    """A step of a storage check: `passed`, `failed` or `not tried`, and for missing rights the policy statement that
+    grants them.
+    """
 
     name: str
     outcome: str
@@ -28,7 +30,7 @@ class StorageCheckResult(msgspec.Struct, frozen=True):
 
 
 class SecretKey(msgspec.Struct, frozen=True):
-    """A key that seals secrets, by its id, and the numbers of catalogs and webhooks that use it."""
+    """An encryption key of secrets: its id, and the counts of catalogs and webhooks whose secrets it encrypts."""
 
     id: str
     catalogs: int
@@ -37,7 +39,9 @@ class SecretKey(msgspec.Struct, frozen=True):
 
 
 class SecretKeys(msgspec.Struct, frozen=True):
-    """A server's keys, oldest first; missing keys; and the numbers of catalogs and webhooks with unsealed secrets."""
+    """A server's encryption keys, oldest first; missing keys; and the counts of catalogs and webhooks with unencrypted
+    secrets.
+    """
 
     keys: tuple[SecretKey, ...]
     lacking: tuple[SecretKey, ...]
@@ -64,7 +68,7 @@ class TaskInfo(msgspec.Struct, frozen=True):
 
 
 class NodeInfo(msgspec.Struct, frozen=True):
-    """A server node. Times are as the server sends them; `clock_offset_ms` is the number of milliseconds by which its
+    """A server node. Times are as the server sends them; `clock_offset_ms` is the time in milliseconds by which its
     clock is ahead of the store's.
     """
 
@@ -79,7 +83,7 @@ class NodeInfo(msgspec.Struct, frozen=True):
 
 
 class SearchBehindInfo(msgspec.Struct, frozen=True):
-    """The lag of the search index: the number of zones with unindexed changes, and of these changes."""
+    """The lag of the search index: the count of zones with unindexed changes, and the count of these changes."""
 
     zones: int = 0
     changes: int = 0
@@ -108,7 +112,9 @@ class StatementMessage(msgspec.Struct, frozen=True):
 
 
 class StatementResponse(msgspec.Struct, frozen=True):
-    """The response to SQL++ statements. `results` is None if no statement returns any; each result is its JSON text."""
+    """The response to SQL++ statements. `results` has the JSON text of each result; None if no statement returns
+    results.
+    """
 
     status: str
     results: tuple[msgspec.Raw, ...] | None = None

@@ -22,7 +22,10 @@ DEPTH_MAX: Final = 100_000
 
 
 def search_depth(limit: int | None, offset: int) -> int:
-    """Return the number of rows that a ranked search must return. Raises BadRequest."""
+    """Return the number of rows that each search must return so that `limit` rows after `offset` can be ranked.
+
+    Raises BadRequest if the number exceeds `DEPTH_MAX`.
+    """
     requested = (_LIMIT_DEFAULT if limit is None else limit) + offset
     if requested > DEPTH_MAX:
         raise BadRequest(f"A search returns at most the nearest {DEPTH_MAX} rows, offset included, not {requested}")

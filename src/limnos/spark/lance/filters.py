@@ -1,7 +1,7 @@
 """Translation of Spark's pushed-down filters to Lance's SQL.
 
-May import PySpark. Pure. Filters that the two may evaluate differently stay in Spark: on floating-point numbers (zeros
-and NaNs), times and decimals.
+May import PySpark. Pure. Filters that Lance and Spark may evaluate differently stay in Spark: on floating-point numbers
+(zeros and NaNs), times and decimals.
 """
 
 from __future__ import annotations

@@ -39,19 +39,21 @@ class LanceTableFiles:
     options: dict[str, str]
 
     def open(self) -> lance.LanceDataset:
-        """Open the table at its version."""
+        """Open the dataset at this version with Lance's library."""
         return lance.dataset(self.location, version=self.version, storage_options=self.options or None)
 
 
 @dataclass
 class FragmentShare(InputPartition):
-    """The fragments that one task reads."""
+    """The input partition of one task: the ids of the fragments that it reads."""
 
     fragments: tuple[int, ...]
 
 
 def files_of(home: ServerAccess, options: LanceOptions) -> LanceTableFiles:
-    """Ask the server for a table's location. Raises NotFound for a table without data, and the client's errors."""
+    """Load a table's location, version and storage options from the server. Raises NotFound for a table without data,
+    and the client's errors.
+    """
     with home.client() as client:
         table = options.load(client)
     if table.version is None:
@@ -60,7 +62,9 @@ def files_of(home: ServerAccess, options: LanceOptions) -> LanceTableFiles:
 
 
 def columns_of(files: LanceTableFiles, options: LanceOptions) -> StructType:
-    """Return the columns of a read. Raises BadRequest for a column that the table lacks."""
+    """Return the Spark schema of a read: the columns in the options, by default all. Raises BadRequest for a column
+    that the table lacks.
+    """
     schema = files.open().schema
     for name in options.columns or ():
         if name not in schema.names:
@@ -70,7 +74,7 @@ def columns_of(files: LanceTableFiles, options: LanceOptions) -> StructType:
 
 
 class LanceReader(DataSourceReader):
-    """Reads the rows of one version of a Lance table."""
+    """The Spark data source reader for one version of a Lance table."""
 
     def __init__(self, files: LanceTableFiles, schema: StructType) -> None:
         self._files = files
@@ -88,13 +92,13 @@ class LanceReader(DataSourceReader):
                 self._filters.append(sql)
 
     def partitions(self) -> list[FragmentShare]:
-        """Divide the fragments among tasks."""
+        """Divide the table's fragments into at most `_TASKS_MAX` input partitions."""
         results = [fragment.fragment_id for fragment in self._files.open().get_fragments()]
         size = -(-len(results) // _TASKS_MAX) or 1
         return [FragmentShare(tuple(results[start : start + size])) for start in range(0, len(results), size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read a task's fragments."""
+        """Yield the rows of a partition's fragments that pass the pushed filters, as Arrow batches."""
         if not isinstance(partition, FragmentShare):
             return
         dataset = self._files.open()

@@ -31,7 +31,7 @@ TIMEOUT_S: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class ServerAccess:
-    """A server, a metalake, and a credential."""
+    """A server's URL, the metalake, and the caller's credential (token or user name)."""
 
     uri: str
     metalake: str
@@ -60,7 +60,9 @@ class ServerAccess:
 
 @dataclass(frozen=True, slots=True)
 class LanceOptions:
-    """The table and the options of a read or write."""
+    """The options of a read or write: the table's path, columns, the version or tag to read, and the sizes of vector
+    columns.
+    """
 
     path: Parts
     columns: tuple[str, ...] | None = None
@@ -69,7 +71,7 @@ class LanceOptions:
     vectors: tuple[tuple[str, int], ...] = ()
 
     def load(self, client: Client) -> LanceTable:
-        """Load the table's location and version from the server."""
+        """Load the table's location, and its latest or requested version, from the server."""
         return client.lance.load(self.path, version=self.version, tag=self.tag)
 
     def find(self, client: Client) -> LanceTable | None:
@@ -81,12 +83,12 @@ class LanceOptions:
 
     @property
     def name(self) -> str:
-        """The table's name, for messages."""
+        """The table's path as text, for messages."""
         return display.render(self.path)
 
 
 def lance_options_of(options: Mapping[str, str]) -> LanceOptions:
-    """Parse options. Raises BadRequest, which names the wrong one."""
+    """Parse the options of a data source. Raises BadRequest, which names the invalid option."""
     arguments = {key.lower(): value for key, value in options.items()}
     unknown = sorted(set(arguments) - KNOWN)
     if unknown:

@@ -24,11 +24,11 @@ class LanceSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name for Spark's `format`."""
+        """Return `limnos.lance`, the name for Spark's `format`."""
         return SOURCE
 
     def schema(self) -> StructType:
-        """Return the columns of the table to read."""
+        """Return the Spark schema of the columns to read."""
         from limnos.spark.lance.reading import columns_of, files_of  # noqa: PLC0415 - loads Lance's library
 
         options = lance_options_of(self.options)
@@ -41,7 +41,9 @@ class LanceSource(DataSource):
         return LanceReader(files_of(self._home(), lance_options_of(self.options)), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:  # noqa: FBT001 - PySpark's signature
-        """Return a writer of the table. Raises for data that cannot be written, before any task runs."""
+        """Return a writer of the table. Raises BadRequest or PermissionDenied before any task runs, if the table does
+        not accept the data or the caller may not write.
+        """
         from limnos.spark.lance.writing import LanceWriter  # noqa: PLC0415
 
         return LanceWriter(self._home(), lance_options_of(self.options), schema=schema, overwrite=overwrite)
@@ -53,7 +55,9 @@ class LanceSource(DataSource):
 
 
 def source_of(home: ServerAccess) -> type[LanceSource]:
-    """Return a session's own source class. It is defined here so that Spark pickles it with its attributes."""
+    """Return a subclass of LanceSource with a session's server and credential. It is defined in this function so that
+    Spark pickles the class by value, with its attributes.
+    """
 
     class SessionSource(LanceSource):
         pass

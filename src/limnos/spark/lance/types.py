@@ -1,8 +1,8 @@
 """Conversion of types between Arrow, as in Lance tables, and Spark.
 
 May import pyarrow, PySpark and `model`. Pure. A vector is a list of fixed size, which Spark lacks. In Spark it is an
-array whose column metadata has the size, under the key that lance-spark also uses, so that a written column is a vector
-again.
+array whose column metadata has the size, under the key that lance-spark also uses, so that a column that was read is
+written as a vector.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def check_append(schema: spark.StructType, table: pa.Schema) -> pa.Schema:
 
 
 def fits(source: pa.DataType, target: pa.DataType) -> bool:
-    """Return whether values of a type can be cast to another; each value must still fit."""
+    """Return whether Arrow can cast the type `source` to `target`. A cast may still fail for a value out of range."""
     if source == target or kinds.is_null(source):
         return True
     if kinds.is_dictionary(target):

@@ -1,8 +1,8 @@
 """Writing of a Lance table from Spark: tasks write fragments, the driver commits them as one version.
 
 May import Lance's library, PySpark, pyarrow, `client`, `model` and `spark`. Everything is checked before the first
-task: the caller's right, the table's location, and whether its columns accept the data. Fragments of a repeated task's
-first try are never committed.
+task: the caller's right, the table's location, and whether its columns accept the data. Fragments of a failed task
+attempt are never committed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def target_of(home: ServerAccess, options: LanceOptions) -> LanceWriteTarget:
 
 
 def _declare(client: Client, options: LanceOptions) -> LanceTable | None:
-    """Declare a missing table; None if another writer has just declared it."""
+    """Declare a missing table; None if another writer declared it concurrently."""
     try:
         client.lance.declare(options.path)
     except ConflictError:
@@ -72,14 +72,16 @@ def _declare(client: Client, options: LanceOptions) -> LanceTable | None:
 
 
 def _require_right(client: Client, options: LanceOptions) -> None:
-    """Refuse callers who may read the table but not write it, because the storage itself does not check that."""
+    """Raise PermissionDenied for a caller who may read the table but not write it, because the storage does not check
+    that.
+    """
     decision = client.access.explain("table_commit", options.path, kind="table").decision
     if not decision.allowed:
         raise PermissionDenied(decision.message or f"{options.name} is read-only for you")
 
 
 class LanceWriter(DataSourceArrowWriter):
-    """Appends rows to a Lance table, or replaces its rows."""
+    """The Spark data source writer that appends rows to a Lance table, or overwrites it."""
 
     def __init__(self, home: ServerAccess, options: LanceOptions, *, schema: StructType, overwrite: bool) -> None:
         self._target = target = target_of(home, options)
@@ -94,7 +96,7 @@ class LanceWriter(DataSourceArrowWriter):
             raise
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFragments:
-        """Write the rows of one task; nothing if there are none."""
+        """Write the rows of one task as fragments. Without rows, writes no fragment."""
         batches = (as_schema(batch, self._schema) for batch in iterator if batch.num_rows)
         first = next(batches, None)
         if first is None:
@@ -129,9 +131,9 @@ class LanceWriter(DataSourceArrowWriter):
             self._commit(lance.LanceOperation.Append(fragments), version)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove the table that this write declared.
+        """Drop the table if this write declared it.
 
-        Fragments of its tasks are in no version; Lance's clean-up deletes them.
+        Fragments that tasks have written belong to no version; Lance's clean-up deletes their files.
         """
         self._let_go()
 
@@ -141,7 +143,8 @@ class LanceWriter(DataSourceArrowWriter):
                 client.lance.deregister(self._asked.path)
 
     def _begin(self) -> int:
-        """Create the table's first version, without rows. If another writer was faster, append to its version.
+        """Create the table's first version, without rows. If another writer created it concurrently, append to that
+        version.
 
         Raises BadRequest if that version has other columns.
         """

@@ -48,12 +48,12 @@ class SparkRunner:
         """Prepare a runner; Spark starts with the first operation.
 
         Args:
-            uri: The server.
+            uri: The base URL of the Limnos server.
             metalake: The metalake of the tables.
             master: The Spark master: `local[2]` or `spark://host:7077`.
             config: More Spark settings; on a cluster `spark.cores.max` limits the application's cores.
             ca_file: Certificate authorities to trust in addition to the system's.
-            s3: Whether tables lie on S3.
+            s3: Whether tables are on S3.
             files: Existing JAR archives and a Java runtime; without them both are found or fetched.
             executor_wait_s: The timeout for the cluster's first executor.
         """
@@ -66,7 +66,7 @@ class SparkRunner:
         """The time of the last failure to get an executor from the cluster, and its error; None without a failure."""
 
     def run(self, operation: LeasedOperation) -> OperationEnd:
-        """Execute an operation and return its outcome. Raises only errors that are not the operation's."""
+        """Execute an operation in a new session of the application. Returns its outcome, also for an error."""
         try:
             spark = self._started()
             own = another_session(
@@ -79,7 +79,7 @@ class SparkRunner:
             return end_of_error(error)
 
     def cancel(self, operation: int) -> None:
-        """Cancel the jobs of an operation."""
+        """Cancel the Spark jobs of an operation, whose lease is lost. `operation` is its id."""
         if self._spark is not None:
             self._spark.sparkContext.cancelJobGroup(str(operation))
 
@@ -155,8 +155,8 @@ def _run_rewrite(action: Any) -> str:  # noqa: ANN401
 def _deletes(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401
     """Apply delete files to their data files, then rewrite the remaining delete files.
 
-    New data files get the sequence number of the rewrite's commit. With the sequence number at its start, an old delete
-    file could still apply to them, and the server would refuse to remove it.
+    New data files get the sequence number of the rewrite's commit. If they got the sequence number at the rewrite's
+    start, an old delete file could still apply to them, and the server would refuse to remove that file.
     """
     action = _with_options(actions.rewriteDataFiles(table).binPack(), operation)
     text = _run_rewrite(action.option("use-starting-sequence-number", "false"))

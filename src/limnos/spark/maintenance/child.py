@@ -20,7 +20,9 @@ from limnos.spark.maintenance.runners import runner_for
 
 
 class ChildStart(msgspec.Struct, frozen=True):
-    """The server, the metalake, the credential, and the options for starting Spark."""
+    """The first input line of the process: the server's URL, the metalake, the token, the Spark master, and the
+    executor's limits.
+    """
 
     uri: str
     metalake: str
@@ -31,7 +33,7 @@ class ChildStart(msgspec.Struct, frozen=True):
 
 
 def main() -> None:
-    """Work until idle."""
+    """Read the first input line, and execute operations until there are none for `idle_s` seconds."""
     logger = logging.getLogger("limnos.spark.maintenance")
     logger.setLevel(logging.INFO)
     logger.addHandler(logging.StreamHandler())

@@ -34,7 +34,7 @@ _WAITS: Final = "limnos-waits-for-an-executor"
 
 
 class ConnectRunner:
-    """Executes operations on a Spark Connect server."""
+    """Executes operations on a Spark Connect server, each in its own session."""
 
     def __init__(
         self, uri: str, *, metalake: str, address: str, config: Mapping[str, str] | None = None, s3: bool = False,
@@ -43,12 +43,12 @@ class ConnectRunner:
         """Prepare a runner; it connects with the first operation.
 
         Args:
-            uri: The server.
+            uri: The base URL of the Limnos server.
             metalake: The metalake of the tables.
             address: The Spark Connect server, `sc://host:15002`.
             config: More settings of each session.
-            s3: Whether tables lie on S3.
-            executor_wait_s: The maximum time for its cluster to run a first task, in seconds.
+            s3: Whether tables are on S3.
+            executor_wait_s: The timeout in seconds for the cluster to run a first task.
         """
         self._uri, self._metalake, self._address = uri, metalake, address
         self._config, self._s3 = dict(config or {}), s3
@@ -58,7 +58,7 @@ class ConnectRunner:
         self._sessions: dict[int, SparkSession] = {}
 
     def run(self, operation: LeasedOperation) -> OperationEnd:
-        """Execute an operation. Returns its outcome; raises only errors that are not the operation's."""
+        """Execute an operation in a new session. Returns its outcome, also for an error."""
         try:
             spark = connect_session(
                 self._address, self._uri, metalake=self._metalake, catalogs=[CATALOG], token=operation.token,
@@ -77,7 +77,7 @@ class ConnectRunner:
             return end_of_error(error)
 
     def cancel(self, operation: int) -> None:
-        """Interrupt an operation."""
+        """Interrupt the session of an operation, whose lease is lost. `operation` is its id."""
         spark = self._sessions.get(operation)
         if spark is not None:
             spark.interruptAll()
@@ -86,7 +86,9 @@ class ConnectRunner:
         """No-op: each operation ends its own session."""
 
     def _await_executor(self, spark: SparkSession) -> None:
-        """Run a first task on the cluster. Raises ServiceUnavailable if it runs none in time."""
+        """Run a first task on the cluster, once per runner. Raises ServiceUnavailable if it does not end within the
+        timeout.
+        """
         with self._lock:
             if self._has_executor:
                 return
@@ -119,7 +121,9 @@ def _call(spark: SparkSession, operation: LeasedOperation) -> str:
 def _procedure(
     spark: SparkSession, operation: LeasedOperation, *, name: str, options: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Call a procedure on the operation's table. Returns its first row, or nothing if it has none."""
+    """Call the Iceberg procedure `name` on the operation's table. Returns the first row of its result; empty if it has
+    no rows.
+    """
     table = ".".join(map(quote_identifier, operation.path))
     arguments = f"table => {_text(table)}"
     if options:
@@ -144,7 +148,7 @@ def _rewrite_text(row: Mapping[str, Any]) -> str:
 
 
 def _deletes(spark: SparkSession, operation: LeasedOperation) -> str:
-    """Apply delete files as `limnos.spark.maintenance.actions` does."""
+    """Apply delete files to their data files, then rewrite the remaining delete files, by two procedures."""
     options = {**operation.options, "use-starting-sequence-number": "false"}
     text = _rewrite_text(_procedure(spark, operation, name="rewrite_data_files", options=options))
     name = table_identifier(operation.path)

@@ -26,7 +26,7 @@ OPERATIONS_MAX: Final = 500
 
 
 class OperationEnd(NamedTuple):
-    """The outcome of an operation: `done`, `failed` or `yielded`, and a text that the server stores."""
+    """The outcome of an operation: `done`, `failed` or `yielded` (retried later), and a text that the server stores."""
 
     outcome: str
     text: str
@@ -40,7 +40,7 @@ class OperationSource(Protocol):
         ...
 
     def renew(self, holder: str, operations: tuple[int, ...]) -> tuple[int, ...]:
-        """Renew leases. Returns the lost ones."""
+        """Renew the leases of these operations. Returns the ids of operations whose leases are lost."""
         ...
 
     def report(self, holder: str, operation: int, *, outcome: str, text: str) -> bool:
@@ -49,7 +49,7 @@ class OperationSource(Protocol):
 
 
 class OperationRunner(Protocol):
-    """Executes operations."""
+    """Executes maintenance operations, for example on Spark. Several threads may call it."""
 
     def run(self, operation: LeasedOperation) -> OperationEnd:
         """Execute an operation; called in a thread of the executor."""
@@ -60,13 +60,13 @@ class OperationRunner(Protocol):
         ...
 
     def close(self) -> None:
-        """Release all resources."""
+        """Release all resources, for example stop Spark, when the executor ends."""
         ...
 
 
 @dataclass
 class ExecutorSummary:
-    """The result of an executor: numbers of operations by outcome."""
+    """The result of an executor: counts of ended operations by outcome."""
 
     ended: dict[str, int] = field(default_factory=dict)
 
@@ -86,13 +86,13 @@ class MaintenanceExecutor:
         """Prepare an executor of the operations of one server.
 
         Args:
-            source: The server.
-            runner: Executes operations.
+            source: A client of the server that leases the operations.
+            runner: The runner that executes each operation.
             threads: The number of operations that run concurrently.
-            idle_s: The seconds without work after which it ends; None for never.
-            poll_s: The seconds between two requests for work.
-            clock: The time in seconds, for idleness and leases.
-            sleep: Waits for some seconds.
+            idle_s: The time in seconds without an operation after which the executor ends; None for never.
+            poll_s: The time in seconds between two requests for operations.
+            clock: A monotonic clock in seconds, for idle time and leases.
+            sleep: A function that waits for a number of seconds.
         """
         self.holder = uuid4().hex
         self.summary = ExecutorSummary()
@@ -104,8 +104,8 @@ class MaintenanceExecutor:
         self._renew_s = 15.0
 
     def run(self) -> ExecutorSummary:
-        """Work until idle, or until `OPERATIONS_MAX` operations have ended. Raises the client's errors if the server
-        refuses.
+        """Execute operations until the executor has been idle for `idle_s` seconds, or until `OPERATIONS_MAX`
+        operations have ended. Raises the client's errors if the server refuses.
         """
         busy_at = self._clock()
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="maintenance")
@@ -128,7 +128,7 @@ class MaintenanceExecutor:
         return self.summary
 
     def _take(self, pool: ThreadPoolExecutor) -> bool:
-        """Lease as many operations as there are free threads. Returns whether there were any."""
+        """Lease as many operations as there are idle threads. Returns whether the server leased any."""
         room = self._threads - len(self._running)
         if room <= 0:
             return False

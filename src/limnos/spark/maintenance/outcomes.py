@@ -1,4 +1,5 @@
-"""Names and outcomes of operations: the errors after which an operation waits again, and their messages without tokens.
+"""Names and outcomes of operations: the errors after which an operation is retried later, and error messages without
+tokens.
 
 May import `model` and the executor's values. Must not know the runners.
 """

@@ -29,9 +29,10 @@ def runner_for(
     s3: bool = False,
     executor_wait_s: float = EXECUTOR_WAIT_S,
 ) -> OperationRunner:
-    """Return the runner of operations: a Spark Connect server for `sc://`, else a Spark of its own.
+    """Return a runner of operations: a ConnectRunner for a `sc://` URL, else a SparkRunner that starts Spark for
+    `master`.
 
-    Raises BadRequest: a Spark Connect server trusts authorities of its own.
+    Raises BadRequest for `ca_file` with a Spark Connect server, which has its own trust store.
     """
     if not master.startswith(SCHEME):
         return SparkRunner(
