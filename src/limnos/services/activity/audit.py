@@ -69,7 +69,7 @@ def _require_server(request_view: RequestView) -> None:
 def _narrow_to_caller(request_view: RequestView, audit_filter: AuditFilter) -> AuditFilter:
     """Restrict the filter to the caller's own records, unless the caller owns the metalake.
 
-    Earlier users of the name do not count.
+    Records of an earlier user of the same name are excluded.
     """
     request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
     within = msgspec.structs.replace(audit_filter, metalake_id=request_view.metalake.id)
@@ -83,7 +83,7 @@ def _narrow_to_caller(request_view: RequestView, audit_filter: AuditFilter) -> A
 async def audit_catch_up(ctx: Context) -> None:
     """Convert all changes that were committed before this call into audit records.
 
-    Raises ServiceUnavailable if too many wait.
+    Raises ServiceUnavailable if too many changes are not converted yet.
     """
     await ctx.services.audit.flush()
     for _ in range(BITES_MAX):

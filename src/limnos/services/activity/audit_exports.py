@@ -39,7 +39,9 @@ LINES_PER_FILE: Final = 100_000
 
 
 class AuditExport(msgspec.Struct, frozen=True):
-    """Write the audit records of some days below a location: from `since` (inclusive) to `until` (exclusive)."""
+    """The command, and task payload, to write the audit records of some days below a location: from `since` (inclusive)
+    to `until` (exclusive).
+    """
 
     location: str
     since: date
@@ -53,7 +55,9 @@ class AuditDays(msgspec.Struct, frozen=True):
 
 
 def export_days(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> AuditExport:
-    """Return the export of a request: by default of all days that are over. Raises BadRequest, OutsideRoots."""
+    """Return the command for a request to export: by default all complete days to the configured location. Raises
+    BadRequest, OutsideRoots.
+    """
     place = location or ctx.services.defaults.audit.export
     if place is None:
         raise BadRequest("The setting audit.export has no location: set the location of the files")
@@ -90,7 +94,7 @@ def export_leave(tx: Tx, permit: Permit[AuditExport]) -> int:
 
 
 async def export_run(work: TaskContext, payload: AuditExport) -> str:
-    """Write the requested days. Returns a summary."""
+    """Run the task that exports the requested days. Returns a summary."""
     files = lines = 0
     first = await work.submit(first_at)
     day = payload.since if first is None else max(payload.since, day_of(first))
@@ -101,7 +105,7 @@ async def export_run(work: TaskContext, payload: AuditExport) -> str:
 
 
 async def days_run(work: TaskContext, payload: AuditDays) -> tuple[AuditDays, str | None]:
-    """Export the days that have ended since the last round, if the settings name a location.
+    """Run the daily task: export the days that have ended since its last execution, if the settings name a location.
 
     Returns the next payload and a summary.
     """

@@ -1,9 +1,9 @@
 """Change feed: the commits of a metalake, or of one of its catalogs, as far as the caller may see them now.
 
 May import the layers below. Must not know any wire format. Revisions have no gaps, and are assigned under a lock that
-is held until the commit. So a reader who has read a zone up to a revision has missed nothing before it. A reader of a
-metalake reads the metalake's own zone and those of the catalogs that the reader may use. A change that was hidden when
-it was passed is not delivered later (decision record on the change feed).
+is held until the commit. So a reader who has read a zone up to a revision has not missed an earlier change. A reader of
+a metalake reads the metalake's own zone and those of the catalogs that the reader may use. A change that was hidden
+when the reader's position passed it is not delivered later (decision record on the change feed).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ OLDEST_WORD: Final = "oldest"
 class FeedPage(NamedTuple):
     """Changes in the order of each zone, and the position after them.
 
-    `behind` is the number of revisions that follow in the zones that were read, `reached` the revision read up to in
-    each.
+    `behind` is the count of further revisions in the zones that were read. `reached` maps each zone to the last
+    revision that was read.
     """
 
     changes: list[PublishedChange]
@@ -57,14 +57,15 @@ class FeedPage(NamedTuple):
 
     @property
     def more(self) -> bool:
-        """Whether more can be read at once."""
+        """Whether further revisions exist now, so that the next page can be read without waiting."""
         return self.behind > 0
 
 
 class _FeedScope(NamedTuple):
-    """The scope of a feed: the zone of the metalake or catalog, and its catalogs that the caller may use, by zone.
+    """The scope of a feed: the zone of the metalake or catalog, and the names of the catalogs that the caller may use,
+    by zone.
 
-    `hidden` are its other catalogs.
+    `hidden` has the zones of the other catalogs.
     """
 
     zone: int
@@ -80,14 +81,14 @@ async def changes_read(
     Args:
         ctx: The request.
         scope: The metalake, or one of its catalogs.
-        after: A position's text, None or `oldest` for the oldest kept change, or `now` for an empty page at the newest
-            position.
+        after: A position's text, None or `oldest` for the oldest stored change, or `now` for an empty page at the
+            newest position.
         limit: The approximate number of revisions to read.
         wait_s: The maximum time to wait for the first change, in seconds.
 
     Raises:
         BadRequest: The position is invalid, or from another feed.
-        PositionPruned: Changes after the position are no longer kept.
+        PositionPruned: Changes after the position have been pruned.
         NotFound: The metalake or catalog is missing.
         PermissionDenied: The caller may not read the feed.
     """
@@ -127,9 +128,9 @@ async def changes_latest(ctx: Context, scope: RequestScope, *, count: int) -> li
 async def page_read(
     ctx: Context, scope: RequestScope, position: FeedPosition | None, *, limit: int, start: int = OLDEST
 ) -> FeedPage:
-    """Read one part, and return the changes in it that the caller may see; does not wait.
+    """Read one page of changes that are visible to the caller, without waiting.
 
-    `start` replaces a missing position.
+    `start` is the revision to start from if `position` is None.
     """
     for _ in range(ATTEMPTS_MAX):
         home = await ctx.read(scope, _feed_scope)
@@ -178,10 +179,10 @@ def _feed_scope(request_view: RequestView) -> _FeedScope:
 
 
 def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> dict[int, int]:
-    """Return the revision of each zone from which reading continues; for a catalog that is new to the caller, that of
-    its oldest kept change.
+    """Return the revision of each zone from which reading continues. A catalog that the position lacks starts at its
+    oldest stored change.
 
-    Zones that the caller may not read now keep their position.
+    Revisions of zones that the caller may not read now are left unchanged in the position.
     """
     if position is None:
         return dict.fromkeys((home.zone, *home.catalogs), start)
@@ -192,7 +193,7 @@ def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> d
 
 
 async def position_restrict(ctx: Context, position: FeedPosition) -> FeedPosition:
-    """Remove zones outside its home from a position: a forged position may name any zone."""
+    """Remove the zones from a position that do not belong to its home, because a forged position may name any zone."""
     own = await _own_of(ctx, position.zones.keys(), home=position.home)
     return msgspec.structs.replace(position, zones={zone: at for zone, at in position.zones.items() if zone in own})
 
@@ -208,7 +209,7 @@ async def _own_of(ctx: Context, zones: Collection[int], *, home: int) -> set[int
 
 
 def _refuse_lost(position: FeedPosition | None, part: FeedSlice) -> None:
-    """Raise PositionPruned if changes after the position are missing."""
+    """Raise PositionPruned if changes after the position have been pruned."""
     if position is None:
         return
     if position.epoch != part.epoch:

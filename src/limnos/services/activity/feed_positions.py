@@ -1,7 +1,7 @@
 """Positions in the change feed, and the opaque text that represents one to callers.
 
-May import the layers below. Must not know the meaning of changes. The text is neither secret nor proof: reading on from
-a position checks every right again.
+May import the layers below. Must not know the meaning of changes. The text is neither secret nor a credential: each
+read from a position checks all rights again.
 """
 
 from __future__ import annotations

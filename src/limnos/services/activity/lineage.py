@@ -1,9 +1,10 @@
-"""Lineage intake: stores the lineage that producers report, between our objects and external datasets, under the
-caller's rights.
+"""Lineage intake: stores the lineage that producers report, between objects of this server and external datasets, under
+the caller's rights.
 
 May import the layers below. Must not know any wire format. An edge into an object needs the right to change it, and a
 source needs the right to load it. Other edges are rejected and listed in the response, with the same message whether an
-object is hidden or missing (decision record 0042). A dataset that is no object here is stored as an external dataset.
+object is hidden or missing (decision record 0042). A dataset that is no object of this server is stored as an external
+dataset.
 """
 
 from __future__ import annotations
@@ -47,21 +48,21 @@ LineageEnd = int | ExternalDataset
 
 
 class RejectedDataset(NamedTuple):
-    """A rejected dataset, and the reason."""
+    """A dataset of an event whose edges were not stored, and the reason."""
 
     dataset: LineageKey
     why: str
 
 
 class LineageResult(NamedTuple):
-    """The number of stored edges, and the rejected datasets."""
+    """The result of an intake: the count of stored edges, and the rejected datasets."""
 
     stored_count: int
     left_out: tuple[RejectedDataset, ...]
 
 
 class ColumnPairDraft(NamedTuple):
-    """A pair of columns, before an external dataset has its id."""
+    """An edge between two columns whose external dataset has no id yet."""
 
     source: LineageEnd
     target_field: LineageField
@@ -71,7 +72,7 @@ class ColumnPairDraft(NamedTuple):
 
 
 class LineagePut(msgspec.Struct, frozen=True):
-    """Store the lineage that a job reported of one target."""
+    """The lineage that a job reported of one target, to be stored."""
 
     target: LineageEnd
     job: LineageJobRow
@@ -80,7 +81,7 @@ class LineagePut(msgspec.Struct, frozen=True):
 
 
 class LineagePuts(msgspec.Struct, frozen=True):
-    """Store lineage of targets in one catalog, or of external targets with sources there."""
+    """The command to store lineage of targets in one catalog, or of external targets with sources in that catalog."""
 
     metalake_id: int
     puts: tuple[LineagePut, ...]
@@ -103,7 +104,7 @@ class _NothingToKeep(Exception):
 
 
 async def home_find(ctx: Context, metalake: str) -> UsableCatalogs:
-    """Return the metalake and its usable catalogs, for one of its users. Raises PermissionDenied, NotInUse."""
+    """Return the metalake's id and the catalogs that the caller may use. Raises PermissionDenied, NotInUse."""
     return await ctx.read(RequestScope(metalake), usable_catalogs_of)
 
 
@@ -121,7 +122,7 @@ async def lineage_take(
             is this server's.
 
     Returns:
-        The number of stored edges, and the rejected datasets.
+        The count of stored edges, and the rejected datasets.
 
     Raises:
         PermissionDenied: The caller may change none of the targets.
@@ -146,7 +147,9 @@ async def lineage_take(
 
 
 class _LineageIntake:
-    """The reports of one request, sorted and decided."""
+    """The processing of one request's events: it groups the edges by catalog, authorizes them, and collects rejected
+    datasets.
+    """
 
     def __init__(self, metalake_id: int, datasets: Mapping[LineageKey, ResolvedDataset], *, now_ms: int) -> None:
         self.metalake_id = metalake_id
@@ -158,7 +161,7 @@ class _LineageIntake:
         self._fields: dict[LineageKey, FieldNames] = {}
 
     def sort(self, lineages: Sequence[EventLineage]) -> dict[str, list[_LineageItem]]:
-        """Group the reports by the catalog that decides on them, and reject hidden datasets."""
+        """Group the outputs of events by the catalog in which they are authorized, and reject hidden datasets."""
         sorted_: dict[str, list[_LineageItem]] = {}
         for event in lineages:
             for output in event.outputs:
@@ -181,13 +184,13 @@ class _LineageIntake:
         return _LineageItem(event, output, target, sources, anchor)
 
     def leave_out(self, dataset: ResolvedDataset, verb: str) -> None:
-        """Record that a dataset is rejected."""
+        """Add a dataset to the rejected datasets. `verb` names the missing right in the reason."""
         self.left_out[
             RejectedDataset(dataset.dataset.key, f"no table or view that you may {verb} has this name or location")
         ] = None
 
     def refuse_whole(self, lineages: Sequence[EventLineage]) -> None:
-        """Refuse a request if the caller may change none of its targets. Raises PermissionDenied."""
+        """Raise PermissionDenied if the caller may change none of the request's targets."""
         targets = {output.dataset.key for event in lineages for output in event.outputs}
         refused = [each for each in self.left_out if each.dataset in targets and f" {CHANGE} " in each.why]
         if len(refused) == len(targets):
@@ -197,7 +200,11 @@ class _LineageIntake:
             )
 
     def decide(self, request_view: RequestView, *, items: Sequence[_LineageItem]) -> Permit[LineagePuts]:
-        """Decide on the targets, and on the sources in this catalog, as they are now. Raises _NothingToKeep."""
+        """Authorize the items on the current request view of their catalog. Returns the permit to store the allowed
+        ones.
+
+        Raises _NothingToKeep if none is allowed.
+        """
         request_view.require_in_use()
         require_nodes_cached(
             request_view, {each.node_id for item in items for each in self._here(request_view, item) if each.node_id}
@@ -215,7 +222,7 @@ class _LineageIntake:
         return [each for each in (item.target, *item.sources) if each.catalog_id == request_view.catalog.id]
 
     def _judge(self, request_view: RequestView, item: _LineageItem) -> list[Decision] | None:
-        """Return the decisions on the objects in this catalog; None if one refuses."""
+        """Return the decisions on the item's objects in this catalog; None if one of them denies."""
         decisions = []
         here = self._here(request_view, item)
         for each in here:
@@ -259,7 +266,7 @@ def _end(dataset: ResolvedDataset) -> LineageEnd:
 
 
 def lineage_put(tx: Tx, permit: Permit[LineagePuts]) -> int:
-    """Write the edges, except those of objects that no longer exist. Returns the number of edges written."""
+    """Write the edges, except those of objects that no longer exist. Returns the count of edges written."""
     metalake_id = permit.command.metalake_id
     return sum(_put_one(tx, put, metalake_id=metalake_id) for put in permit.command.puts)
 

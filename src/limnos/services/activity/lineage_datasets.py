@@ -1,8 +1,8 @@
-"""Lineage datasets: finds OpenLineage datasets among our objects, first by location and then by name.
+"""Lineage datasets: maps OpenLineage datasets to objects of this server, first by location and then by name.
 
-May import the layers below. A name counts if the catalog's URL in the producer's event is this server's, or is
-`limnos://<metalake>`. A location belongs to at most one table, so it outranks a catalog name that a producer's session
-chose.
+May import the layers below. A name is considered if the catalog's URL in the producer's event is this server's, or is
+`limnos://<metalake>`. A location belongs to at most one table, so it takes precedence over a catalog name, which a
+producer's session chose.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ObjectPath = tuple[str, ...]
 
 
 class ResolvedDataset(NamedTuple):
-    """The object of a dataset: an object of this server, visible or hidden; a missing one; or an external dataset."""
+    """The result of resolving a dataset: a visible, hidden or missing object of this server, or an external dataset."""
 
     dataset: EventDataset
     node_id: int | None = None
@@ -64,7 +64,9 @@ class ResolvedDataset(NamedTuple):
 
     @property
     def outside(self) -> DatasetKey:
-        """Its name as an external dataset: the logical one, if it has one."""
+        """The key under which it is stored as an external dataset: its logical name if it has one, else its
+        location.
+        """
         return self.dataset.aliases[0] if self.dataset.aliases else self.dataset.key
 
 
@@ -88,7 +90,7 @@ async def datasets_find(
     authority: str,
     linked: Collection[DatasetKey],
 ) -> dict[DatasetKey, ResolvedDataset]:
-    """Find datasets among the objects of a metalake, as the caller sees them.
+    """Resolve datasets to the objects of a metalake that are visible to the caller.
 
     Args:
         ctx: The request.
@@ -96,10 +98,10 @@ async def datasets_find(
         home: The metalake's id, and its catalogs that the caller may use.
         datasets: The datasets of the events.
         authority: The host and port by which the caller reached this server.
-        linked: The keys of the datasets whose documents are read too.
+        linked: The keys of the datasets for which the table's or view's document is read, too.
 
     Raises:
-        ServiceUnavailable: Objects move faster than they can be found.
+        ServiceUnavailable: Concurrent moves of objects made every try fail.
     """
     merged: dict[DatasetKey, EventDataset] = {}
     for each in datasets:
@@ -137,7 +139,7 @@ async def _dataset_candidates(
 
 
 def _is_of(node_id: int, node_positions: Mapping[int, NodePosition], *, metalake_id: int) -> bool:
-    """Return whether a node lies in a metalake, or did before it was dropped."""
+    """Return whether a node, live or dropped, belongs to a metalake."""
     while node_id in node_positions:
         if node_id == metalake_id:
             return True
@@ -146,7 +148,7 @@ def _is_of(node_id: int, node_positions: Mapping[int, NodePosition], *, metalake
 
 
 def _candidate_locations(dataset: EventDataset) -> tuple[str, ...]:
-    """Return the location that a dataset's name spells, and its parents, innermost first; none if the name is no
+    """Return the location in a dataset's name and its parent directories, innermost first; empty if the name is no
     location.
     """
     namespace, name = dataset.key
@@ -164,7 +166,7 @@ def _candidate_locations(dataset: EventDataset) -> tuple[str, ...]:
 
 
 def _paths(dataset: EventDataset, metalake: str, *, authority: str) -> tuple[bool, tuple[ObjectPath, ...]]:
-    """Return whether a dataset's name belongs to this server, and the paths that it may mean."""
+    """Return whether a dataset's namespace is this server, and the possible paths of its name."""
     paths: list[ObjectPath] = []
     is_ours = False
     for namespace, name in (*dataset.aliases, dataset.key):

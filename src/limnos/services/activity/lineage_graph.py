@@ -1,8 +1,8 @@
-"""Lineage graph: the sources or the results of an object or one of its columns, up to a number of steps.
+"""Lineage graph: the sources or the results of an object or one of its columns, up to a maximum depth.
 
-May import the layers below. Must not know any wire format. The walk continues only from objects that the caller sees. A
-hidden object is a vertex without a name, and the graph ends there. At the end, access to all objects is decided again,
-on one consistent state of the store.
+May import the layers below. Must not know any wire format. The traversal continues only from objects that are visible
+to the caller. A hidden object is a vertex without a name, and the graph ends there. At the end, access to all objects
+is decided again, on one consistent state of the store.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ WHOLE: Final = (lineage.EVERY_FIELD, "")
 
 
 class LineageStatement(NamedTuple):
-    """A report of an edge: the job, its run, the time (milliseconds since 1970), the user, and the kinds of column
-    lineage.
+    """One reported event for an edge: the job, its run, the time (milliseconds since 1970), the user, and the kinds of
+    column lineage.
     """
 
     job: tuple[str, str]
@@ -75,7 +75,7 @@ class LineageArc(NamedTuple):
 
 
 class LineageGraphPart(NamedTuple):
-    """A graph, whose first vertex is the root. `is_whole` is False if limits cut it."""
+    """A lineage graph, whose first vertex is the root. `is_whole` is False if a limit truncated it."""
 
     vertices: tuple[LineageVertex, ...]
     arcs: tuple[LineageArc, ...]
@@ -83,7 +83,9 @@ class LineageGraphPart(NamedTuple):
 
 
 class GraphQuery(NamedTuple):
-    """A request for a graph: `up` for sources, else for results; at most `depth` steps."""
+    """A request for a lineage graph: `up` for sources, else for derived objects; at most `depth` edges from the
+    root.
+    """
 
     metalake: str
     path: tuple[str, ...]
@@ -93,7 +95,7 @@ class GraphQuery(NamedTuple):
 
 
 class _GraphStep(NamedTuple):
-    """An edge from a graph position to the next one, in the direction of the walk."""
+    """An edge from one graph position to another, in the direction of the traversal."""
 
     here: GraphPlace
     neighbour: GraphPlace
@@ -103,7 +105,9 @@ class _GraphStep(NamedTuple):
 
 
 async def graph_require_user(ctx: Context, metalake: str) -> None:
-    """Refuse a caller who may use no catalog, and therefore sees no node of the graph. Raises PermissionDenied."""
+    """Raise PermissionDenied for a caller who may use no catalog, and to whom therefore no object of the graph is
+    visible.
+    """
     if not (await ctx.read(RequestScope(metalake), visibility.usable_catalogs_of)).catalogs:
         raise PermissionDenied(
             f"You may use no catalog of metalake {metalake}: lineage is only shown to users who may load its objects"
@@ -111,7 +115,7 @@ async def graph_require_user(ctx: Context, metalake: str) -> None:
 
 
 async def lineage_graph(ctx: Context, question: GraphQuery) -> LineageGraphPart:
-    """Return the graph around an object.
+    """Return the lineage graph of a table or view.
 
     Raises NotFound and PermissionDenied as loading the object does, NotFound for a missing column, BadRequest for an
     incomplete path.
@@ -126,7 +130,9 @@ async def lineage_graph(ctx: Context, question: GraphQuery) -> LineageGraphPart:
 
 
 def _root(request_view: RequestView, question: GraphQuery) -> tuple[int, bytes | None]:
-    """Find the root, a table or view, for a caller who may load it."""
+    """Return the id of the root, a table or view that the caller may load, and its document if a column's name must be
+    resolved.
+    """
     request_view.require_in_use()
     levels = question.path[1:]
     node, _ = request_view.find(levels, Kind.TABLE)
@@ -225,7 +231,7 @@ class _GraphWalk:
         return NOTHING if names is None else names
 
     async def _look(self, ids: set[int]) -> visibility.VisibleObjects:
-        """Read the visible objects among the given ids, and the ids of external datasets."""
+        """Determine which objects of the given ids are visible to the caller, and which ids are external datasets."""
         self.known |= ids
         unknown = ids - self.outside.keys()
         self.outside |= await self.ctx.look_up(partial(lineage.external_datasets_read, unknown))
@@ -243,7 +249,9 @@ class _GraphWalk:
         return step
 
     def _add(self, steps: Sequence[_GraphStep], visible_objects: visibility.VisibleObjects) -> set[GraphPlace]:
-        """Add steps. Returns the positions from which the walk continues: visible, directly reached and new."""
+        """Add edges to the graph. Returns the positions from which the traversal continues: visible, directly reached
+        and new ones.
+        """
         onward: set[GraphPlace] = set()
         for step in steps:
             self.steps.setdefault(step.here, []).append(step)
@@ -271,7 +279,7 @@ def _place(node_id: int, field: lineage.LineageField) -> GraphPlace:
 def _queried_place(
     at: Iterable[GraphPlace], end: GraphPlace, *, names: Callable[[GraphPlace], str]
 ) -> list[GraphPlace]:
-    """Return the positions of the walk that match one end of a column pair."""
+    """Return the positions of the traversal that match one end of an edge between columns."""
     return [
         place
         for place in at
@@ -285,7 +293,7 @@ def _queried_place(
 
 
 class _GraphPicture:
-    """Builds the graph of the response, with vertices in the order in which the walk reaches them."""
+    """Builds the graph of the response from the edges of the traversal, with vertices in the order of discovery."""
 
     def __init__(self, walk: _GraphWalk, visible_objects: visibility.VisibleObjects) -> None:
         self.walk = walk
@@ -294,7 +302,7 @@ class _GraphPicture:
         self.hidden = 0
 
     def draw(self, root: GraphPlace) -> LineageGraphPart:
-        """Follow the steps of the walk, from visible objects only."""
+        """Build the graph that is reachable from the root through visible objects."""
         walk, is_whole = self.walk, self.walk.is_whole
         self._vertex(root)
         arcs: dict[tuple[str, str, bool], LineageArc] = {}

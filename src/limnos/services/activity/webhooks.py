@@ -48,7 +48,9 @@ _URL = re.compile(r"https?://[!-~]+")
 
 
 class WebhookCreate(msgspec.Struct, frozen=True):
-    """Create a webhook for the changes of a metalake after a position. The secret is sealed if the server has keys."""
+    """The command to create a webhook for the changes of a metalake after a position. The secret is encrypted if the
+    server has encryption keys.
+    """
 
     metalake_id: int
     url: str
@@ -57,7 +59,7 @@ class WebhookCreate(msgspec.Struct, frozen=True):
 
 
 class WebhookChange(msgspec.Struct, frozen=True):
-    """Drop a webhook, or retry it at once, perhaps from another position."""
+    """The command to drop a webhook, or to retry it immediately, from its position or from another one."""
 
     metalake_id: int
     webhook_id: int
@@ -65,14 +67,14 @@ class WebhookChange(msgspec.Struct, frozen=True):
 
 
 class WebhookStatus(NamedTuple):
-    """A webhook, and the number of revisions of its zones that it has not received yet."""
+    """A webhook, and the count of revisions of its zones that were not delivered to it yet."""
 
     webhook: Webhook
     behind: int
 
 
 def url_check(url: str, allowed: tuple[str, ...]) -> None:
-    """Refuse a URL that the server's settings do not allow. Raises BadRequest."""
+    """Raise BadRequest for a webhook URL that is malformed or not allowed by the server's settings."""
     if len(url) > URL_MAX or not _URL.fullmatch(url) or "#" in url or not _is_plain(url):
         raise BadRequest(
             "A webhook's url must be an http or https address of at most 2000 characters, without user or fragment"
@@ -85,7 +87,7 @@ def url_check(url: str, allowed: tuple[str, ...]) -> None:
 
 
 def _is_plain(url: str) -> bool:
-    """Return whether a URL has a valid host and no user."""
+    """Return whether a URL has a valid host, and neither a user nor a password."""
     try:
         return "@" not in urlsplit(url).netloc
     except ValueError:
@@ -169,8 +171,8 @@ def webhook_insert(tx: Tx, permit: Permit[WebhookCreate]) -> Webhook:
 
 
 async def webhooks_list(ctx: Context, metalake: str) -> list[WebhookStatus]:
-    """Return a metalake's webhooks by id, each with the number of revisions that it has not received yet. Raises
-    NotFound, PermissionDenied.
+    """Return a metalake's webhooks by id, each with the count of undelivered revisions. Raises NotFound,
+    PermissionDenied.
     """
 
     def read(request_view: RequestView) -> int:
@@ -185,7 +187,9 @@ async def webhooks_list(ctx: Context, metalake: str) -> list[WebhookStatus]:
 
 
 def count_revisions_behind(webhook: Webhook, clocks: dict[int, ZoneClock]) -> int:
-    """Return the number of revisions that a webhook has not delivered yet."""
+    """Return the count of revisions in a webhook's zones that were not delivered to it yet. `clocks` are the zones'
+    current clocks.
+    """
     zones = position_of(webhook.position).zones
     return sum(max(0, clocks[zone].revision - at) for zone, at in zones.items() if zone in clocks)
 
@@ -197,7 +201,8 @@ async def webhook_drop(ctx: Context, *, metalake: str, webhook_id: int) -> None:
 
 
 async def webhook_retry(ctx: Context, *, metalake: str, webhook_id: int, after: str | None) -> None:
-    """Retry a webhook immediately, also one that has stopped. It continues from `after` if given, else where it was.
+    """Schedule the next delivery of a webhook immediately, also if it has stopped. It continues from the position
+    `after`, by default from its own position.
 
     Raises NotFound, BadRequest, PositionPruned, PermissionDenied.
     """
@@ -226,7 +231,7 @@ def webhook_delete(tx: Tx, permit: Permit[WebhookChange]) -> bool:
 
 
 def webhook_revive(tx: Tx, permit: Permit[WebhookChange]) -> bool:
-    """Make the webhook due. Returns whether it exists."""
+    """Set the webhook's next delivery to now. Returns whether the webhook exists."""
     command = permit.command
     return tx.webhooks.retry(command.metalake_id, command.webhook_id, position=command.position)
 

@@ -1,7 +1,7 @@
-"""Import checks: check the records of an import one by one, and prepare them for the store, outside of a transaction.
+"""Validates the records of an import one by one, and prepares them for the store, outside of a transaction.
 
-May import the layers below. Every refusal names the record's number. Names, catalogs and locations follow the same
-rules as for objects that are created.
+May import the layers below. Every error has the record's number. Names, catalogs and locations follow the same rules as
+for objects that are created.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ KINDS: Final[Mapping[str, Kind]] = {kind.word: kind for kind in RESTS}
 
 
 class CheckedRecord(NamedTuple):
-    """A checked record: its number, the stored record of its object, and its document if it has one."""
+    """A validated record: its number in the file, the record to store for its object, and the object's document, if
+    any.
+    """
 
     number: int
     record: ExportRecord
@@ -73,7 +75,7 @@ class CheckedRecord(NamedTuple):
 
 @contextmanager
 def with_record_number(number: int) -> Iterator[None]:
-    """Add the record's number to errors. Raises BadRequest."""
+    """Convert errors in the body of a `with` to BadRequest with the record's number in the message."""
     try:
         yield
     except _REPORTED_ERRORS as error:
@@ -83,7 +85,9 @@ def with_record_number(number: int) -> Iterator[None]:
 async def record_check(
     ctx: Context, checked_record: CheckedRecord, *, catalogs: Mapping[int, CatalogRecord]
 ) -> CheckedRecord:
-    """Check one record; `catalogs` are the catalogs known so far, by their ids in the file. Raises BadRequest."""
+    """Validate one record. `catalogs` are the catalogs of earlier records, by their ids in the file. Raises
+    BadRequest.
+    """
     record = checked_record.record
     with with_record_number(checked_record.number):
         word = record.WhichOneof("record")
@@ -102,8 +106,8 @@ async def record_check(
 def catalog_of(number: int, record: ExportRecord, *, defaults: RequestDefaults, metalake: str) -> CatalogRecord:
     """Check a catalog, and return its stored record. Raises BadRequest.
 
-    If the exported catalog had no `warehouse` property, the property is set to its former default, since its tables lie
-    there.
+    If the exported catalog had no `warehouse` property, the property is set to its former default, since the tables'
+    files are there.
     """
     message: Catalog = record.catalog
     with with_record_number(number):
@@ -204,9 +208,10 @@ async def _entity(
 
 
 def _policy(record: PolicyRecord) -> PolicyRecord:
-    """Check the content of a policy: the server's tasks read it for all metalakes. Raises BadRequest.
+    """Validate the content of a policy, because the server's tasks read the policies of all metalakes. Raises
+    BadRequest.
 
-    A policy of Polaris becomes one of this server. Its comment names the fields that are left out.
+    A policy of Polaris becomes one of this server. Its comment names the fields that are dropped.
     """
     translated = translate_policy(record.policy_type, record.content)
     if translated is not None:
@@ -229,5 +234,5 @@ def _policy(record: PolicyRecord) -> PolicyRecord:
 
 
 def is_lance(table_format: str) -> bool:
-    """Return whether tables of a format may lie directly in their catalog."""
+    """Return whether a table format is Lance, whose tables may be children of a catalog without a namespace."""
     return table_format == LANCE

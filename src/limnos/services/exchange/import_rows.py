@@ -1,4 +1,4 @@
-"""Import rows: one method for each kind of record, which turns the record into rows of the store.
+"""Converts records of an import to rows of the store, with one method for each kind of record.
 
 May import the layers below. Runs inside a transaction, on records that were checked before. A record may refer only to
 earlier records. `import_writer` refuses a missing object, a later object and a cycle, with the record's number.
@@ -46,7 +46,9 @@ class ImportPart(ImportWriter):
     """A batch of an import's records, in order, to be written as rows."""
 
     def take(self, records: Sequence[CheckedRecord]) -> MetalakeImport:
-        """Write the records. Returns the import's progress. Raises BadRequest, with nothing written."""
+        """Write the batch's records. Returns the import's progress. Raises BadRequest for an invalid record; the caller
+        then rolls back.
+        """
         named = {each for ready in records for each in named_ids(ready.record)}
         self._assign_ids(records)
         self._refs = self._tx.imports.refs(self._progress.id, named | set(self._ids))
@@ -93,7 +95,7 @@ class ImportPart(ImportWriter):
         self._tx.new_zone(new.new_id)
 
     def principal(self, ready: CheckedRecord) -> None:
-        """Add a user or group."""
+        """Add a user or group. Raises BadRequest for another kind or an invalid name."""
         message = ready.record.principal
         kinds = {"user": Kind.USER, "group": Kind.GROUP}
         if message.kind not in kinds:
@@ -107,7 +109,7 @@ class ImportPart(ImportWriter):
         })  # fmt: skip
 
     def catalog(self, ready: CheckedRecord) -> None:
-        """Add a catalog, with its clock."""
+        """Add a catalog, with the clock of its zone."""
         message, stored = ready.record.catalog, cast("CatalogRecord", ready.stored)
         self._require(message.metalake_id, Kind.METALAKE)
         new = self._define(message.id, Kind.CATALOG, provider=stored.provider, nests=is_nested(stored))
@@ -136,7 +138,7 @@ class ImportPart(ImportWriter):
         )
 
     def table(self, ready: CheckedRecord) -> None:
-        """Add a table with its document."""
+        """Add a table with its metadata document, if the record has one."""
         message = ready.record.table
         above = self._find_parent(
             message.catalog_id, message.namespace_id if message.HasField("namespace_id") else None
@@ -163,7 +165,7 @@ class ImportPart(ImportWriter):
         self._add_node(ready, new, parent_id=parent_id, name=message.name, audit=message.audit_info)
 
     def role(self, ready: CheckedRecord) -> None:
-        """Add a role."""
+        """Add a role without privileges; `grant` records add them."""
         message = ready.record.role
         self._check_name(message.name, Kind.ROLE, statement=imports.ROLE)
         new = self._define(message.id, Kind.ROLE)
@@ -176,7 +178,7 @@ class ImportPart(ImportWriter):
     # -- attachments and links --------------------------------------------------------------------------------------
 
     def grant(self, ready: CheckedRecord) -> None:
-        """Add a rule of a role."""
+        """Add a privilege of a role on an object, allowed or denied."""
         message = ready.record.grant
         role, target = self._require(message.role_id, Kind.ROLE), self._require(message.object_id)
         privilege = parse_privilege(message.privilege)
@@ -186,7 +188,9 @@ class ImportPart(ImportWriter):
         })  # fmt: skip
 
     def link(self, ready: CheckedRecord) -> None:
-        """Add a link between two objects."""
+        """Add a link between two objects, such as a membership, a holder of a role, an attached tag or policy; or a
+        protection.
+        """
         message = ready.record.link
         if message.kind == "protected":
             target = self._require(message.from_id)
@@ -235,7 +239,7 @@ class ImportPart(ImportWriter):
             )
 
     def lance_version(self, ready: CheckedRecord) -> None:
-        """Add a version of a Lance table."""
+        """Add a managed version of a Lance table."""
         message = ready.record.lance_version
         check_branch(message.branch)
         if message.staged and not is_staged_name(message.staged):
@@ -271,7 +275,7 @@ class ImportPart(ImportWriter):
     def restriction(self, ready: CheckedRecord) -> None:
         """Add a read restriction of a table or namespace.
 
-        Principals missing in the file are omitted, which restricts no fewer users.
+        Principals that the file lacks are omitted, which never exempts a user from the restriction.
         """
         message = ready.record.restriction
         target = self._require(message.object_id, Kind.TABLE, Kind.NAMESPACE)
@@ -287,7 +291,7 @@ class ImportPart(ImportWriter):
         }, what=f"restriction {message.name[:100]} of the {target.kind.word}")  # fmt: skip
 
     def declaration(self, ready: CheckedRecord) -> None:
-        """Add a version of a pipeline's declaration."""
+        """Add a version of a pipeline's declaration, under its version number."""
         message = ready.record.declaration
         self._insert_unique(imports.DECLARATION, {
             "id": self._require(message.pipeline_id, Kind.JOB_TEMPLATE).new_id, "version": message.number, "digest": message.digest,
@@ -308,14 +312,14 @@ class ImportPart(ImportWriter):
 
 
 def _field_id(sent: int) -> int:
-    """Check a column's field id. Raises BadRequest."""
+    """Return a column's field id. Raises BadRequest if it exceeds `FIELD_ID_MAX`."""
     if sent > FIELD_ID_MAX:
         raise BadRequest(f"{sent} is not a column's id")
     return sent
 
 
 def _check_held(kind: Kind, above: ImportedObject) -> None:
-    """Refuse an object that a catalog of this provider cannot hold. Raises BadRequest."""
+    """Raise BadRequest if a catalog of this provider has no objects of the kind."""
     is_placeholder = bool(row_of(kind).placeholder) and above.provider in SOURCE_PROVIDERS
     if not is_placeholder and not is_held(kind, above.provider):
         raise BadRequest(f"a catalog of provider {above.provider} cannot contain {kind.word}s")

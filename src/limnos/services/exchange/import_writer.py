@@ -1,7 +1,7 @@
-"""Import writer: new ids, references, rows and storage locations of one batch of an import.
+"""Writes one batch of an import: assigns ids, resolves references, and inserts rows and storage locations.
 
-May import the layers below. Runs inside a transaction, on records that were checked before. It must not know the
-meaning of a kind of record contains: `import_rows` has a method for each.
+May import the layers below. Runs inside a transaction, on records that were checked before. Must not know the content
+of each kind of record: `import_rows` has a method for each.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class ImportWriter:
         """New objects that have locations."""
 
     def _assign_ids(self, records: Sequence[CheckedRecord]) -> None:
-        """Assign an id to each new object: its own, or a new one. Raises BadRequest."""
+        """Assign an id to each new object: the id in the file if the import keeps ids, else a new id. Raises
+        BadRequest.
+        """
         for ready in records:
             old = defined_id(ready.record)
             if old is None:
@@ -144,7 +146,8 @@ class ImportWriter:
         return ref.catalog_id if ref.kind.home is ZoneKind.CATALOG else self._progress.metalake_id
 
     def _check_name(self, name: str, kind: Kind, *, statement: Sql) -> None:
-        """Check the name of a new user, group or role; `statement` inserts the rows to compare with.
+        """Check that the name of a new user, group or role is valid and not in use. `statement` inserts the batch's
+        other objects of the kind, whose names are compared, too.
 
         Raises BadRequest.
         """
@@ -191,7 +194,9 @@ class ImportWriter:
         self._rows_by_statement.setdefault(statement, []).append(row)
 
     def _insert_unique(self, statement: Sql, row: Params, *, what: str) -> None:
-        """Insert a row at once, which must be the only one with its key. Raises BadRequest."""
+        """Insert a row immediately. Raises BadRequest if another row has its unique key; `what` names the object in the
+        message.
+        """
         if not self._tx.count(statement, row):
             raise BadRequest(f"{what} is in an earlier record")
 
@@ -214,7 +219,7 @@ class ImportWriter:
         self._tx.imports.advance(self._progress)
 
     def _lock_locations(self) -> None:
-        """Lock the locations of all tables, views and filesets at once."""
+        """Lock the locations of all tables, views and filesets of the batch by one statement."""
         some = [ready for _, ready in self._located]
         locations = [path for ready in some for path in ready.data_paths]
         locations += [

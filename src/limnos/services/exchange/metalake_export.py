@@ -45,7 +45,7 @@ AT_ONCE_MAX: Final = 2
 
 @dataclass(slots=True)
 class ExportCounter:
-    """The number of exports that run on this node."""
+    """The count of exports in progress on this node, which is limited."""
 
     count: int = 0
 
@@ -54,7 +54,7 @@ _EXPORT_COUNTER = ExportCounter()
 
 
 def _decide(request_view: RequestView, *, secrets: bool) -> int:
-    """Decide whether the caller may export the metalake. Returns its id. Raises PermissionDenied, NotFound."""
+    """Authorize the export of the metalake. Returns its id. Raises PermissionDenied, NotFound."""
     request_view.require(Action.METALAKE_EXPORT, request_view.settled.outer)
     if secrets:
         if not request_view.rules.access_enabled:
@@ -68,7 +68,7 @@ async def metalake_export(
 ) -> AsyncGenerator[bytes, None]:
     """Yield an export in chunks. Raises NotFound, PermissionDenied, ServiceUnavailable before the first chunk.
 
-    The decision is made again once the read transaction has begun, in case the caller lost the right meanwhile.
+    The decision is repeated after the read transaction has begun, in case the caller's right was revoked concurrently.
     """
     decide = partial(_decide, secrets=secrets)
     await ctx.read(RequestScope(metalake), decide)
@@ -90,13 +90,15 @@ async def metalake_export(
 
 
 def _page(page: Callable[[], list[ExportRecord]], form: Form) -> tuple[int, bytes]:
-    """Make a page's records and their bytes; runs in a thread, as tables may be wide."""
+    """Build a page's records and encode them. Returns their count and bytes. Runs in a thread, because records may be
+    large.
+    """
     records = page()
     return len(records), encode_records(records, form)
 
 
 class _MetalakeExport:
-    """One export: pages of records, each a function that makes them."""
+    """One export, as a sequence of pages; each page is a function that returns its records."""
 
     def __init__(self, moment: StoreSnapshot, metalake_id: int, *, defaults: RequestDefaults, secrets: bool) -> None:
         self._moment = moment
@@ -107,7 +109,7 @@ class _MetalakeExport:
         self._params = {"metalake": metalake_id}
 
     async def pages(self, *, now_ms: int) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
-        """Yield all pages: header, metalake, principals, the tree from the top, roles, and attachments and links."""
+        """Yield all pages: header, metalake, principals, the tree from its root, roles, attachments and links."""
         node, owner_id = await self._metalake()
         ((epoch, server, own),) = await self._moment.rows((exports.REVISIONS, self._params))
         head = messages.header(
@@ -153,7 +155,7 @@ class _MetalakeExport:
         return export_record
 
     def _shown(self, record: CatalogRecord) -> tuple[dict[str, str], list[str]]:
-        """Return a catalog's properties without secrets, and the names of the secret ones."""
+        """Return a catalog's properties without secret properties, and the names of the secret properties."""
         if self._secrets:
             return self._keys.opened(record.properties), []
         masked = [key for key, value in record.properties.items() if is_secret(key) or mask_passwords(value) != value]

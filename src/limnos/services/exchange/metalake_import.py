@@ -1,8 +1,9 @@
-"""Metalake import: begun under a name, fed in batches by the client, and then published as a whole or abandoned.
+"""Metalake import: a client begins it under a name, sends batches of records, and then publishes the metalake or
+abandons the import.
 
 May import the layers below. Must not know any wire format but the export's. Received records are in the store but not
-reachable, so an interrupted client continues after the last record that the import has. A task deletes abandoned
-imports, and imports that received no batch for a day. Decision record 0081.
+visible, so an interrupted client continues after the last record that the import has. A task deletes abandoned imports,
+and imports that received no batch for a day. Decision record 0081.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ IDLE_MS: Final = 86_400_000
 
 
 class ImportBegin(msgspec.Struct, frozen=True):
-    """Begin the import of a metalake under a name. `form` is the format of the file; `keeps`: the objects keep their
-    ids.
+    """The command to begin the import of a metalake under a name. `form` is the format of the file; `keeps`: the
+    objects keep their ids.
     """
 
     name: str
@@ -59,7 +60,7 @@ class ImportBegin(msgspec.Struct, frozen=True):
 
 
 class ImportFeed(msgspec.Struct, frozen=True):
-    """Import the next records of the file, which follow record number `after`."""
+    """The command to import the next records of the file, which follow record number `after`."""
 
     import_id: int
     after: int
@@ -70,7 +71,7 @@ class ImportFeed(msgspec.Struct, frozen=True):
 
 
 class ImportEnd(msgspec.Struct, frozen=True):
-    """Publish or abandon an import."""
+    """The command to publish or abandon an import."""
 
     import_id: int
     admins: frozenset[str] = frozenset()
@@ -84,7 +85,7 @@ class PruneImport(msgspec.Struct, frozen=True):
 
 
 class FinishedImport(NamedTuple):
-    """An imported metalake: its name, its number of records, and the properties whose secrets were not exported."""
+    """An imported metalake: its name, the count of imported records, and the secret properties that the file lacks."""
 
     name: str
     records: int
@@ -122,7 +123,7 @@ def import_insert(tx: Tx, permit: Permit[ImportBegin]) -> MetalakeImport:
 
 
 async def imports_list(ctx: Context) -> list[MetalakeImport]:
-    """Return the open imports. Raises PermissionDenied."""
+    """Return the imports that were neither published nor abandoned; for service admins. Raises PermissionDenied."""
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _may)
     return await ctx.look_up(lambda: imports_read(LISTED_MAX))
@@ -154,8 +155,8 @@ async def import_feed(
     Args:
         ctx: The request.
         import_id: The id of the import.
-        after: The number of preceding records of the file.
-        body: Reads the request's body, once the caller is allowed to send it.
+        after: The number of the last record before the batch; the import must be at that record.
+        body: Reads the request's body; called after the caller was authorized.
 
     Returns:
         The import's progress.
@@ -200,7 +201,7 @@ def _require_at(metalake_import: MetalakeImport, after: int) -> None:
 async def _records_check(
     ctx: Context, metalake_import: MetalakeImport, *, records: Sequence[CheckedRecord]
 ) -> list[CheckedRecord]:
-    """Check each record separately. Reads the metadata files of tables here, before the transaction."""
+    """Validate each record separately. Reads the metadata files of tables here, before the transaction."""
     catalogs = await _catalogs(ctx, metalake_import, records=records)
     return await map_concurrently(
         records, lambda each: record_check(ctx, each, catalogs=catalogs), at_once=FILES_AT_ONCE
@@ -210,7 +211,9 @@ async def _records_check(
 async def _catalogs(
     ctx: Context, metalake_import: MetalakeImport, *, records: Sequence[CheckedRecord]
 ) -> Mapping[int, CatalogRecord]:
-    """Return the catalogs of the records, by their ids in the file: those in these records, and those taken before."""
+    """Return the catalogs of the records, by their ids in the file: the catalogs in these records, and the catalogs of
+    earlier batches.
+    """
     own: dict[int, CatalogRecord] = {}
     requested: set[int] = set()
     for number, record, *_ in records:
@@ -230,9 +233,9 @@ async def _catalogs(
 
 
 def import_take(tx: Tx, permit: Permit[ImportFeed]) -> MetalakeImport:
-    """Write the records, if they follow the import's last one.
+    """Write the records. Raises CommitConflict if they do not follow the import's last record.
 
-    The import's clock is locked, so feeds run one at a time.
+    The import's clock is locked, so batches are written one at a time.
     """
     command = permit.command
     metalake_import = tx.imports.read(command.import_id)
@@ -245,7 +248,7 @@ def import_take(tx: Tx, permit: Permit[ImportFeed]) -> MetalakeImport:
 
 
 async def import_finish(ctx: Context, import_id: int) -> FinishedImport:
-    """Publish the metalake with everything in it. Raises BadRequest if the file is incomplete, AlreadyExists."""
+    """Publish the metalake with all of its content. Raises BadRequest if the file is incomplete, AlreadyExists."""
     metalake_import = await import_load(ctx, import_id)
 
     def decide(request_view: RequestView) -> Permit[ImportEnd]:
@@ -261,7 +264,7 @@ async def import_finish(ctx: Context, import_id: int) -> FinishedImport:
 
 
 def import_show(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
-    """Give the metalake its name. Without an owner in the file, the importing user becomes its owner."""
+    """Publish the metalake under its name. Without an owner in the file, the importing user becomes its owner."""
     metalake_import = _open(tx, permit)
     if metalake_import.state != WHOLE:
         raise BadRequest(

@@ -1,5 +1,4 @@
-"""Federation: connector catalogs, whose sources are other systems, with connectors, their objects, and placeholder
-nodes for these.
+"""Federation: connector catalogs, whose objects are in external systems, their connectors, and placeholder nodes.
 
 May import `request` and `storage`.
 """

@@ -1,8 +1,8 @@
 """Forwarded requests: decides on a request to another Iceberg catalog, forwards it, then updates placeholder nodes.
 
 May import the layers below, and `sources` for requests and responses. Must not know request bodies: the caller builds
-the request after the decision. As for every source, this server decides on access and the source knows which objects
-exist (decision record 0083).
+the request after the decision. This server decides on access; only the source knows which objects exist (decision
+record 0083).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from limnos.sources.connectors.registry import NEVER, TO_READERS, VENDED
 
 
 class SourceObjectRequest(NamedTuple):
-    """A request for an object of a source: the action on it, and the action whose right lets a caller learn that it is
-    missing.
+    """A request for an object of a source: its kind and path, the action on it, and `probe`, the action whose right
+    lets a caller learn that the object is missing.
     """
 
     kind: Kind
@@ -63,7 +63,7 @@ class VendingDecision(NamedTuple):
 
 
 class SourceTableCommit(NamedTuple):
-    """A commit to one table among several. `makes` is true if it creates the table."""
+    """One table's part of a commit to several tables. `makes`: the commit creates the table."""
 
     path: Levels
     makes: bool
@@ -88,7 +88,9 @@ async def _exchange(ctx: Context, origin: CatalogSource, *, call: RestCall) -> R
 
 
 async def forward_list(ctx: Context, scope: RequestScope, *, kind: Kind, call: RestCall) -> SourceNames:
-    """Return the names of a list that the caller sees: a page as the source cuts it, or all."""
+    """Return the names of a list that are visible to the caller: one page of the source if `call` has a page token,
+    else all.
+    """
 
     def decide(request_view: RequestView) -> VisibleSourceNames:
         if kind is Kind.NAMESPACE:
@@ -137,7 +139,9 @@ async def forward_load(
 
 
 def _decide_vending(request_view: RequestView, origin: CatalogSource, *, chain: SecurableChain) -> VendingDecision:
-    """Decide whether the caller gets the source's credentials, which allow all that the source allows this server."""
+    """Decide whether the caller gets credentials that the source vends. They allow all that the source allows this
+    server.
+    """
     rule = origin.properties.get(VENDED, NEVER)
     if rule == NEVER:
         return VendingDecision(origin, vends=False)

@@ -1,7 +1,7 @@
 """Moves: decides on renaming or moving a table or view of an external system, and moves its placeholder node with it.
 
-May import the layers below. Asks no source: the caller decides by `decide_move`, has the source rename, and then moves
-the placeholder node.
+May import the layers below. Calls no source: the caller decides by `decide_move`, sends the rename to the source, and
+then moves the placeholder node.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def decide_move(request_view: RequestView, kind: Kind, *, source: Levels, target
 
     Raises:
         BadRequest: A path has fewer than two levels, so it names no namespace.
-        PermissionDenied: The caller may not rename it, or not move it, or not create it in the target namespace.
+        PermissionDenied: The caller lacks the right to rename or move it, or to create it in the target namespace.
     """
     if min(len(source), len(target)) < 2:
         raise BadRequest(f"A {kind.word} must be in a namespace: give at least two levels")
@@ -63,7 +63,7 @@ def decide_move(request_view: RequestView, kind: Kind, *, source: Levels, target
 
 
 class PlaceholderMove(msgspec.Struct, frozen=True):
-    """Move a placeholder node to its object's new path, given as kinds, name spaces and names.
+    """The command to move a placeholder node to its object's new path, given as kinds, name spaces and names.
 
     Without a `node`, only a stale placeholder node at the new path is dropped.
     """
@@ -76,7 +76,8 @@ class PlaceholderMove(msgspec.Struct, frozen=True):
 def decide_placeholder_move(
     request_view: RequestView, kind: Kind, *, source: Levels, target: Levels
 ) -> tuple[SourceLookup, Permit[PlaceholderMove]]:
-    """Decide on renaming or moving; returns also the permit to move the placeholder node.
+    """Authorize the rename or the move of a table or view. Returns the object, and the permit to move its placeholder
+    node.
 
     Raises as `decide_move` does.
     """

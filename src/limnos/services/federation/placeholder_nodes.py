@@ -49,7 +49,9 @@ PLACEHOLDERS_MAX: Final = 2_100
 
 
 class SourceLookup(NamedTuple):
-    """An object of a source on which the caller may act; only the source knows whether it exists."""
+    """An authorized lookup of an object of a source: its path and the decision. Only the source knows whether it
+    exists.
+    """
 
     origin: CatalogSource
     path: Levels
@@ -64,9 +66,10 @@ class SourceLookup(NamedTuple):
 
 
 class MissingPlaceholder(NotFound):
-    """An object of a source has no placeholder node yet. `readings` are the paths that its name may mean.
+    """Raised if an operation needs the placeholder node of an object that has none yet. `readings` are the possible
+    paths of an ambiguous name.
 
-    A function that catches it to decide sets `allowed`, the decision on the object.
+    A function that catches it may set `allowed`, the function that decides on access to the object.
     """
 
     def __init__(self, message: str, *, scope: RequestScope, object_kind: Kind, readings: tuple[Levels, ...]) -> None:
@@ -78,7 +81,8 @@ class MissingPlaceholder(NotFound):
 
 
 class PlaceholderCreate(msgspec.Struct, frozen=True):
-    """Create placeholder nodes for a path below `parent`, given as kinds, name spaces and names, the outermost first.
+    """The command to create placeholder nodes for a path below `parent`, given as kinds, name spaces and names, the
+    outermost first.
 
     `renews`: the source has just created the last object, so a placeholder node of an earlier object of that name is
     dropped.
@@ -104,18 +108,19 @@ def may_have_placeholders(request_view: RequestView, kind: Kind) -> bool:
 def find_source_object(
     request_view: RequestView, kind: Kind, *, path: Levels, action: Action, probe: Action | None = None
 ) -> SourceLookup:
-    """Decide on an object of a source by its name. Never raises NotFound, since only the source knows.
+    """Authorize an action on an object of a source. Never raises NotFound, since only the source knows whether it
+    exists.
 
     Args:
         request_view: The request view of the catalog.
         kind: The kind of the object.
         path: The path of the object.
         action: The action on it.
-        probe: An action whose right lets a caller learn that the object is missing. For a caller who may only do this,
-            `check_existence_probe` then asks the source.
+        probe: An action whose right lets a caller learn that the object is missing. If the caller has only this right,
+            `check_existence_probe` later queries the source.
 
     Raises:
-        PermissionDenied: The caller may do neither.
+        PermissionDenied: The caller has neither right.
     """
     request_view.require_in_use()
     node, chain = placeholder_find(request_view, kind, path=path)
@@ -131,7 +136,7 @@ def find_source_object(
 
 
 def placeholder_find(request_view: RequestView, kind: Kind, *, path: Levels) -> tuple[Node | None, SecurableChain]:
-    """Return the placeholder node of an object, if there is one of its kind, and the object with its ancestors."""
+    """Return the placeholder node of an object (None without one of its kind), and the object with its ancestors."""
     node, chain = request_view.find(path, kind)
     if node is not None and node.kind is not kind:  # a view that has become a table, or the reverse
         node, chain = None, chain[1:]
@@ -139,7 +144,9 @@ def placeholder_find(request_view: RequestView, kind: Kind, *, path: Levels) -> 
 
 
 async def check_existence_probe(ctx: Context, source_lookup: SourceLookup) -> None:
-    """Raise for a caller who may only probe: PermissionDenied if the object exists, else NotFound."""
+    """Raise the error for a caller who has only the right of the probe: PermissionDenied if the object exists, else
+    NotFound. No-op for other callers.
+    """
     if source_lookup.refusal is None:
         return
     if await is_in_source(ctx, source_lookup.origin, kind=source_lookup.kind, path=source_lookup.path):
@@ -151,7 +158,7 @@ async def check_existence_probe(ctx: Context, source_lookup: SourceLookup) -> No
 
 
 async def is_in_source(ctx: Context, origin: CatalogSource, *, kind: Kind, path: Levels) -> bool:
-    """Ask the external system whether an object exists."""
+    """Query the external system whether an object exists."""
     if kind is Kind.NAMESPACE:
         return await ask_source(
             ctx, origin, of=with_schemas, question=lambda namespaces: namespaces.schema_exists(path)
@@ -204,7 +211,7 @@ async def read_attached(
 
     Raises:
         NotFound: The object is missing.
-        ServiceUnavailable: The object changed faster than it could be read.
+        ServiceUnavailable: Concurrent changes of the object made every try fail.
     """
     for _ in range(READS_MAX):
         try:
@@ -224,7 +231,9 @@ def _read_unattached(
     path: Levels,
     otherwise: Callable[[RequestView, SecurableChain], T],
 ) -> tuple[T] | None:
-    """Decide on an object without placeholder node and read its attachments; None if it has got a node meanwhile."""
+    """Authorize and read the attachments of an object without placeholder node, as a tuple of one; None if a node was
+    created concurrently.
+    """
     node, chain = placeholder_find(request_view, missing.object_kind, path=path)
     if node is not None or missing.allowed is None:
         return None
@@ -233,9 +242,9 @@ def _read_unattached(
 
 
 async def _make_placeholder(ctx: Context, lacking: MissingPlaceholder) -> None:
-    """Create a placeholder node for the first path, among those the name may mean, that the source has.
+    """Create a placeholder node for the first of the possible paths that exists in the source.
 
-    Raises NotFound.
+    Raises NotFound if none exists.
     """
     path, allowed = await _first_existing_path(ctx, lacking), lacking.allowed
     if allowed is not None:
@@ -243,7 +252,7 @@ async def _make_placeholder(ctx: Context, lacking: MissingPlaceholder) -> None:
 
 
 async def _first_existing_path(ctx: Context, lacking: MissingPlaceholder) -> Levels:
-    """Return the first path, among those a name may mean, that the source has. Raises NotFound."""
+    """Return the first of the possible paths that exists in the source. Raises NotFound if none exists."""
     if lacking.allowed is None:
         raise lacking
     origin = await ctx.read(lacking.scope, catalog_source_of)
@@ -257,7 +266,7 @@ async def placeholder_make(
     ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, allowed: Callable[[RequestView, SecurableChain], Decision],
     record: NodeRecord | None = None,
 ) -> Node:  # fmt: skip
-    """Create the placeholder node of an object that the source has.
+    """Create the placeholder node of an object that exists in the source.
 
     Args:
         ctx: The request.
@@ -283,7 +292,7 @@ def placeholder_permit(
 ) -> Permit[PlaceholderCreate]:  # fmt: skip
     """Return the permit for the placeholder node of an object that the source will create or change.
 
-    Take it before asking the source.
+    Get the permit before the call of the source, so that the decision precedes the change.
 
     Args:
         request_view: The request view of the catalog.
@@ -302,7 +311,7 @@ def placeholder_permit(
 
 async def placeholder_submit(ctx: Context, permit: Permit[PlaceholderCreate]) -> Node | None:
     """Create the placeholder node of an object that the source has created; None if the catalog was dropped
-    meanwhile.
+    concurrently.
     """
     return await submit_source_change(ctx, permit, mutation=placeholder_insert_current)
 
@@ -311,8 +320,8 @@ async def submit_source_change(ctx: Context, permit: Permit[C], *, mutation: Cal
     """Record a change that a source has already made. The decision made before the change still applies, even if the
     right was revoked since.
 
-    `mutation` must work on any state that it finds. Returns None, and logs it, if other requests keep changing the same
-    names.
+    `mutation` must accept any state of the store. Returns None, with a log message, if concurrent changes of the same
+    names make every try fail.
     """
     bare = msgspec.structs.replace(permit, stamps=())
     for _ in range(READS_MAX):
@@ -323,9 +332,10 @@ async def submit_source_change(ctx: Context, permit: Permit[C], *, mutation: Cal
 
 
 def placeholder_insert_current(tx: Tx, permit: Permit[PlaceholderCreate]) -> Node | None:
-    """Create missing placeholder nodes of a path in a catalog that may have been renamed.
+    """Create the missing placeholder nodes of a path, also if the catalog was renamed since the decision; None if it
+    was dropped.
 
-    A removed user owns nothing.
+    If the owner was removed since, the node gets no owner.
     """
     command = permit.command
     catalog = tx.nodes.live(command.parent.id)
@@ -336,7 +346,7 @@ def placeholder_insert_current(tx: Tx, permit: Permit[PlaceholderCreate]) -> Nod
 
 
 def path_steps(request_view: RequestView, kind: Kind, *, path: Levels) -> tuple[tuple[Kind, str, str], ...]:
-    """Return the kinds, name spaces and names of a path's objects."""
+    """Return kind, name space and name of each object on a path, the outermost first."""
     kinds = (*(Kind.NAMESPACE for _ in path[:-1]), kind)
     return tuple((each, request_view.space(each), name) for each, name in zip(kinds, path, strict=True))
 
@@ -344,7 +354,7 @@ def path_steps(request_view: RequestView, kind: Kind, *, path: Levels) -> tuple[
 def placeholder_insert(tx: Tx, permit: Permit[PlaceholderCreate]) -> Node:
     """Create the missing placeholder nodes of a path.
 
-    The mutation holds the catalog's lock, so no other request takes a name between the check and the creation.
+    The mutation holds the catalog's lock, so no other request can use a name between the check and the creation.
     """
     command = permit.command
     at = tx.nodes.confirm(command.parent)

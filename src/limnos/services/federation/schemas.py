@@ -1,7 +1,7 @@
 """Schemas of external systems: list, load, create, alter, drop, by rights on names of the tree.
 
 May import the layers below, and `sources` for capabilities. Each function decides first, on one request view, and then
-asks the source. A caller who may not know of an object is refused with the same message whether the source has it or
+calls the source. If an object is not visible to the caller, the error is the same whether it exists in the source or
 not.
 """
 
@@ -33,7 +33,10 @@ class FederatedSchema(NamedTuple):
 
 
 def schemas_visible(request_view: RequestView, parent: Levels = ()) -> source_objects.VisibleSourceNames:
-    """Decide on listing schemas: those in `parent`, or the top-level ones. Raises PermissionDenied."""
+    """Authorize a list of the schemas in `parent` (empty: the top level). Returns the filter for visible names.
+
+    Raises PermissionDenied.
+    """
     request_view.require_in_use()
     listing_require(request_view, parent)
     chain = placeholder_find(request_view, Kind.NAMESPACE, path=parent)[1] if parent else request_view.settled.outer
@@ -43,7 +46,7 @@ def schemas_visible(request_view: RequestView, parent: Levels = ()) -> source_ob
 
 
 async def schemas_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> list[str]:
-    """Return the schemas that the source has and the caller sees."""
+    """List the schemas in the source, and return the names that are visible to the caller."""
     return seen.of(
         await ask_source(
             ctx, seen.origin, of=with_schemas, question=lambda namespaces: namespaces.schema_names(seen.path)
@@ -82,7 +85,7 @@ async def schema_alter(
 ) -> FederatedSchema:
     """Set and remove properties of a schema.
 
-    Raises UnsupportedOperation if schemas have none, NotFound, PermissionDenied.
+    Raises UnsupportedOperation if the source's schemas have no properties, NotFound, PermissionDenied.
     """
     source_lookup = await ctx.read(
         scope,

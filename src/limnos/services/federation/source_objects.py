@@ -1,8 +1,8 @@
 """Source objects: the common parts of external schemas, tables, views and topics: visible names, creating and dropping.
 
-May import the layers below, and `sources` for capabilities. Must not know the kinds: the caller passes the question for
-the source. Each function decides first, on one request view, and then asks. A caller who may not know of an object is
-refused with the same message whether the source has it or not.
+May import the layers below, and `sources` for capabilities. Must not know the kinds: the caller passes the function
+that calls the source. Each function decides first, on one request view, and then calls the source. If an object is not
+visible to the caller, the error is the same whether it exists in the source or not.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ C = TypeVar("C")
 
 
 class VisibleSourceNames(NamedTuple):
-    """The visible names of a list: those in `visible_names`, and, if `others` is true, all names without a placeholder
-    node.
+    """A filter for the names that a source lists: visible are the names in `visible_names` and, if `others` is true,
+    all names without a placeholder node (not in `known`).
     """
 
     origin: CatalogSource
@@ -44,14 +44,16 @@ class VisibleSourceNames(NamedTuple):
     known: frozenset[str]
 
     def of(self, names: list[str]) -> list[str]:
-        """Return the visible ones of the names, in their order."""
+        """Return the visible names among `names`, in the same order."""
         return [name for name in names if (name in self.visible_names if name in self.known else self.others)]
 
 
 def visible_names_of_container(
     request_view: RequestView, path: Levels, *, chain: SecurableChain, kind: Kind, action: Action
 ) -> VisibleSourceNames:
-    """Return a filter for a kind's names in a container: those that the caller sees, before the source lists them."""
+    """Return the filter for the visible names of a kind in a container. It is computed before the source lists the
+    names.
+    """
     listed = (
         page_of(request_view, action, kind=kind, chain=chain, page_request=ALL_NAMES) if chain[0].id > 0 else EMPTY_PAGE
     )
@@ -65,7 +67,9 @@ def visible_names_of_container(
 def namespace_objects_visible(
     request_view: RequestView, schema: Levels, *, kind: Kind, action: Action
 ) -> VisibleSourceNames:
-    """Decide on listing a schema's objects of a kind. Raises PermissionDenied."""
+    """Authorize a list of a schema's objects of a kind. Returns the filter for visible names. Raises
+    PermissionDenied.
+    """
     request_view.require_in_use()
     chain = placeholder_nodes.placeholder_find(request_view, Kind.NAMESPACE, path=schema)[1]
     request_view.require(action, chain)
@@ -73,7 +77,9 @@ def namespace_objects_visible(
 
 
 def parent_chain(request_view: RequestView, path: Levels) -> SecurableChain:
-    """Return an object's parent with its ancestors, and with absent links for missing placeholder nodes."""
+    """Return the ancestors of an object, its parent first. Ancestors without placeholder node are
+    `ChainLink.absent`.
+    """
     return (
         placeholder_nodes.placeholder_find(request_view, Kind.NAMESPACE, path=path[:-1])[1]
         if path[:-1]
@@ -92,19 +98,19 @@ async def create_in_source(
         scope: The catalog.
         kind: The kind of the object.
         path: The path of the object.
-        action: The action that the caller does on the parent.
-        of: Returns the connector's capability for the kind; None if it lacks it.
-        question: Creates the object by that capability.
+        action: The action on the parent that is authorized.
+        of: Returns the connector's capability for the kind; None if the connector lacks it.
+        question: A function that creates the object by that capability.
         record: The record of the placeholder node; None for an empty one.
 
     Returns:
-        The source, and the placeholder node; None if the catalog was dropped meanwhile.
+        The source, and the placeholder node, which is None if the catalog was dropped concurrently.
 
     Raises:
         AlreadyExists: The source has an object of that name.
         NotFound: The parent is missing.
         BadRequest: The source refuses the request.
-        UnsupportedOperation: The source cannot hold such objects.
+        UnsupportedOperation: The source has no objects of this kind.
         PermissionDenied: The caller may not create it.
     """
     check_gravitino_name(path[-1], kind="SCHEMA" if kind is Kind.NAMESPACE else kind.word.upper())
@@ -141,7 +147,7 @@ async def drop_in_source(
 
 
 async def refuse_protected(ctx: Context, source_lookup: placeholder_nodes.SourceLookup) -> None:
-    """Refuse to drop an object that is protected, or lies below a protected one. Raises ProtectedObject."""
+    """Raise ProtectedObject for an object that is protected against drops itself or by an ancestor."""
     protection = await ctx.look_up(lambda: protection_read(source_lookup.nearest))
     if protection is not None and (
         protection.below or (source_lookup.node is not None and protection.node_id == source_lookup.node.id)
@@ -164,7 +170,7 @@ def placeholder_drop_permit(
 async def placeholder_drop(ctx: Context, permit: Permit[Node] | None) -> None:
     """Drop the placeholder node of an object that the source has dropped.
 
-    Missing nodes and lost rights are no errors.
+    It is no error if the node no longer exists or the right was revoked since.
     """
     if permit is not None:
         await placeholder_nodes.submit_source_change(ctx, permit, mutation=_drop)

@@ -1,9 +1,9 @@
-"""Sources: the external systems of catalogs, one connector for each catalog, called in the catalog's own threads with a
-deadline.
+"""Sources: the external systems of catalogs. Each catalog has one connector, which is called in the catalog's threads
+with a deadline.
 
-May import `files` for the shares of threads, `sources` for connectors and their capabilities, `model` and the request
-view. Must not know any wire format, and decides nothing: the caller has decided. Responses of a source are not cached.
-Decision record 0078.
+May import `files` for the thread limits, `sources` for connectors and their capabilities, `model` and the request view.
+Must not know any wire format, and makes no access decision: the caller has made it. Responses of a source are not
+cached. Decision record 0078.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPEN_MAX = 256
 
 
 class CatalogSource(NamedTuple):
-    """A catalog of an external system."""
+    """A connector catalog's node, its provider, and its properties, with decrypted secrets, for the connector."""
 
     catalog: Node
     provider: str
@@ -41,7 +41,7 @@ class _OpenConnector(NamedTuple):
 
 
 def catalog_source_of(request_view: RequestView) -> CatalogSource:
-    """Return the external system behind the request's catalog."""
+    """Return the source of the request's catalog, with decrypted properties."""
     return CatalogSource(
         request_view.catalog,
         request_view.catalog_record.provider,
@@ -50,7 +50,7 @@ def catalog_source_of(request_view: RequestView) -> CatalogSource:
 
 
 class SourceConnectors:
-    """The connectors of a node."""
+    """The open connectors of a server node, one for each catalog that was used."""
 
     def __init__(self, limits: SourceLimits) -> None:
         self.limits = limits
@@ -73,14 +73,15 @@ class SourceConnectors:
 
         Args:
             origin: The catalog and its source.
-            of: Returns the connector's capability; None if it lacks it.
+            of: Returns the connector's capability; None if the connector lacks it.
             question: A function that calls that capability. It runs in a thread.
             changes: Whether the call changes the source.
 
         Raises:
             UnsupportedOperation: The connector lacks the capability.
-            SourceFailed: There was no answer in time.
-            StateUnknown: A call that `changes` got no answer in time, so it may still take effect.
+            SourceFailed: The source did not answer before the deadline.
+            StateUnknown: With `changes`, the source did not answer before the deadline, so the change may still be
+                made.
         """
         connector = of(self._connector(origin))
         if connector is None:
@@ -93,7 +94,7 @@ class SourceConnectors:
             raise (_unknown_outcome_error() if changes else SourceFailed(_timeout_error().message)) from None
 
     async def check_connection(self, provider: str, properties: Mapping[str, str]) -> None:
-        """Connect to a source once, with a connector that is closed again. Raises BadRequest, SourceFailed."""
+        """Test the connection to a source with a temporary connector. Raises BadRequest, SourceFailed."""
         connector = open_source(provider, properties, limits=self.limits)
 
         def reach() -> None:
@@ -134,7 +135,7 @@ def no_sources() -> SourceConnectors:
 
 
 class _SourceTimeout(LimnosError):
-    """Raised if a source gives no answer in time. Never leaves this module."""
+    """Raised if a source does not answer before the deadline. `ask` converts it to SourceFailed or StateUnknown."""
 
 
 def _timeout_error() -> LimnosError:

@@ -1,7 +1,7 @@
 """Tables of external systems: list, load, create, alter, rename, drop, by rights on names of the tree.
 
 May import the layers below, `formats` for the types of requests, and `sources` for capabilities. Each function decides
-first, on one request view, and then asks the source.
+first, on one request view, and then calls the source.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ class FederatedTable(NamedTuple):
 
 
 def tables_visible(request_view: RequestView, schema: Levels) -> source_objects.VisibleSourceNames:
-    """Decide on listing the tables of a schema. Raises PermissionDenied."""
+    """Authorize a list of a schema's tables. Returns the filter for visible names. Raises PermissionDenied."""
     return source_objects.namespace_objects_visible(request_view, schema, kind=Kind.TABLE, action=Action.TABLE_LIST)
 
 
 async def tables_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> list[str]:
-    """Return the tables that the source has in a schema and the caller sees. Raises NotFound for the schema."""
+    """List a schema's tables in the source, and return the names that are visible to the caller. Raises NotFound for
+    the schema.
+    """
     return seen.of(
         await ask_source(ctx, seen.origin, of=with_tables, question=lambda catalog: catalog.table_names(seen.path))
     )

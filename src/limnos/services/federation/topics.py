@@ -1,7 +1,7 @@
 """Topics of external systems: list, load, create, alter, drop.
 
 Privileges are checked on the topic's path in the tree. May import the layers below, and `sources` for capabilities.
-Each function decides first, on one request view, and then asks the source. Sources have no comments of topics: a
+Each function decides first, on one request view, and then calls the source. Sources have no comments of topics: a
 topic's placeholder node stores its comment.
 """
 
@@ -48,12 +48,14 @@ class FederatedTopic(NamedTuple):
 
 
 def topics_visible(request_view: RequestView, schema: Levels) -> source_objects.VisibleSourceNames:
-    """Decide on listing the topics of a schema. Raises PermissionDenied."""
+    """Authorize a list of a schema's topics. Returns the filter for visible names. Raises PermissionDenied."""
     return source_objects.namespace_objects_visible(request_view, schema, kind=Kind.TOPIC, action=Action.TOPIC_LIST)
 
 
 async def topics_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> list[str]:
-    """Return the topics that the source has in a schema and the caller sees. Raises NotFound for the schema."""
+    """List a schema's topics in the source, and return the names that are visible to the caller. Raises NotFound for
+    the schema.
+    """
     return seen.of(
         await ask_source(ctx, seen.origin, of=with_topics, question=lambda catalog: catalog.topic_names(seen.path[0]))
     )
@@ -85,7 +87,7 @@ async def topic_create(
 
 
 async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits) -> FederatedTopic:
-    """Change a topic's properties in the source, and its comment here.
+    """Change a topic's properties in the source, and its comment on the placeholder node.
 
     Raises NotFound, BadRequest, PermissionDenied.
     """

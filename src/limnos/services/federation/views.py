@@ -1,7 +1,7 @@
 """Views of other Iceberg catalogs: list, load, create, alter, rename, drop, by rights on names of the tree.
 
 May import the layers below, and `sources` for capabilities. Each function decides first, on one request view, and then
-asks the source. Placeholder nodes of views work as those of tables.
+calls the source. Views have placeholder nodes as tables do.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ class FederatedView(NamedTuple):
 
 
 def views_visible(request_view: RequestView, schema: Levels) -> source_objects.VisibleSourceNames:
-    """Decide on listing the views of a schema. Raises PermissionDenied."""
+    """Authorize a list of a schema's views. Returns the filter for visible names. Raises PermissionDenied."""
     return source_objects.namespace_objects_visible(request_view, schema, kind=Kind.VIEW, action=Action.VIEW_LIST)
 
 
 async def views_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> list[str]:
-    """Return the views that the source has in a schema and the caller sees. Raises NotFound for the schema."""
+    """List a schema's views in the source, and return the names that are visible to the caller. Raises NotFound for the
+    schema.
+    """
     return seen.of(
         await ask_source(ctx, seen.origin, of=with_views, question=lambda catalog: catalog.view_names(seen.path))
     )
 
 
 def find_source_view(request_view: RequestView, path: Levels, *, action: Action) -> SourceLookup:
-    """Decide on a view. A caller with a right on tables of the schema may learn that the view is missing.
+    """Authorize an action on a view. A caller with a right on tables of the schema may learn that the view is missing.
 
     Raises PermissionDenied.
     """

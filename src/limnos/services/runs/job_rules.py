@@ -1,5 +1,5 @@
-"""Job rules: the files, variables and Spark properties that the settings allow for jobs of the server, and the work of
-a job.
+"""Job rules: the files, variables and Spark properties that the settings allow for jobs of the server, and the checked
+definition of a job.
 
 May import the layers below. Checks texts only: the node that runs a job resolves symbolic links and checks the real
 path.
@@ -25,7 +25,7 @@ CONF_MAX: Final = 16 << 10
 
 
 class JobRules(NamedTuple):
-    """The settings of jobs; by default a server runs no jobs."""
+    """The limits of the settings on the server's jobs. By default a server runs no jobs."""
 
     enabled: bool = False
     allowed: tuple[str, ...] = ()
@@ -45,24 +45,27 @@ class JobRules(NamedTuple):
 
 
 class JobWork(msgspec.Struct, frozen=True):
-    """The work of a job: the template with its placeholders filled, for the node that runs it."""
+    """The definition of one job: its template's content with the placeholders replaced, for the node that runs it."""
 
     job_type: str
     content: TemplateContent
 
     @property
     def text(self) -> str:
-        """The work as JSON, for the store."""
+        """The job's definition as JSON, as the store keeps it."""
         return msgspec.json.encode(self).decode()
 
 
 def work_read(text: str) -> JobWork:
-    """Parse work that `JobWork.text` encoded."""
+    """Parse a job's definition from the JSON of `JobWork.text`."""
     return msgspec.json.decode(text, type=JobWork)
 
 
 def work_checked(rules: JobRules, job_type: str, *, content: TemplateContent) -> JobWork:
-    """Check a job's work against the settings. Raises BadRequest."""
+    """Return a job's definition after checking its files, variables and Spark properties against the settings.
+
+    Raises BadRequest.
+    """
     files = (content.executable, *content.scripts, *content.jars, *content.files, *content.archives)
     for each in files:
         require_allowed(rules, path_of(each), label=each)
@@ -88,7 +91,7 @@ def path_of(text: str) -> str:
 
 
 def require_allowed(rules: JobRules, path: str, *, label: str) -> None:
-    """Refuse a file that the settings do not allow. Raises BadRequest."""
+    """Raise BadRequest for a file that the settings do not allow; `label` is the file's name in the message."""
     if not any(path == root.rstrip("/") or path.startswith(f"{root.rstrip('/')}/") for root in rules.allowed):
         raise BadRequest(
             f"{preview_value(label)} is outside of the locations from which jobs of this server may get files: its operator lists them in jobs.allowed"

@@ -1,4 +1,5 @@
-"""Job templates of a metalake, including pipelines: register, find, list, alter, drop; and finding a run in progress.
+"""Job templates of a metalake, including pipelines: register, find, list, alter, drop; and check whether a run of one
+is in progress.
 
 May import the layers below. Must not know any wire format. `formats.gravitino` checks the content of a template of
 Gravitino's types; `services.runs.pipelines` declares pipelines. This module runs nothing.
@@ -41,7 +42,7 @@ TemplateFieldUpdate = Mapping[str, object]
 
 
 class TemplateRequest(NamedTuple):
-    """The caller's description of a new template."""
+    """A request to register a template: its type, comment and content."""
 
     job_type: str
     comment: str | None
@@ -49,7 +50,7 @@ class TemplateRequest(NamedTuple):
 
 
 class TemplateAlter(msgspec.Struct, frozen=True):
-    """Change a template's name, comment, or content."""
+    """The command to change a template's name, comment or content."""
 
     template: Node
     edits: PropertyEdits
@@ -63,7 +64,7 @@ class TemplateDrop(msgspec.Struct, frozen=True):
 
 
 def record_of(template: Node) -> JobTemplateRecord:
-    """Return a template's record."""
+    """Return the job-template record of a template's node: its type, content and comment."""
     return cast("JobTemplateRecord", template.record)
 
 
@@ -76,7 +77,7 @@ async def template_register(ctx: Context, *, metalake: str, name: str, request: 
 
 
 def template_find(request_view: RequestView, name: str) -> Node:
-    """Return a template, to its owner and callers who may use it. Raises NotFound, PermissionDenied."""
+    """Return a template by name, if the caller owns it or may use it. Raises NotFound, PermissionDenied."""
     return metalake_object_load(request_view, KIND, name=name)
 
 
@@ -113,7 +114,7 @@ async def template_alter(
 
 
 def template_update(tx: Tx, permit: Permit[TemplateAlter]) -> Node:
-    """Write the edited record, then the new name."""
+    """Write the template's new record, then its new name. Returns the changed node."""
     node = tx.nodes.confirm(permit.command.template)
     record = record_of(node)
     for update in permit.command.updates:
@@ -133,9 +134,9 @@ async def template_drop(ctx: Context, *, metalake: str, name: str) -> None:
 
 
 def template_delete(tx: Tx, permit: Permit[TemplateDrop]) -> None:
-    """Drop the template, if all of its runs and jobs have ended.
+    """Drop the template. Raises PipelineBusy if one of its runs or jobs has not ended.
 
-    Its rows are removed later, since its id is never reused.
+    A task deletes the rows of its runs later, which is safe because ids are never reused.
     """
     node = tx.nodes.confirm(permit.command.template)
     refuse_busy(tx.runs.live_of(node.id), node.name, now_ms=tx.now_ms)
@@ -148,7 +149,9 @@ def template_delete(tx: Tx, permit: Permit[TemplateDrop]) -> None:
 
 
 def refuse_busy(runs: list[PipelineRun], name: str, *, now_ms: int, but: int = 0) -> None:
-    """Raise PipelineBusy if a process is executing one of a pipeline's runs, other than the run with id `but`."""
+    """Raise PipelineBusy if a process holds the lease of one of a pipeline's `runs`, other than the run with id
+    `but`.
+    """
     for run in runs:
         if run.id != but and run.is_held(now_ms):
             raise PipelineBusy(

@@ -55,7 +55,7 @@ class JobView(NamedTuple):
 
 
 class JobCreate(msgspec.Struct, frozen=True):
-    """Create a job, which a node will run."""
+    """The command to create a job, which waits until a node runs it."""
 
     template: Node
     work: JobWork
@@ -106,7 +106,7 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
 
 
 def job_insert(tx: Tx, permit: Permit[JobCreate]) -> TemplateJob:
-    """Insert the job, unless its user has too many unfinished ones. Raises ServiceUnavailable."""
+    """Insert the job. Raises ServiceUnavailable if its user has `waiting_max` unfinished jobs."""
     command = permit.command
     template = tx.nodes.confirm(command.template)
     if tx.template_jobs.waiting_of(template.parent_id, command.user) >= command.waiting_max:
@@ -123,7 +123,7 @@ def job_insert(tx: Tx, permit: Permit[JobCreate]) -> TemplateJob:
 
 
 async def job_load(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
-    """Return a job; None if no job has that id. Raises NotFound, PermissionDenied."""
+    """Return a job by its UUID; None if no job has it. Raises NotFound, PermissionDenied."""
     job = await _look_up(ctx, metalake, uuid=uuid)
     return None if job is None else await _authorize_job(ctx, metalake, job=job)
 
@@ -159,9 +159,9 @@ async def _authorize_job(ctx: Context, metalake: str, *, job: TemplateJob) -> Jo
 
 
 async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
-    """Cancel a job: a waiting one at once, a running one as soon as its node notices.
+    """Cancel a job: a waiting job immediately, a running job at its node's next heartbeat.
 
-    Returns None if no job has that id.
+    Returns None if no job has the UUID.
 
     An ended job is not changed. Raises NotFound, PermissionDenied.
     """
@@ -179,7 +179,7 @@ async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | Non
 
 
 def job_stop(tx: Tx, permit: Permit[JobStop]) -> tuple[TemplateJob, str]:
-    """Cancel the job, or mark it for its node to cancel."""
+    """Cancel a waiting job, or set a running job to cancelling. Returns the job and its template's name."""
     template = tx.nodes.confirm(permit.command.template)
     job = tx.template_jobs.by_id(permit.command.job_id)
     if job is None:
@@ -189,7 +189,9 @@ def job_stop(tx: Tx, permit: Permit[JobStop]) -> tuple[TemplateJob, str]:
 
 
 async def jobs_list(ctx: Context, *, metalake: str, template: str | None) -> list[RunView | JobView]:
-    """Return the newest jobs and pipeline runs that the caller sees; only of one template if it is given."""
+    """Return the newest jobs and pipeline runs that are visible to the caller, newest first; of all templates or of
+    one.
+    """
 
     def look(request_view: RequestView) -> tuple[int, bool]:
         if template is None:
@@ -211,7 +213,9 @@ async def _template_jobs(ctx: Context, metalake: str, *, of: int, of_template: b
     rows = await ctx.look_up(lambda: template_jobs_read(of, caller, of_template=of_template, limit=LIST_MAX))
 
     def seen(request_view: RequestView) -> list[JobView]:
-        """Decide on each job again: the rows were selected by owners that may have changed."""
+        """Return the visible jobs among the rows. The query selected by owners, which may have changed since, so access
+        to each job is decided again.
+        """
         result = ((job, pipeline_of(request_view, job)) for job in rows)
         return [
             JobView(job, node.name, now_ms)

@@ -43,7 +43,7 @@ class PipelineVersion(NamedTuple):
 
 
 class PipelineDeclare(msgspec.Struct, frozen=True):
-    """Create a pipeline, or a new version of one."""
+    """The command to create a pipeline, or to add a version of its declaration."""
 
     metalake: Node
     pipeline: Node | None
@@ -77,7 +77,7 @@ async def pipeline_put(
     nothing.
 
     A caller who may use a pipeline may repeat its declaration; changing it needs ownership. Raises InvalidName,
-    BadRequest, PermissionDenied, AlreadyExists if it exists and the caller may not know it.
+    BadRequest, PermissionDenied, AlreadyExists if a pipeline that is not visible to the caller has the name.
     """
     check_gravitino_name(name, kind="JOB_TEMPLATE")
     text, digest = declaration_of(declaration)
@@ -105,9 +105,9 @@ async def pipeline_put(
 def _decide_declaration(
     request_view: RequestView, name: str, *, digest: str, comment: str | None
 ) -> tuple[Node | None, Decision]:
-    """Decide on declaring an existing pipeline or a new one.
+    """Authorize the declaration of a pipeline. Returns the existing pipeline (None for a new one) and the decision.
 
-    If the caller may not know the pipeline, only the right to create counts.
+    If an existing pipeline is not visible to the caller, only the right to create pipelines is checked.
     """
     request_view.require_in_metalake_use()
     node, chain = request_view.find_outside(Kind.JOB_TEMPLATE, (name,))
@@ -131,7 +131,7 @@ def _exists(name: str, metalake: str) -> AlreadyExists:
 
 
 def pipeline_declare(tx: Tx, permit: Permit[PipelineDeclare]) -> Node:
-    """Insert the pipeline with its owner, or write its next version."""
+    """Insert the pipeline with its owner, or add the next version of its declaration. Returns its node."""
     command = permit.command
     if command.pipeline is None:
         return _pipeline_insert(tx, command, zone=permit.zone)
@@ -160,7 +160,7 @@ def _pipeline_insert(tx: Tx, command: PipelineDeclare, *, zone: int) -> Node:
 
 
 def pipeline_find(request_view: RequestView, name: str) -> PipelineVersion:
-    """Return a pipeline without its declaration, to its owner and callers who may use it.
+    """Return a pipeline by name, without its declaration, if the caller owns it or may use it.
 
     Raises NotFound, PermissionDenied.
     """
@@ -201,7 +201,7 @@ async def pipeline_drop(ctx: Context, *, metalake: str, name: str) -> None:
 
 
 def require_pipeline_type(node: Node) -> Node:
-    """Return a template that is a pipeline. Raises NotFound for one of another type."""
+    """Return the node if it is a pipeline. Raises NotFound for a job template of another type."""
     if not record_of(node).job_type:
         return node
     raise NotFound(

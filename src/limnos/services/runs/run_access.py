@@ -39,15 +39,15 @@ class RunView(NamedTuple):
 
 
 class RunOrJob(Protocol):
-    """A run of a pipeline or a job, with the fields that decisions need."""
+    """The common fields of a pipeline run and a job, which access decisions need."""
 
     @property
     def id(self) -> int:
-        """The number of the run or job in the store."""
+        """The integer id of the run or job in the store."""
 
     @property
     def uuid(self) -> str:
-        """The id of the run or job in protocols."""
+        """The UUID of the run or job, by which protocols identify it."""
 
     @property
     def template_id(self) -> int:
@@ -75,7 +75,8 @@ def caller_identity(request_view: RequestView) -> tuple[str, int]:
 
 
 def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action: Action) -> AuthorizedRun[C]:
-    """Decide on a run. A caller who may not see it gets the same error whether it exists or not.
+    """Authorize an action on a run. If the run is not visible to the caller, the error is the same as for a missing
+    run.
 
     Raises NotFound, PermissionDenied.
     """
@@ -91,7 +92,7 @@ def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action
 
 
 def run_missing_error(request_view: RequestView, uuid: str) -> NotFound:
-    """Return the error for a run that does not exist."""
+    """Return NotFound for a missing run, or for a run that is not visible to the caller."""
     return NotFound(
         f"Run {uuid[:50]} does not exist in metalake {request_view.metalake.name}: see 'limnos pipeline runs'",
         kind=Kind.JOB.word,
@@ -110,13 +111,13 @@ def chain_of(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> Sec
 
 
 def require_own(request_view: RequestView, run: PipelineRun) -> None:
-    """Refuse a caller who is not the run's user: the run acts with that user's rights. Raises PermissionDenied."""
+    """Raise PermissionDenied unless the caller is the run's user, because the run acts with that user's rights."""
     if (run.user, run.user_id) != caller_identity(request_view):
         raise not_own_error(run)
 
 
 def not_own_error(run: PipelineRun) -> PermissionDenied:
-    """Return the error for another user's run."""
+    """Return the PermissionDenied for a caller who continues another user's run."""
     return PermissionDenied(
         f"Run {run.uuid} acts with the rights of user {run.user}, who started it: other users cannot continue it. Start your own run"
     )
@@ -129,7 +130,7 @@ async def run_look_up(ctx: Context, metalake: str, *, uuid: str) -> PipelineRun 
 
 
 def is_run_visible(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> bool:
-    """Return whether the caller sees a run in a list."""
+    """Return whether a run is listed for the caller: its owner, and the owners of its pipeline and metalake see it."""
     if not request_view.rules.access_enabled:
         return True
     above = chain_of(request_view, run, pipeline=pipeline)[1:]
@@ -146,7 +147,7 @@ def now_ms_of(ctx: Context) -> int:
 
 
 def require_attempt(run: PipelineRun, attempt: int) -> None:
-    """Refuse a process whose run another attempt has taken over. Raises AttemptSuperseded."""
+    """Raise AttemptSuperseded unless `attempt` is the run's newest attempt."""
     if attempt != run.attempt:
         raise AttemptSuperseded(
             f"Attempt {attempt} of run {run.uuid} is not the newest, which is {run.attempt}, held by {run.holder}: this process stops; "

@@ -20,7 +20,10 @@ from limnos.store.activity.runs import RunViewer, findings_read, runs_read
 
 
 def caller_of(request_view: RequestView) -> RunViewer:
-    """Return the caller as the filter of visible runs needs it. Raises NotInUse, PermissionDenied."""
+    """Return the filter for the runs that are visible to the caller: by owner, or all for a metalake owner.
+
+    Raises NotInUse, PermissionDenied.
+    """
     request_view.require_in_metalake_use()
     outer = request_view.settled.outer[-1:]
     request_view.require(Action.JOB_LIST, outer)
@@ -36,13 +39,13 @@ async def runs_list(
     Args:
         ctx: The request.
         metalake: The name of the metalake.
-        pipeline: The name of a pipeline; None for all.
-        state: A state that the runs have; empty for any.
-        before: The number of a run; only runs with smaller numbers are returned.
+        pipeline: The name of a pipeline; None for all pipelines.
+        state: The state of the runs; empty for all states.
+        before: The cursor, the integer id of a run; only runs with smaller ids are returned.
         limit: The maximum number of runs.
 
     Returns:
-        The runs, and the number to continue with; None at the end.
+        The runs, and the cursor of the next page; None on the last page.
 
     Raises:
         BadRequest: There is no such state.
@@ -73,7 +76,9 @@ async def runs_list(
 
 
 def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms: int) -> list[RunView]:
-    """Decide on each run again: the rows were selected by owners that may have changed."""
+    """Return the visible runs among the rows. The query selected by owners, which may have changed since, so access to
+    each run is decided again.
+    """
     views: list[RunView] = []
     for run in rows:
         pipeline = pipeline_of(request_view, run)
@@ -85,8 +90,8 @@ def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms:
 async def findings_list(
     ctx: Context, *, metalake: str, pipeline: str, rule: str, step: str, before: int, limit: int
 ) -> tuple[list[RuleFinding], int | None]:
-    """Return the findings of a pipeline's rules in runs that the caller sees, newest first, and the number to continue
-    with.
+    """Return the findings of a pipeline's rules in runs that the caller sees, newest first, and the cursor of the next
+    page.
     """
 
     def look(request_view: RequestView) -> tuple[int, RunViewer]:

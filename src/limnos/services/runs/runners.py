@@ -1,4 +1,4 @@
-"""Runner reports: the heartbeats and step reports of a run's process.
+"""Heartbeats and step reports of a run's process.
 
 May import the layers below. Must not know any wire format. No decision depends on a report, so reports change no
 revision. One conditional statement checks that the sender is the run's own user and newest attempt, and records the
@@ -33,7 +33,7 @@ RUN_MAX = 16 << 20
 
 
 class HeartbeatWrite(msgspec.Struct, frozen=True):
-    """A heartbeat of a run's process."""
+    """The command to record a heartbeat of a run's process, with its progress and the durations of phases."""
 
     actor: RunReporter
     progress: str | None
@@ -41,7 +41,7 @@ class HeartbeatWrite(msgspec.Struct, frozen=True):
 
 
 class StepReport(msgspec.Struct, frozen=True):
-    """A report on a step. None leaves a field unchanged under the same attempt."""
+    """A report on a step. A field that is None keeps its stored value, if that is of the same attempt."""
 
     name: str
     state: str
@@ -57,7 +57,7 @@ class StepReport(msgspec.Struct, frozen=True):
 
 
 class StepReportPut(msgspec.Struct, frozen=True):
-    """Store a report on a step."""
+    """The command to store a report on a step, with pins of the snapshots that the step wrote."""
 
     actor: RunReporter
     step: StepReport
@@ -66,7 +66,9 @@ class StepReportPut(msgspec.Struct, frozen=True):
 
 
 class RunStatus(NamedTuple):
-    """A run's state for its process, which must stop unless the state is `running`."""
+    """The state and newest attempt of a run, as answer to a heartbeat. The process must stop unless the state is
+    `running`.
+    """
 
     state: str
     attempt: int
@@ -105,14 +107,14 @@ def _actor(request_view: RequestView, uuid: str, *, attempt: int) -> RunReporter
 
 
 def run_note(tx: Tx, permit: Permit[HeartbeatWrite]) -> tuple[str, int] | None:
-    """Write the heartbeat; None if the run does not accept it."""
+    """Write the heartbeat. Returns the run's state and attempt; None if the run does not accept the heartbeat."""
     if permit.command.phases is not None:
         tx.runs.phases_set(permit.command.actor, permit.command.phases)
     return tx.runs.beat(permit.command.actor, progress=permit.command.progress)
 
 
 async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) -> PipelineRun:
-    """Raise the reason why a heartbeat was rejected: a hidden run, another user's run, or another attempt's.
+    """Raise the error for a rejected heartbeat: the run is hidden, belongs to another user, or has a newer attempt.
 
     Returns the run if it has ended.
     """
@@ -129,7 +131,7 @@ async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) 
 
 
 async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, report: StepReport) -> RunStepState:
-    """Store a report on a step; repeating it is no error.
+    """Store a report on a step. The call is idempotent.
 
     Raises AttemptSuperseded, RunConflict, NotFound, BadRequest, PermissionDenied.
     """

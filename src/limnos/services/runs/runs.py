@@ -72,7 +72,7 @@ class RunBegin(msgspec.Struct, frozen=True):
 
 
 class RunStart(msgspec.Struct, frozen=True):
-    """Start a run of a pipeline."""
+    """The command to start a run of a pipeline, with the snapshots that it pins."""
 
     pipeline: Node
     begin: RunBegin
@@ -84,7 +84,7 @@ class RunStart(msgspec.Struct, frozen=True):
 
 
 class RunChange(msgspec.Struct, frozen=True):
-    """Change a run's state; `attempt` is set if the run's process reports it."""
+    """The command to change a run's state. `attempt` is set if the run's process reports the change."""
 
     run_id: int
     pipeline: Node
@@ -96,7 +96,9 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class RunResume(msgspec.Struct, frozen=True):
-    """Begin a run's next attempt; `after` is the previous attempt, so that a repeated request begins no further one."""
+    """The command to begin a run's next attempt. `after` is the previous attempt, which makes a repeated request
+    idempotent.
+    """
 
     run_id: int
     pipeline: Node
@@ -109,7 +111,7 @@ class RunResume(msgspec.Struct, frozen=True):
 
 
 def begin_check(begin: RunBegin) -> None:
-    """Check the fields of a run's start. Raises BadRequest."""
+    """Raise BadRequest for an invalid request to start a run: its UUID, step names, parameters or lease."""
     if not _UUID.fullmatch(begin.uuid):
         raise BadRequest(f"'{begin.uuid[:50]}' is not an id for a run: choose a new UUID, in lower case")
     if len(begin.steps) > STEPS_MAX:
@@ -133,7 +135,7 @@ def lease_check(holder: str, lease_ms: int) -> None:
 
 
 async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: RunBegin) -> RunView:
-    """Start a run, which the caller owns; repeating an id returns the same run.
+    """Start a run, which the caller owns; a repeated request with the same UUID returns the same run.
 
     Raises PipelineBusy, AlreadyExists, NotFound, BadRequest, PermissionDenied.
     """
@@ -166,9 +168,9 @@ async def _require_version(ctx: Context, metalake: str, *, pipeline: str, versio
 
 
 def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[PipelineRun, list[RunStepState]]:
-    """Insert the run with its steps, if no process executes another run of the pipeline.
+    """Insert the run with its steps. Raises PipelineBusy if a process executes another run of the pipeline.
 
-    Marks a run whose lease has ended as failed.
+    Sets an earlier run whose lease has expired to failed.
     """
     command = permit.command
     begin, pipeline = command.begin, tx.nodes.confirm(command.pipeline)
@@ -216,7 +218,7 @@ async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
 async def run_finish(
     ctx: Context, *, metalake: str, uuid: str, attempt: int, state: str, message: str | None
 ) -> RunView:  # fmt: skip
-    """Finish a run in a state.
+    """Set a run to a final state.
 
     Args:
         ctx: The request.
@@ -260,7 +262,7 @@ def _shorten_message(message: str | None) -> str | None:
 
 
 def run_end(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
-    """Set the run's state, unless it is in that state already."""
+    """Set the run's final state; no-op if the run already has it. Returns the run and its pipeline's name."""
     command = permit.command
     run, pipeline = _reread_run(tx, command.run_id, pipeline=command.pipeline)
     require_attempt(run, command.attempt)
@@ -287,7 +289,8 @@ def _state_conflict(tx: Tx, run: PipelineRun, *, state: str) -> RunConflict:
 
 
 async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
-    """Ask a run's process to stop; a run without a process is cancelled immediately.
+    """Request the cancellation of a run: its process stops at the next heartbeat; a run without a process is cancelled
+    immediately.
 
     Raises NotFound, PermissionDenied, RunConflict.
     """
@@ -303,7 +306,7 @@ async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
 
 
 def run_stop(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
-    """Set the run to cancelling, or to cancelled if its lease has ended."""
+    """Set the run to cancelling, or to cancelled if its lease has expired. Returns the run and its pipeline's name."""
     run, pipeline = _reread_run(tx, permit.command.run_id, pipeline=permit.command.pipeline)
     if run.state in LIVE and not run.is_held(tx.now_ms):
         tx.runs.finish(
@@ -325,8 +328,8 @@ async def run_resume(
         uuid: The run's id.
         holder: The process that will work on the run, as `host:pid`.
         lease_ms: The lease of the attempt, in milliseconds.
-        after: The attempt before it; a repeated request of the same holder then begins no further one. None resumes any
-            attempt.
+        after: The number of the previous attempt, which makes a repeated request of the same holder idempotent. None
+            resumes after any attempt.
 
     Raises:
         AttemptSuperseded: Another attempt has begun.
@@ -351,7 +354,11 @@ async def run_resume(
 
 
 def run_revive(tx: Tx, permit: Permit[RunResume]) -> tuple[PipelineRun, str]:
-    """Increase the attempt, if no process executes this run or another one of the pipeline."""
+    """Begin the run's next attempt. Returns the run and its pipeline's name.
+
+    Raises AttemptSuperseded, PipelineBusy if a process executes another run of the pipeline, and RunConflict if the run
+    cannot be resumed.
+    """
     command = permit.command
     run, pipeline = _reread_run(tx, command.run_id, pipeline=command.pipeline)
     if command.after is not None and run.attempt != command.after:

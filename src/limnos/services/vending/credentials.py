@@ -3,8 +3,8 @@
 Decision record 0059.
 
 May import the layers below, and `sources` for the request to STS. Must not know any wire format. The caller's rights to
-read and write determine the request, and are checked again after the response. A caller who may alter the catalog sets
-the role to assume; without a role no credentials are vended.
+read and write determine the request to STS, and are checked again after the response. The catalog's properties name the
+role to assume; without a role no credentials are vended.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ class CredentialRequest(NamedTuple):
 
 
 class VendedCredentials(NamedTuple):
-    """Credentials for a table's location, and the properties of its catalog, with the connection to its object
-    store.
-    """
+    """Credentials for a table's location, and the catalog's properties that connect clients to the object store."""
 
     credentials: IssuedCredentials
     location: str
@@ -74,13 +72,13 @@ class VendedCredentials(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """A short text that distinguishes credentials of one table by their rights and their expiry."""
+        """A short text that differs between credentials with different rights or expiry, for example for an ETag."""
         rights = ("r" if self.rights.reads else "") + ("w" if self.rights.writes else "")
         return f"{rights}{self.credentials.expires_ms}"
 
 
 class CredentialVendor:
-    """Requests credentials from STS, merges equal concurrent requests, and reuses credentials for half of their
+    """Requests credentials from STS, coalesces equal concurrent requests, and caches credentials for half of their
     lifetime.
     """
 
@@ -122,7 +120,7 @@ class CredentialVendor:
     async def issue_credentials(self, request: CredentialRequest) -> IssuedCredentials:
         """Return cached or new credentials.
 
-        If STS does not answer, older ones are returned while they are still usable.
+        If STS does not answer, older cached credentials are returned while they are still valid long enough.
 
         Raises ServiceUnavailable, StorageFailed, UnsupportedOperation.
         """
@@ -192,7 +190,7 @@ class CredentialVendor:
 
 
 class TableFileAccess(NamedTuple):
-    """A table's files, and the caller's rights on them."""
+    """A table's location, its catalog's storage, and the caller's rights to read and write the files."""
 
     location: str
     rights: FileRights
@@ -209,7 +207,8 @@ def is_vending(properties: Mapping[str, str]) -> bool:
 
 
 async def table_credentials(ctx: Context, scope: RequestScope, *, levels: Levels) -> VendedCredentials | None:
-    """Return credentials for a table's files, with the caller's own rights to read and write; None if none are vended.
+    """Return credentials for a table's files, limited to the caller's rights to read and write; None if none are
+    vended.
 
     Raises ServiceUnavailable, StorageFailed if STS does not answer or refuses.
     """
@@ -318,10 +317,11 @@ def credential_request_of(
         place: The catalog's storage.
         location: The location that the credentials give access to.
         rights: The caller's rights there.
-        open_to_writers: The directories below the location that its writers may also read.
+        open_to_writers: The directories below the location that a caller with only the right to write may also read.
 
     Returns:
-        The request; None if the catalog vends none, no longer covers the location, or no policy can express it.
+        The request; None if the catalog vends no credentials, its storage no longer contains the location, or no policy
+        can express the location.
     """
     properties = place.catalog.properties
     giver = credential_issuer_of(properties, parse(location).scheme)

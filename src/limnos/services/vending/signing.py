@@ -42,7 +42,7 @@ SIGNED = Counter(
 
 
 class RequestSigning(NamedTuple):
-    """The signing configuration of a table; `properties` are its catalog's, with the connection to its object store."""
+    """The signing configuration of a table; `properties` are the catalog's, which connect to the object store."""
 
     properties: Mapping[str, str]
 
@@ -80,9 +80,10 @@ async def request_sign(
     """Return the headers of a request with its signature.
 
     Raises:
-        NotFound: The table is missing, and the caller may know that.
-        PermissionDenied: The caller may not load the table or do the request, or it touches other files.
-        BadRequest: The catalog signs nothing, or the request is invalid.
+        NotFound: The table is missing, and the caller has the right to learn that.
+        PermissionDenied: The caller lacks the right to load the table or to make the request, or the request accesses
+            other files.
+        BadRequest: The catalog does not enable request signing, or the request is invalid.
         ServiceUnavailable, StorageFailed: As `table_credentials`.
     """
 
@@ -116,9 +117,7 @@ async def request_sign(
 
 
 def _check(opened: TableFileAccess, accesses: list[s3_signing.StoreAccess]) -> None:
-    """Refuse a request that accesses files outside of the table, or exceeds the caller's rights. Raises
-    PermissionDenied.
-    """
+    """Raise PermissionDenied for accesses to files outside of the table's location, or beyond the caller's rights."""
     below = f"{normalise(opened.location)}/"
     for each in accesses:
         if each.how == s3_signing.BUCKET:

@@ -1,7 +1,7 @@
 """Storage checks: tests whether a catalog's storage can write, list, read and delete, and vends credentials for one
 location only.
 
-May import the layers below. Must not know any wire format. A check works in a directory of its own in the catalog's
+May import the layers below. Must not know any wire format. A check uses a temporary directory in the catalog's
 warehouse, and deletes its files. A missing right is reported with the policy statement that grants it; the store's own
 message is only logged. Decision record 0100.
 """
@@ -34,7 +34,9 @@ _ACTIONS: Final = {
 
 
 class StorageCheckStep(NamedTuple):
-    """One step of a check: its outcome, an explanation, and the missing policy statement, if one would help."""
+    """One step of a check: its outcome, an explanation, and the policy statement that would grant a missing right, if
+    any.
+    """
 
     name: str
     outcome: str
@@ -50,7 +52,7 @@ class StorageCheck(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether no step failed."""
+        """Whether no step of the check failed; skipped steps do not count as failed."""
         return all(each.outcome != FAILED for each in self.steps)
 
 
@@ -77,7 +79,7 @@ async def storage_check(ctx: Context, scope: RequestScope) -> StorageCheck:
 
 
 class _StorageCheckRun:
-    """One storage check while it runs."""
+    """A storage check in progress: its catalog's storage, its directory, and the steps completed so far."""
 
     def __init__(self, ctx: Context, place: CatalogStorage, *, at: str) -> None:
         self.ctx = ctx
