@@ -41,7 +41,7 @@ def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
 def command_first(tokens: Sequence[str], tree: App) -> list[str]:
     """Move a group's command before options written between the two, as in `limnos access --output table explain`.
 
-    The command is the first word that names one of the group's. Raises UsageError for options of a group without a
+    The command is the first word that is a command of the group. Raises UsageError for options of a group without a
     command.
     """
     done: list[str] = []
@@ -66,7 +66,7 @@ def command_first(tokens: Sequence[str], tree: App) -> list[str]:
 
 
 def commands_of(tree: App) -> list[str]:
-    """Return the words of a group's commands; none for a command, or for a group with its own action."""
+    """Return the names of a group's commands; empty for a command, or for a group that is itself a command."""
     if tree.default_command is not None:
         return []
     return [word for word in _words(tree) if not word.startswith("-")]

@@ -1,6 +1,6 @@
 """Flags of all commands that use a server: its URL, the credential and the output format.
 
-May import cyclopts and `client` (when a client is made). Must not know any command. A credential on the command line
+May import cyclopts and `client` (when a client is created). Must not know any command. A credential on the command line
 takes precedence over one in the environment, a token over a user, and each of them over a profile.
 """
 
@@ -43,7 +43,9 @@ Property = Annotated[list[str] | None, Parameter(name="--property", negative="",
 @Parameter(name="*", group=CONNECTION)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonFlags:
-    """Flags of every command that uses a server."""
+    """Flags of every command that uses a server: URL, metalake, credential, timeout, certificate authorities and output
+    format.
+    """
 
     uri: Annotated[
         str | None,
@@ -74,11 +76,11 @@ class CommonFlags:
 
     @property
     def shape(self) -> Format:
-        """The output format to use."""
+        """The output format: that of the flag or environment, else a table on a terminal and JSON otherwise."""
         return self.output or format_of((), os.environ, terminal=sys.stdout.isatty())
 
     def client(self) -> Client:
-        """Build the client. Raises UsageError for unusable flags."""
+        """Build the client. Raises UsageError for contradictory credentials."""
         from limnos.client import Client
 
         token, user = self.credential(os.environ)
@@ -87,7 +89,9 @@ class CommonFlags:
         )
 
     def credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
-        """Return the token and the user; at most one of them is set. Raises UsageError if several flags are given."""
+        """Return the token and the user; at most one of them is set. Raises UsageError if several of `--token`,
+        `--token-file` and `--user` are given.
+        """
         names = [name for name in ("token", "token_file", "user") if getattr(self, name) is not None]
         if len(names) > 1:
             flags = " and ".join(f"--{name.replace('_', '-')}" for name in names)
@@ -108,7 +112,7 @@ class CommonFlags:
 
     @property
     def address(self) -> str:
-        """The URL of the server to use."""
+        """The URL of the server: of the flag or environment, else of the current profile, else the default."""
         if self.uri is not None:
             return self.uri.rstrip("/")
         profile = self._profile(os.environ)
@@ -116,7 +120,9 @@ class CommonFlags:
 
     @property
     def believed(self) -> str | None:
-        """The file of additional certificate authorities to use."""
+        """The PEM file of additional certificate authorities, from the flag, the environment or the profile; None
+        without one.
+        """
         if self.ca_file is not None or not self.address.startswith("https:"):
             return self.ca_file
         profile = self._profile(os.environ)
@@ -181,7 +187,7 @@ def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = N
 
 
 def read_token(file: Path) -> str:
-    """Read an API token from a file. Raises UsageError if there is none."""
+    """Read an API token from a file. Raises UsageError if the file cannot be read or is empty."""
     try:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -195,12 +201,12 @@ def read_token(file: Path) -> str:
 
 
 def properties_of(pairs: Iterable[str] | None) -> dict[str, str]:
-    """Parse `--property KEY=VALUE` flags. Raises UsageError."""
+    """Parse `--property KEY=VALUE` flags. Raises UsageError for a flag of another form."""
     return pairs_of(pairs, flag="--property team=logistics")
 
 
 def pairs_of(pairs: Iterable[str] | None, *, flag: str) -> dict[str, str]:
-    """Parse flags of the form KEY=VALUE. `flag` is an example for the error. Raises UsageError."""
+    """Parse flags of the form KEY=VALUE. Raises UsageError for another form; the message has the example `flag`."""
     results: dict[str, str] = {}
     for pair in pairs or ():
         key, sign, value = pair.partition("=")
@@ -211,9 +217,9 @@ def pairs_of(pairs: Iterable[str] | None, *, flag: str) -> dict[str, str]:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask for confirmation on a terminal before something is destroyed.
+    """Ask for confirmation on a terminal before a destructive change.
 
-    Without a terminal, or with `--yes`, continue. Raises StoppedError.
+    Does not ask without a terminal or with `--yes`. Raises StoppedError if the user declines.
     """
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return

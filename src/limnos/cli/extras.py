@@ -13,7 +13,7 @@ from limnos.model.extras import extra_of, install_hint
 
 
 def import_extra(module: str, *, extra: str) -> ModuleType:
-    """Import a module of Limnos. If a library is missing, the error names the extra that installs it."""
+    """Import a module of Limnos. If its library is not installed, raises StoppedError with the extra to install."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

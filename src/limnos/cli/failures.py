@@ -20,7 +20,7 @@ from limnos.names.errors import InvalidName
 
 
 class ExitCode(IntEnum):
-    """Exit codes of commands."""
+    """Exit codes of all commands. Commands on pipelines have further codes."""
 
     OK = 0
     FAILED = 1
@@ -44,7 +44,9 @@ class UsageError(Exception):
 
 
 class StoppedError(Exception):
-    """Raised if a command cannot be executed as requested. It ends with a message."""
+    """Raised if a command cannot be executed as requested. The command prints the message and the hint; `code`
+    determines its exit code, by default 1.
+    """
 
     def __init__(self, message: str, *, code: str = "failed", hint: str | None = None) -> None:
         super().__init__(message)
@@ -55,7 +57,9 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFailure:
-    """A failure ready to be shown. `details` are additional keys of its JSON form."""
+    """A failure of a command to be printed: exit code, stable code, message and hint. `details` are additional keys of
+    its JSON form.
+    """
 
     exit_code: ExitCode
     code: str
@@ -121,7 +125,7 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
 
 
 def unexpected_failure(error: Exception) -> CommandFailure:
-    """Build the failure of an unexpected exception. Its traceback is printed before."""
+    """Build the failure of an unexpected exception. The caller has printed its traceback."""
     splitlines = f"{type(error).__name__}: {str(error).strip() or 'no message'}".splitlines()[0]
     return CommandFailure(
         exit_code=ExitCode.FAILED,
@@ -148,7 +152,7 @@ _SYSTEM = {
 
 
 def _of_system(error: OSError) -> str:
-    """Return advice for an operating system error."""
+    """Return advice for an operating system error, by its errno."""
     if isinstance(error, ssl.SSLError):
         return "give the CA certificate with --ca-file, or correct the server's certificate"
     return _SYSTEM.get(error.errno or 0, "correct the cause, then repeat the command")

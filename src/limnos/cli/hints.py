@@ -1,7 +1,7 @@
-"""Hints after a failure: for each kind of failure the complete command to type next.
+"""Hints after a failure: for each kind of failure, the complete command that helps next.
 
-May import `client`'s errors, `model` and `names`. A test runs every command that is named here. Without a known next
-step there is no hint.
+May import `client`'s errors, `model` and `names`. A test runs every command that is named here. A failure without a
+known next step gets no hint.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TypedCommand:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The positional arguments of the command line, the command's words included."""
+        """The command's name and its positional arguments."""
         names, skip = [], False
         for token in self.tokens:
             if skip:
@@ -103,20 +103,22 @@ class TypedCommand:
         return self.path
 
     def located(self, message: str) -> str:
-        """Add the catalog to messages that name an object without it, as Iceberg's do."""
+        """Return the message with the typed path's catalog appended if it names an object without catalog, as Iceberg's
+        messages do.
+        """
         return f"{message} in catalog {self.path[0]}" if self.path and _LEVELS.match(message) else message
 
     def command(self, *words: str) -> str:
-        """Format a command for the same server and the same caller."""
+        """Format a `limnos` command with the typed connection flags: the same server and credential."""
         return shlex.join(["limnos", *words, *self._connection()])
 
     @staticmethod
     def spell(*words: str) -> str:
-        """Format a command without connection flags, for another user."""
+        """Format a `limnos` command without connection flags, as another user would type it."""
         return shlex.join(["limnos", *words])
 
     def again(self, *more: str) -> str:
-        """Format the typed command with more flags. A token in it is replaced by dots."""
+        """Format the typed command with more flags. A token in it is masked."""
         texts = list(self.tokens)
         for at, token in enumerate(texts):
             if token == "--token" and at + 1 < len(texts):  # noqa: S105 - a flag
@@ -142,7 +144,7 @@ def _path_parts(path: str) -> tuple[str, ...]:
 
 
 def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
-    """Return advice on a failed call."""
+    """Return the hint for a failed call, usually a command to run next; None without one."""
     if isinstance(error, UnavailableError):
         if error.sent:
             return "try again in a moment; the server's log says more"
@@ -160,7 +162,7 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
 
 
 def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
-    """Return advice on a command whose arguments the client refused."""
+    """Return the hint for arguments that the client rejected; None without one."""
     if match := _BOTH.search(message):
         return f"'{typed.again('--kind', 'namespace')}', or '{typed.again('--kind', match[1])}'"
     return None

@@ -34,7 +34,9 @@ class IssuerAccess(NamedTuple):
     ca_file: str | None = None
 
     def believed(self) -> ssl.SSLContext | bool:
-        """Return the HTTP client's `verify` argument."""
+        """Return the HTTP client's `verify` argument: a TLS context with the additional authorities, or True without
+        any.
+        """
         if self.ca_file is None:
             return True
         context = ssl.create_default_context()
@@ -43,7 +45,7 @@ class IssuerAccess(NamedTuple):
 
 
 class TokenGrant(NamedTuple):
-    """An issuer's response: a token, its lifetime in seconds, and a refresh token if there is one."""
+    """An issuer's response: a token, its lifetime in seconds, and a refresh token, if the issuer sent one."""
 
     token: str
     expires_in_s: float
@@ -51,7 +53,7 @@ class TokenGrant(NamedTuple):
 
 
 class IssuerEndpoints(NamedTuple):
-    """URLs of an issuer's endpoints."""
+    """URLs of an issuer's endpoints: device authorization, token, and revocation (None without one)."""
 
     device: str
     token: str
@@ -59,7 +61,9 @@ class IssuerEndpoints(NamedTuple):
 
 
 def endpoints_of(issuer: str, *, reach: IssuerAccess) -> IssuerEndpoints:
-    """Read an issuer's endpoints from its discovery document. Raises StoppedError."""
+    """Read an issuer's endpoints from its discovery document. Raises StoppedError if it is unreachable, malformed or of
+    another issuer.
+    """
     answer = _answer(issuer.rstrip("/") + DISCOVERY, None, reach=reach)[1]
     if answer.get("issuer") != issuer:
         raise StoppedError(
@@ -78,7 +82,7 @@ def endpoints_of(issuer: str, *, reach: IssuerAccess) -> IssuerEndpoints:
 
 
 def check_address(url: str) -> None:
-    """Refuse a URL without TLS, except on loopback. Raises StoppedError."""
+    """Raise StoppedError for a URL without TLS, except on loopback."""
     if not _is_safe(url):
         raise StoppedError(
             f"{url} is not https://…: an issuer on another machine needs TLS",
@@ -97,7 +101,9 @@ def _is_safe(url: str) -> bool:
 def sign_in(
     endpoints: IssuerEndpoints, client_id: str, *, scope: str, show: Callable[[str], None], reach: IssuerAccess
 ) -> TokenGrant:
-    """Run the device flow: show the URL and the code, and wait until the user has signed in. Raises StoppedError."""
+    """Run the device flow: show the URL and the code, and wait until the user has signed in. Raises StoppedError if the
+    user declines or the code expires.
+    """
     requested = {"client_id": client_id, "scope": scope}
     status, fields = _answer(endpoints.device, requested, reach=reach)
     code, where, user_code = (fields.get(name) for name in ("device_code", "verification_uri", "user_code"))
@@ -123,7 +129,7 @@ pause = time.sleep
 
 
 def refresh(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -> TokenGrant:
-    """Refresh a token. Raises StoppedError."""
+    """Get a new token by the refresh token (RFC 6749, section 6). Raises StoppedError if the issuer refuses."""
     form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": outside.client_id}
     status, fields = _answer(outside.token_url, form, reach=reach)
     if status != 200:
@@ -132,7 +138,9 @@ def refresh(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) 
 
 
 def revoke(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -> None:
-    """Revoke a session's tokens, if the issuer has an endpoint for that. Raises StoppedError."""
+    """Revoke a session's tokens, if the issuer has a revocation endpoint (RFC 7009). Raises StoppedError if the request
+    fails.
+    """
     if outside.revoke_url is not None:
         form = {"token": refresh_token, "token_type_hint": "refresh_token", "client_id": outside.client_id}
         _answer(outside.revoke_url, form, reach=reach)
@@ -172,7 +180,7 @@ def _refusal_error(what: str, fields: Mapping[str, object]) -> StoppedError:
 def _answer(
     url: str, form: Mapping[str, str] | None, *, reach: IssuerAccess, patient: bool = False
 ) -> tuple[int, Mapping[str, object]]:
-    """Send a form, or a GET request if there is none, and read the JSON response.
+    """Send a form by POST, or a GET request if `form` is None. Returns the status and the decoded JSON object.
 
     With `patient`, a failed connection counts as `authorization_pending` instead of raising. Raises StoppedError.
     """

@@ -1,4 +1,4 @@
-"""The entry point: find the command, run it, convert any failure to a message and an exit code.
+"""The entry point: it finds and runs the command, and converts any failure to a message and an exit code.
 
 May import cyclopts, `model` for secrets, and this package. Command modules are imported only when they are called, so
 that `limnos --version` and `--help` answer quickly.
@@ -183,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(failure: failures.CommandFailure, tokens: Sequence[str], *, shape: Format) -> int:
-    """Print a failure, with secrets from arguments and environment masked."""
+    """Print a failure to standard error, with secrets from arguments and environment masked. Returns the exit code."""
     text = hide_secrets(failures.render(failure, shape), collect_secrets(tokens, os.environ))
     print(text, file=sys.stderr)
     return int(failure.exit_code)
@@ -197,7 +197,7 @@ def _report(error: Exception, tokens: Sequence[str], *, shape: Format) -> int:
 
 
 def _command(tokens: Sequence[str]) -> str:
-    """Return the typed command, as far as it exists, for the hint to its help page."""
+    """Return the longest existing command at the start of the command line, for the hint to its help page."""
     words, tree = ["limnos"], build()
     for token in tokens[:2]:
         if token.startswith("-") or token not in tree:

@@ -76,12 +76,13 @@ def show_fields(fields: Row, *, shape: Format, hidden: Sequence[str] = ()) -> No
 
 
 def show_done(message: str, result: Row, *, shape: Format) -> None:
-    """Print a confirmation that the command changed something."""
+    """Print the result of a change: `message` in a table format, `result` as JSON."""
     print(to_json(result) if shape == "json" else visible(message))
 
 
 def visible(text: str) -> str:
-    """Replace characters that would control a terminal or change the text's direction by escapes; line breaks stay.
+    """Replace characters that would control a terminal or change the text's direction by escapes; line breaks are not
+    replaced.
 
     Names and properties are user input: ESC can repaint a screen or fill its clipboard, and direction marks make a name
     look like another one.
@@ -113,7 +114,7 @@ def cell(value: object) -> str:
 
 
 def _in_line(text: str) -> str:
-    """Keep a list entry on one line, so that it cannot look like two entries."""
+    """Replace line breaks in a list entry, so that it cannot look like two entries."""
     return text.replace("\n", "\\n")
 
 

@@ -1,7 +1,7 @@
 """Profiles: the servers that a user is signed in to, in a file that only this user can read.
 
-May import msgspec and this package. Must not know servers. The file is replaced atomically. A file that others can read
-is not used, because its tokens could be theirs.
+May import msgspec and this package. Must not know servers. The file is replaced atomically. A file that other users can
+read is refused, because they could use its tokens.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE = "profiles.json"
 
 
 class OutsideIssuer(msgspec.Struct, frozen=True):
-    """The external issuer of a session: its client id, and its endpoints for refresh and revocation."""
+    """The external issuer of a session: the client id, and the token and revocation endpoints."""
 
     client_id: str
     token_url: str
@@ -30,10 +30,11 @@ class OutsideIssuer(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A server and the user's session there. `ends_at` is in seconds since 1970 by this machine's clock.
+    """A server and the user's session there. `ends_at` is the session's expiry in seconds since 1970 by this machine's
+    clock.
 
-    Without `outside` the session is the server's own. An external issuer may issue no refresh token; the session then
-    ends with its token.
+    `outside` is None for a session that the server itself issued. An external issuer may issue no refresh token; the
+    session then ends with its token.
     """
 
     uri: str
@@ -46,27 +47,27 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Profiles(msgspec.Struct, frozen=True):
-    """The content of the profiles file. `used` is the current profile."""
+    """The content of the profiles file. `used` is the name of the current profile."""
 
     used: str | None = None
     profiles: dict[str, Profile] = {}
 
     def put(self, name: str, profile: Profile) -> Profiles:
-        """Return the profiles with a new or changed one, which becomes the current one."""
+        """Return a copy with a new or replaced profile, which becomes the current profile."""
         return Profiles(name, {**self.profiles, name: profile})
 
     def renewed(self, name: str, profile: Profile) -> Profiles:
-        """Return the profiles with a refreshed one, unless another command has removed it."""
+        """Return a copy with a refreshed profile; unchanged if another command has removed the profile."""
         return Profiles(self.used, {**self.profiles, name: profile}) if name in self.profiles else self
 
     def without(self, name: str) -> Profiles:
-        """Return the profiles without the one with this name."""
+        """Return a copy without the profile `name`."""
         rest = {each: profile for each, profile in self.profiles.items() if each != name}
         return Profiles(None if self.used == name else self.used, rest)
 
 
 def file_of(environ: Mapping[str, str]) -> Path:
-    """Return the path of the profiles: `LIMNOS_PROFILES`, or a file in the user's configuration directory."""
+    """Return the path of the profiles file: `LIMNOS_PROFILES`, or a file in the user's configuration directory."""
     if text := environ.get("LIMNOS_PROFILES"):
         return Path(text)
     base = environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME") or os.path.expanduser("~")) / ".config"  # noqa: PTH111 - as `HOME` may be unset
@@ -74,8 +75,8 @@ def file_of(environ: Mapping[str, str]) -> Path:
 
 
 def read(environ: Mapping[str, str]) -> Profiles:
-    """Read the profiles; none if the file does not exist. Raises StoppedError if others can read the file, or it is
-    malformed.
+    """Read the profiles; empty if the file does not exist. Raises StoppedError if other users can read the file, or it
+    is malformed.
     """
     file = file_of(environ)
     try:

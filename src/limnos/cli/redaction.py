@@ -21,13 +21,17 @@ _PREFIX: Final = "LIMNOS_"
 
 
 def collect_secrets(tokens: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the texts that must not be printed: tokens, passwords inside URLs, properties with a secret's name."""
+    """Return the texts that must not be printed: tokens, passwords in URLs, and values of properties with the name of a
+    secret.
+    """
     names = [*_of_words(tokens), *_of_environment(environ)]
     return tuple(dict.fromkeys(text for text in names if text))
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether a flag, a property or a variable of this name holds a secret."""
+    """Return whether the value of a flag, property or variable of this name is a secret, such as `token` or
+    `s3.secret-access-key`.
+    """
     return _SECRET.search(name) is not None and _PLACES.search(name) is None
 
 
@@ -53,7 +57,9 @@ def _of_environment(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _of_storages(value: str) -> Iterator[str]:
-    """Return the secrets of storages named in the environment; the whole text if its JSON is malformed."""
+    """Yield the secrets in the JSON of an environment variable with named storages; the whole text if it is
+    malformed.
+    """
     try:
         result = json.loads(value)
     except ValueError:

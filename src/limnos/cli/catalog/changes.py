@@ -30,7 +30,7 @@ def changes(
     follow: Annotated[bool, Parameter(negative="")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Show the committed changes that you may see: all retained ones, or those after a position.
+    """Show the committed changes that are visible to you: all retained changes, or the changes after a position.
 
     With `--follow` it waits for more changes, even while the server restarts. At its end it prints the next position.
     As JSON, each line is one response of the server: its changes, and `next`, the position after them.

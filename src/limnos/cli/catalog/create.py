@@ -20,7 +20,7 @@ app = App(name="create")
 def metalake(
     name: str, /, *, comment: Comment = None, property: Property = None, common: CommonFlags = DEFAULTS
 ) -> None:
-    """Create a metalake. Only service admins may.
+    """Create a metalake. Only for service admins.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def fileset(
     path
         Catalog, schema and name, as `files.raw.scans`.
     external
-        An external fileset: its files are kept when it is dropped.
+        An external fileset: a drop does not delete its files.
     location
         NAME=URL of a storage location; may be repeated. The default is below its schema's or catalog's location.
     """

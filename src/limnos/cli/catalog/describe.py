@@ -111,7 +111,7 @@ def _source_column(column: Json) -> str:
 
 
 def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
-    """Return the owner, if the caller may see it."""
+    """Return the field `owner`; empty if the caller may not see it."""
     if kind != "catalog" and kind not in _FOUND:
         return {}
     try:
@@ -122,7 +122,9 @@ def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
 
 
 def _protection(client: Client, path: str, *, kind: str) -> dict[str, object]:
-    """Return the object whose protection keeps this one from drops; None also after an error of the server."""
+    """Return the field `protected_by`: the object whose protection prevents a drop of this one; empty without one or
+    after an error of the server.
+    """
     try:
         protector = client.protection.get(path, kind=kind)
     except (ClientError, ArgumentError):  # objects directly in a catalog have another full name
@@ -238,7 +240,7 @@ def _view(client: Client, path: str) -> dict[str, object]:
 
 
 def _contents(metadata: Json) -> dict[str, object]:
-    """Return the numbers of rows, bytes and files from the current snapshot's summary, and the time of the table's last
+    """Return the counts of rows, bytes and files from the current snapshot's summary, and the time of the table's last
     change.
     """
     current = metadata.get("current-snapshot-id")

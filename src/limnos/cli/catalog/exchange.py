@@ -90,11 +90,11 @@ def import_(
     name
         The name of the imported metalake.
     ids
-        Whether objects keep their ids, which must be unused, or get new ones.
+        Whether objects keep their ids, which must be unused, or get new ids.
     resume
-        Continue the interrupted import with this number.
+        Continue the interrupted import with this id.
     give_up
-        Abandon the import with this number and delete its objects.
+        Abandon the import with this id and delete its objects.
     list
         List unfinished imports.
     """
@@ -143,7 +143,7 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
 def _feed_import(
     client: Client, info: ImportInfo, *, parts: Iterator[ExportPart], form: ExportForm
 ) -> MetalakeImportResult:
-    """Send the missing records of an import, and finish it."""
+    """Send the records that the server does not have yet, and finish the import."""
     before = 0
     for part in parts:
         if before + part.records > info.records:
@@ -161,7 +161,7 @@ def _masked_note(done: MetalakeImportResult) -> str:
 
 @contextmanager
 def open_input(file: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading; - is standard input. Raises UsageError."""
+    """Open a file for reading; - is standard input. Raises UsageError if it cannot be opened."""
     if str(file) == "-":
         yield sys.stdin.buffer
         return

@@ -24,7 +24,7 @@ def find(
     ] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Search the objects of the metalake that you may load, by name, prefix of a name, path, id or UUID.
+    """Search the objects of the metalake that are visible to you, by name, prefix of a name, path, id or UUID.
 
     Parameters
     ----------

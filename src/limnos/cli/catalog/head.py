@@ -34,7 +34,7 @@ def head(
     location: LocationFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Show the first rows of a table, as you may see them, or with `--file` the beginning of a fileset's file.
+    """Show the first rows of a table that are visible to you, or with `--file` the beginning of a fileset's file.
 
     The server reads them, within limits of bytes and time, and applies your row filters and column masks. You need the
     right to read the table's rows, or the fileset's files. The read is recorded in the audit.
@@ -112,7 +112,7 @@ def _show_file(path: str, file: str, *, location: str | None, rows: int, common:
 def _shown(
     columns: Sequence[PreviewColumn], rows: Sequence[Sequence[object]], *, empty: str, common: CommonFlags
 ) -> bool:
-    """Print rows. Returns whether they were printed as JSON, which takes no remarks."""
+    """Print rows. Returns whether they were printed as JSON, to which the caller must not add text."""
     names = [each.name for each in columns]
     if common.shape == "json":
         print(to_json([dict(zip(names, row, strict=True)) for row in rows]))

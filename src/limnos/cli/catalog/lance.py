@@ -35,7 +35,7 @@ _EXTRA = "server,lance"
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryFlags:
-    """Flags of every command on a directory: storage options and layout."""
+    """Flags of every `lance` command on a directory: storage options and layout."""
 
     layout: Annotated[
         Literal["v0", "v1", "v2"] | None,
@@ -52,7 +52,7 @@ class DirectoryFlags:
     ] = None
 
     def open(self, root: str) -> LanceDirectory:
-        """Open a directory. Raises StoppedError for a missing local one."""
+        """Open a directory. Raises StoppedError for a local directory that does not exist."""
         rules = import_extra("limnos.formats.lance", extra=_EXTRA)
         directories = import_extra("limnos.sources.lance.directories", extra=_EXTRA)
         at = rules.root_of(root, here=os.getcwd())  # noqa: PTH109 - a text
@@ -200,7 +200,7 @@ def serve(
     impl
         Serve an implementation of Lance's namespace instead: `dir`, `rest`, or `module.Class`.
     listen
-        Address of this machine, as HOST:PORT; port 0 takes a free one.
+        Address to listen on, as HOST:PORT; port 0 selects a free port.
     config
         TOML file whose section `lance` is used; a server's file works, too.
     """
@@ -233,7 +233,9 @@ def _table_row(directory: LanceDirectory, entry: DirectoryTable) -> Row:
 def _describe_entry(
     directory: LanceDirectory, entry: DirectoryTable, *, version: int | None, tag: str | None
 ) -> dict[str, object]:
-    """Load a table. Raises StoppedError if a version is requested but the table has no data yet."""
+    """Return the fields of a table for `lance describe`. Raises StoppedError if a version or tag is requested but the
+    table has no data yet.
+    """
     fields = {
         "kind": "table",
         "name": display.render(entry.levels),
@@ -266,7 +268,9 @@ def _decode_fields(fields: bytes) -> object:
 def _make_namespaces(
     client: Client, home: Parts, *, directory: LanceDirectory, entries: list[DirectoryTable]
 ) -> list[Parts]:
-    """Create the namespaces of the tables, including the target's; existing ones stay. Returns the created ones."""
+    """Create the namespaces of the tables, including the target's; existing namespaces are reused. Returns the created
+    namespaces.
+    """
     results: list[Parts] = []
     inside = sorted({entry.levels[:end] for entry in entries for end in range(1, len(entry.levels))})
     above: list[tuple[Parts, dict[str, str]]] = [(home[:end], {}) for end in range(2, len(home) + 1)]
@@ -280,7 +284,7 @@ def _make_namespaces(
 
 
 def _drop_namespaces(client: Client, results: list[Parts]) -> None:
-    """Drop the namespaces of a refused import, innermost first. A namespace that is already in use stays."""
+    """Drop the namespaces that a failed import created, innermost first. A namespace that is not empty stays."""
     for path in reversed(results):
         with suppress(ClientError):
             client.namespaces.drop(path)
@@ -309,7 +313,9 @@ def _import_entry(
 
 
 def _existing_row(client: Client, path: Parts, *, row: dict[str, object], error: ConflictError) -> dict[str, object]:
-    """Describe a table whose name exists already: as imported by itself if its location is the same."""
+    """Return the result row of a table whose name exists already: `nothing` if that table has the same location, else
+    `failed`.
+    """
     try:
         location = client.lance.load(path).location
     except ClientError:

@@ -127,7 +127,7 @@ def undo(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags 
 
 @app.command(name="confirm")
 def let_stand(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Keep the new names and delete the plan. They cannot be undone afterwards.
+    """Confirm the new names and delete the plan. The names cannot be restored afterwards.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _show(head: NameChanges, changes: tuple[NameChange, ...], *, common: CommonF
 
 
 def _note(text: str) -> None:
-    """Print a note to standard error, because standard output may be read by programs."""
+    """Print a note to standard error, so that standard output has only the result."""
     print(visible(text), file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""`records load | dump | ls | describe`: exports kept as records, in a database that no server uses.
+"""`records load | dump | ls | describe`: exports of metalakes as records in a key-value database that no server uses.
 
 May import `cli`, `names` and the file framing of `client`, and when a command needs them `model`, `formats` and
 `store`.
@@ -39,7 +39,7 @@ OutputFlag = Annotated[
 def load(
     store: str, file: Annotated[Path, Parameter(allow_leading_hyphen=True)] = Path("-"), /, *, output: OutputFlag = None
 ) -> None:
-    """Replace the stored export, in one transaction.
+    """Replace the export in the database by that of a file, in one transaction.
 
     Parameters
     ----------
@@ -131,7 +131,9 @@ def describe(
 
 @contextmanager
 def _open_store(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
-    """Open a store for the body of a `with`. Raises StoppedError for a missing one, unless it may be created."""
+    """Open a store for the body of a `with`. Raises StoppedError for a store that does not exist, unless `makes` allows
+    to create it.
+    """
     records = import_extra("limnos.store.key_value_records.records", extra="server")
     place = Path(store.removeprefix(_LMDB))
     if not makes and "://" not in store and not place.exists():
@@ -152,7 +154,7 @@ def _open_store(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
 
 
 def _records(source: Iterator[bytes]) -> Iterator[ExportRecord]:
-    """Read a file's records in groups."""
+    """Yield the records of an export from the chunks of its file."""
     encoding = import_extra("limnos.formats.exchange.encoding", extra="server")
     head = next(source, b"")
     form, first = form_of(head), 1
@@ -169,7 +171,7 @@ def _find_records(reads: RecordReader, path: str | None) -> list[ExportRecord]:
 
 
 def _fields(record: ExportRecord) -> dict[str, Any]:
-    """Return a record's fields in Protobuf's JSON form, with those of its single message at the same level."""
+    """Return a record's fields in Protobuf's JSON form, with the fields of its nested message at the same level."""
     encoding = import_extra("google.protobuf.json_format", extra="server")
     rest: dict[str, Any] = encoding.MessageToDict(record, preserving_proto_field_name=True)
     fields: dict[str, Any] = rest.pop(record.WhichOneof("record") or "")

@@ -35,7 +35,8 @@ def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def rm(catalog: str, id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Remove an object from the trash now: it cannot be restored, its files stay, and its location is free.
+    """Remove an object from the trash now: it cannot be restored, its files are not deleted, and its location can be
+    used again.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ def undrop(
     Parameters
     ----------
     path
-        Its path, as `main.raw.trips`: the last one dropped there; with `--id` its catalog is enough.
+        Its former path, as `main.raw.trips`; of several objects the one dropped last. With `--id` its catalog is
+        enough.
     id
         The object's id, as `limnos trash ls` shows it, if several had the same path.
     to

@@ -1,6 +1,6 @@
 """`ls`, `describe`, `drop`, `mv`: commands on the tree of names; and `whoami`.
 
-May import `cli`, `client` values and `names`. Without `--kind` the server is asked for the kind of an object.
+May import `cli`, `client` values and `names`. Without `--kind`, the kind of an object is requested from the server.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def drop(
 
 
 def mv(source: str, target: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Rename or move a namespace with its content, a table or a view, within its catalog. Grants go with it.
+    """Rename or move a namespace with its content, a table or a view, within its catalog. Its grants do not change.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def mv(source: str, target: str, /, *, kind: KindFlag = None, common: CommonFlag
 
 
 def whoami(*, common: CommonFlags = DEFAULTS) -> None:
-    """Show the user that the server identifies you as."""
+    """Show the user name under which the server authenticates you."""
     with common.client() as client:
         user = client.whoami()
     show_done(user, {"user": user}, shape=common.shape)
@@ -169,7 +169,9 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
 
 
 def _catalog_row(name: str, catalog: Catalog | None) -> Row:
-    """Return a catalog's row. If the caller may only use objects in it, only its name is shown."""
+    """Return a catalog's row for `ls`. `catalog` is None if the caller may only use objects in it; the row then has
+    only the name.
+    """
     row = _row((name,), "catalog")
     return row if catalog is None else {**row, "provider": catalog.provider, "comment": catalog.comment}
 
@@ -205,7 +207,7 @@ def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:
 
 
 class _DropFlags(NamedTuple):
-    """Flags of the command `drop`."""
+    """The flags of the command `drop` that its helper functions need."""
 
     common: CommonFlags
     purge: bool
@@ -232,10 +234,10 @@ def _drop_table(client: Client, path: str, *, purge: bool) -> None:
 
 
 def _drop_container(client: Client, path: str, *, kind: str, flags: _DropFlags) -> None:
-    """Drop a catalog or metalake; without the flag `force` only an empty one.
+    """Drop a catalog or metalake. Without the flag `force`, it must be empty.
 
-    The server drops only disabled ones. An empty one is disabled first, so that nothing is added between the check and
-    the drop, and enabled again if the drop fails.
+    The server drops only disabled catalogs and metalakes. So an empty one is disabled first, which also prevents
+    additions between the check and the drop; it is enabled again if the drop fails.
     """
     home = client.metalakes if kind == "metalake" else client.catalogs
     name = path if kind == "metalake" else display.parse(path)[0]
@@ -261,7 +263,7 @@ def _holds_something(client: Client, kind: str, name: str, common: CommonFlags) 
 
 
 def require(was_there: bool, kind: str, name: str) -> None:  # noqa: FBT001 - the answer of the call it wraps
-    """Raise NotFoundError if the server reports that there was nothing to remove."""
+    """Raise NotFoundError if `was_there` is false: the server reported that the object did not exist."""
     if not was_there:
         raise NotFoundError(f"there is no {kind} '{name}'", status=404, code="not-found")
 

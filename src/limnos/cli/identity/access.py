@@ -1,7 +1,8 @@
 """`access explain | holders | reach`: the reasons of an access decision, the users with access to an object, and the
 objects that a user has access to.
 
-May import `client`, `names`, `cli` and the words of `access`. The server returns the reasons; this module formats them.
+May import `client`, `names`, `cli` and the action names of `access`. The server returns the reasons; this module
+formats them.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ def explain(
     actions: Annotated[bool, Parameter(name="--actions", negative=())] = False,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    """Explain whether an action is allowed: the roles, owners and denials that decide. The action is not performed.
+    """Explain whether an action is allowed: the roles, ownerships and denials that determine it. The action is not
+    performed.
 
-    Exit code 0 if it is allowed, 7 if it is refused. `--actions` lists the actions.
+    Exit code 0 if it is allowed, 7 if it is denied. `--actions` lists the actions.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def holders(
     kind: Annotated[ExplainedKind | None, Parameter(help="Kind of PATH, if it is ambiguous.")] = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """List the users with access to an object: their access levels, and the role or ownership that gives each level.
+    """List the users with access to an object: their access levels, and the role or ownership that grants each level.
 
     The levels are read, write, create, drop and grant. You need the right to grant on the object.
 
@@ -167,7 +169,7 @@ def _note(text: str) -> None:
 
 
 def show_consequence(consequence: AccessConsequence, *, shape: Format) -> None:
-    """Print the consequence of a change of rights, in numbers."""
+    """Print the consequence of a change of rights: counts of users and objects by access level."""
     rows: list[Row] = [
         {
             "change": "gain" if each.gains else "lose",

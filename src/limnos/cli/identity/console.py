@@ -21,7 +21,7 @@ OpenFlag = Annotated[bool, Parameter(help="Open the address in a browser; by def
 def console(*, open: OpenFlag | None = None, common: CommonFlags = DEFAULTS) -> None:
     """Open the console in a browser, signed in as the user of this command line.
 
-    Prints an address that signs one browser in, within two minutes.
+    Prints a URL that signs in one browser and is valid for two minutes.
     """
     with common.client() as client:
         code = client.logins.console_code()

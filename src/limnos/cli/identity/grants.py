@@ -1,6 +1,7 @@
 """`grant` and `revoke`: roles to users and groups, privileges on objects to roles.
 
-May import `client`, `cli` and the words of `model.privileges`. The server decides whether a privilege fits an object.
+May import `client`, `cli` and the privilege names of `model.privileges`. The server checks whether a privilege applies
+to an object.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ def _privilege(text: str) -> str:
 
 
 def _hand_roles(client: Client, wish: _GrantCommand) -> list[str]:
-    """Grant or revoke the roles. Returns those roles to revoke that the holder did not have."""
+    """Grant or revoke the roles. Returns the revoked roles that the holder did not have."""
     roles, holder = wish.names[1:], wish.holder or ""
     if wish.verb == "grant":
         if wish.group is not None:
@@ -212,7 +213,7 @@ def _hand_roles(client: Client, wish: _GrantCommand) -> list[str]:
 def _change_role(
     client: Client, wish: _GrantCommand, privileges: Sequence[str], *, target: str, kind: str
 ) -> list[str]:  # fmt: skip
-    """Grant or revoke the privileges. Returns those privileges to revoke that the role did not have."""
+    """Grant or revoke the privileges. Returns the revoked privileges that the role did not have."""
     holder = wish.holder or ""
     if wish.verb == "grant":
         client.roles.allow(holder, privileges, on=target, kind=kind, deny=wish.deny)
@@ -226,7 +227,7 @@ def _change_role(
 
 
 def _readable(read: Callable[[], T]) -> T | None:
-    """Read a holder's roles or privileges before a change; None for a caller who may change it but not read it."""
+    """Read a holder's roles or privileges by `read`; None if the caller may change but not read them."""
     try:
         return read()
     except (DeniedError, NotFoundError):
@@ -242,7 +243,9 @@ def _rules_of(role: Role) -> set[tuple[str, str, str, str]]:
 
 
 def _with_missing(message: str, names: Sequence[str], *, missing: Sequence[str], holder: str) -> str:
-    """Return the confirmation of a revocation that names the roles or privileges that the holder did not have."""
+    """Return the confirmation message of a revocation, extended by the roles or privileges that the holder did not
+    have.
+    """
     if not missing:
         return message
     text = f"{holder} did not have {', '.join(missing)}"

@@ -70,7 +70,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def add(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
-    """Add users to a group, all or none.
+    """Add users to a group, in one transaction.
 
     Parameters
     ----------

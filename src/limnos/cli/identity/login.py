@@ -41,7 +41,7 @@ def login(
     profile: ProfileNameFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Sign in with a password or in a browser. Later commands use the session until it ends.
+    """Sign in with a password or in a browser. Later commands use the session until it expires.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def _by_password(user: str, common: CommonFlags) -> Profile:
 
 
 def _by_device(common: CommonFlags) -> Profile:
-    """Sign in at the server's issuer in a browser, and ask the server which user the token identifies."""
+    """Sign in at the server's issuer in a browser, and request from the server which user the token identifies."""
     with Client(common.address, ca_file=common.believed, timeout_s=common.timeout) as client:
         issuer = client.server.issuer()
     if issuer is None:
@@ -103,7 +103,7 @@ def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -
 
 
 def _end_session(ended: Profile, *, timeout_s: float) -> None:
-    """Revoke a session's tokens at its server or issuer. Does nothing for a profile without a refresh token."""
+    """Revoke a session's tokens at its server or issuer. No-op for a profile without a refresh token."""
     if ended.refresh_token is None:
         return
     if ended.outside is not None:
@@ -128,7 +128,7 @@ def list_profiles(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def use(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Select the profile that commands use without another credential or address.
+    """Select the current profile, which commands use without another credential or server URL.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def use(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 def ask_password(prompt: str, *, required: bool = True) -> str:
     """Read a password from the terminal without echo, or a line of standard input.
 
-    Raises UsageError for an empty one.
+    Raises UsageError for an empty password, if it is `required`.
     """
     result = getpass.getpass(prompt, stream=sys.stderr) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
     if required and not result:

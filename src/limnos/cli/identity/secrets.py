@@ -20,7 +20,7 @@ app = App(name="secret", help="Secrets of service accounts: users that are progr
 def create(
     user: str, /, *, expires_in: ExpiresIn = None, save: SaveFlag = None, common: CommonFlags = DEFAULTS
 ) -> None:
-    """Create a secret of a service account and show it once. Clients use credential=USER:SECRET.
+    """Create a secret of a service account, and print it once. Clients use credential=USER:SECRET.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def create(
 
 @app.command
 def accounts(*, common: CommonFlags = DEFAULTS) -> None:
-    """List the service accounts that have a valid secret, with the end of the last one."""
+    """List the service accounts that have a valid secret, with the latest expiry."""
     with common.client() as client:
         rows = [msgspec.structs.asdict(account) for account in client.service_accounts.list()]
     show_rows(rows, ["user", "secrets", "newest_at", "ends_at"], shape=common.shape, empty="no service accounts")

@@ -41,7 +41,7 @@ def create(
     save: SaveFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Create an API token and show its secret once."""
+    """Create an API token, and print its secret once."""
     lifetime_s = lifetime_of(expires_in)
     check_free(save)
     with common.client() as client:
@@ -88,18 +88,18 @@ def revoke(token_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFA
 
 
 def lifetime_of(expires_in: str | None) -> int | None:
-    """Parse the lifetime of a secret, in seconds; None is unlimited. Raises UsageError."""
+    """Parse the lifetime of a secret to seconds; None is unlimited. Raises UsageError for a malformed duration."""
     return None if expires_in is None else seconds_of(expires_in)
 
 
 def check_free(save: Path | None) -> None:
-    """Refuse an existing file before a secret is created for it. Raises UsageError."""
+    """Raise UsageError if the file exists, before a secret is created that would be written to it."""
     if save is not None and save.exists():
         raise UsageError(f"the file '{save}' exists already", hint="choose another name, or remove it first")
 
 
 def seconds_of(text: str) -> int:
-    """Parse a duration such as `90s`, `30m`, `12h`, `30d`, `8w`, in seconds. Raises UsageError."""
+    """Parse a duration such as `90s`, `30m`, `12h`, `30d` or `8w` to seconds. Raises UsageError for another form."""
     match = _DURATION.fullmatch(text)
     if match is None or int(match[1]) == 0:
         raise UsageError(f"'{text}' is not a duration", hint="write a number and s, m, h, d or w, as 12h or 30d")
@@ -107,6 +107,6 @@ def seconds_of(text: str) -> int:
 
 
 def write_secret(file: Path, secret: str) -> None:
-    """Write a secret to a new file that only its owner can read."""
+    """Write a secret to a new file of mode 600. Fails if the file exists."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.write(f"{secret}\n")

@@ -71,7 +71,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def disable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Disable a user: requests are refused from the next one on; roles and ownership stay.
+    """Disable a user: the server refuses all further requests; roles and ownership do not change.
 
     Parameters
     ----------
@@ -99,7 +99,8 @@ def enable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def password(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Set a user's password, or your own, from a prompt or standard input. Your own takes the old one first.
+    """Set a user's password, or your own, from a prompt or standard input. For your own, the old password is read
+    first.
 
     Parameters
     ----------

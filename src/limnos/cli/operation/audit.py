@@ -89,12 +89,13 @@ def export(
     until: Annotated[str | None, Parameter(help="The day after the last one; the default is today.")] = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Export complete days of the audit as Parquet files on the server. Only service admins may.
+    """Export complete days of the audit as Parquet files on the server. Only for service admins.
 
     Parameters
     ----------
     location
-        Where to write them, one directory per day, such as `s3://bucket/audit`; by default the setting audit.export.
+        The directory of the files, such as `s3://bucket/audit`, with a subdirectory per day; by default the setting
+        audit.export.
     """
     with common.client() as client:
         task = client.audit.export(location=location, since=since, until=until)
@@ -102,7 +103,7 @@ def export(
 
 
 def _lines(client: Client, expected: dict[str, object], *, limit: int) -> Iterator[AuditLine]:
-    """Read page by page until there are enough records."""
+    """Yield up to `limit` audit records, newest first, page by page."""
     before: int | None = None
     while limit > 0:
         page = client.audit.read(**expected, before=before, limit=min(limit, PAGE))  # type: ignore[arg-type]
@@ -132,13 +133,15 @@ def _row(line: AuditLine, *, whole: bool) -> dict[str, object]:
 
 
 def _right_sentence(right: object) -> str:
-    """Return the part of an explanation's sentence that names the right."""
+    """Return the clause of an explanation's sentence that names the privilege or ownership."""
     message = str(right.get("message", "")) if isinstance(right, dict) else ""
     return message.partition("': ")[2] or message
 
 
 def _moment(text: str | None) -> str | None:
-    """Parse a time or an age. Raises UsageError."""
+    """Parse an ISO 8601 time or an age such as `30m`, and return an ISO 8601 time. Raises UsageError for another
+    form.
+    """
     if text is None:
         return None
     ago = _AGO.fullmatch(text)

@@ -87,7 +87,7 @@ def _lines(report: MaintenanceReport) -> Iterator[str]:
 
 
 def _orphan_lines(orphans: OrphanFiles) -> Iterator[str]:
-    """Yield the lines about orphan files."""
+    """Yield the lines about orphan files as human-readable text."""
     yield f"removal of orphan files: {orphans.removal}"
     if orphans.checked_at is not None:
         yield f"{orphans.candidates} orphans among {orphans.listed} files ({orphans.candidate_bytes} bytes), checked {orphans.checked_at}"
@@ -118,10 +118,10 @@ def run(
     path
         The table, as `main.raw.trips`.
     kind
-        The operation: expire removes the snapshots that need not be retained, orphans checks for orphan files
-        and removes old ones, compact rewrites small files, deletes applies delete files, manifests rewrites
-        manifests, statistics computes statistics, retention deletes the rows that a policy
-        no longer keeps, indexes adds new rows to the indexes of a Lance table.
+        The operation: expire removes the snapshots that need not be retained, orphans checks for orphan files and
+        removes old ones, compact rewrites small files, deletes applies delete files, manifests rewrites manifests,
+        statistics computes statistics, retention deletes the rows that are older than a policy's limit, indexes adds
+        new rows to the indexes of a Lance table.
     wait
         Wait for the operation and show its result; the command fails if the operation does.
     wait_s
@@ -176,7 +176,9 @@ def work(
 
 
 def _check_address(address: str, *, allow_http: bool) -> None:
-    """Refuse a URL without TLS, over which the tokens of operations could be intercepted. Raises UsageError."""
+    """Raise UsageError for a URL without TLS, over which the tokens of operations could be intercepted, unless
+    `allow_http`.
+    """
     from limnos.config.values import is_loopback
 
     parts = urlsplit(address)
@@ -188,7 +190,7 @@ def _check_address(address: str, *, allow_http: bool) -> None:
 
 
 def _wait(client: Client, path: str, *, operation: int, wait_s: float) -> MaintenanceOperation:
-    """Wait until an operation has ended. Raises StoppedError if it failed or takes too long."""
+    """Wait until an operation has ended. Raises StoppedError if it failed, or has not ended after `wait_s` seconds."""
     catalog = parts_of(path)[0]
     until = time.monotonic() + wait_s
     while True:

@@ -1,6 +1,6 @@
 """`node list | settings`: the nodes of a server and their settings.
 
-May import `cli`. For service admins.
+May import `cli`. The commands are for service admins.
 """
 
 from __future__ import annotations

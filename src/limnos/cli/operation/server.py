@@ -29,7 +29,7 @@ OutputFlag = Annotated[Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFlags:
-    """Settings with a flag. Flags precede the environment and the file."""
+    """The settings that have a flag. Flags take precedence over the environment and the file."""
 
     data: Annotated[str | None, Parameter(help="Directory of database, warehouse and admin token.")] = None
     listen: Annotated[str | None, Parameter(help="HOST:PORT to listen on; port 0 chooses a free port.")] = None
@@ -69,7 +69,7 @@ class ServerFlags:
     ] = ()
 
     def load(self) -> LoadedSettings:
-        """Combine flags, environment and file. Raises ConfigError."""
+        """Combine flags, environment and file. Raises ConfigError for an invalid setting."""
         from limnos.config import load
 
         arguments: dict[str, object] = {
@@ -108,7 +108,7 @@ def start(*, flags: ServerFlags = NO_FLAGS) -> int:
 def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
     """Check whether a server could start: settings, address, directory, store. Exit code 1 if it could not.
 
-    Standard error lists optional parts that a started server would still lack, such as an archive for SQL++ over data.
+    Standard error lists optional parts that a started server would still lack, such as a JAR file for SQL++ over data.
     """
     settings = flags.load().settings
     look: Callable[[Settings], Sequence[CannotStart]] = import_extra(ROOM, extra="server").check
@@ -167,7 +167,8 @@ def restore(
     without_keys: Annotated[bool, Parameter(negative="")] = False,
     flags: ServerFlags = NO_FLAGS,
 ) -> None:
-    """Restore a backup over an SQLite store that no server uses. The replaced store is kept next to it.
+    """Restore a backup over an SQLite store that no server uses. The replaced store is renamed and stays in the same
+    directory.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """`spark jars` and `demo`.
 
-May import `config`, and the path of the checkout from `model`. Spark's package, and the demonstration of the checkout,
-are imported only when a command needs them.
+May import `config`, and the source checkout's path from `model`. Spark's package, and the demonstration in the
+checkout, are imported only when a command needs them.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def jars(
     lineage: Annotated[bool, Parameter(negative="")] = False,
     output: Annotated[Format | None, Parameter(env_var="LIMNOS_OUTPUT")] = None,
 ) -> None:
-    """Fetch Spark's jar for Iceberg once, verify it, and print its path.
+    """Download the Iceberg JAR for Spark if it is not cached, verify it, and print its path.
 
     Parameters
     ----------
     repository
         Maven repository URL; by default Maven Central.
     cache
-        Directory for the jars; by default the user's cache directory.
+        Directory of the JAR files; by default the user's cache directory.
     config
         TOML file with settings.
     s3
-        Also fetch the libraries for tables on S3.
+        Also download the libraries for tables on S3.
     lineage
-        Also fetch the listener that reports lineage.
+        Also download the listener that reports lineage.
     output
         `table` on a terminal, else `json`.
     """

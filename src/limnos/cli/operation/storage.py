@@ -19,9 +19,9 @@ app = App(name="storage")
 
 @app.command
 def check(catalog: str = "main", /, *, common: CommonFlags = DEFAULTS) -> int:
-    """Check a catalog's storage: write, list, read, delete, and vended credentials. Exit code 1 if one fails.
+    """Check a catalog's storage: write, list, read, delete, and vended credentials. Exit code 1 if a step fails.
 
-    Missing statements of a policy are printed. You need the right to alter the catalog.
+    Policy statements that would grant missing rights are printed. You need the right to alter the catalog.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def check(catalog: str = "main", /, *, common: CommonFlags = DEFAULTS) -> int:
 
 @app.command
 def keys(*, common: CommonFlags = DEFAULTS) -> None:
-    """List the ids of the keys that encrypt secrets of catalogs and webhooks. Only service admins may."""
+    """List the ids of the keys that encrypt secrets of catalogs and webhooks. Only for service admins."""
     with common.client() as client:
         secret_keys = client.storage.keys()
     rows = [{**msgspec.structs.asdict(key), "here": True} for key in secret_keys.keys]
@@ -51,9 +51,9 @@ def keys(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command(name="rotate-key")
 def rotate_key(*, common: CommonFlags = DEFAULTS) -> None:
-    """Encrypt all secrets of catalogs and webhooks with the newest key. Only service admins may.
+    """Re-encrypt all secrets of catalogs and webhooks with the newest key. Only for service admins.
 
-    A server with its own key file creates that key first.
+    A server that manages its key file creates a new key first.
     """
     with common.client() as client:
         secret_keys = client.storage.rotate_key()

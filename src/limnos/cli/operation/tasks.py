@@ -1,6 +1,6 @@
 """`task list | show | retry`: background tasks of the server.
 
-May import `cli`. For service admins.
+May import `cli`. The commands are for service admins.
 """
 
 from __future__ import annotations

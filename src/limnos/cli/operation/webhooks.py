@@ -1,6 +1,7 @@
 """`webhook create | list | drop | retry`: webhooks of a metalake.
 
-May import `cli`. For owners of metalakes. A secret is printed once, or written to a file that only its owner can read.
+May import `cli`. The commands are for owners of metalakes. A secret is printed once, or written to a file that only its
+owner can read.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ app = App(name="webhook")
 
 @app.command
 def create(url: str, /, *, after: str | None = None, save: Path | None = None, common: CommonFlags = DEFAULTS) -> None:
-    """Send the metalake's changes that you may see to a URL, and show the signing secret once.
+    """Create a webhook that sends the changes visible to you to a URL, and print the signing secret once.
 
     Parameters
     ----------
     url
-        The receiver's URL, below one of those in the server's setting events.allowed_urls.
+        The receiver's URL, below a URL of the server's setting events.allowed_urls.
     after
         The position after which to begin, or `oldest`; by default only new changes are sent.
     save
@@ -53,7 +54,7 @@ def list_webhooks(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def drop(webhook_id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Delete a webhook.
+    """Delete a webhook; undelivered changes are not sent.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def retry(webhook_id: int, /, *, after: str | None = None, common: CommonFlags =
     webhook_id
         Its id, as `limnos webhook list` shows it.
     after
-        Continue after this position, `oldest` or `now`; by default where it stopped.
+        Continue after this position, `oldest` or `now`; by default after the last delivered change.
     """
     with common.client() as client:
         client.webhooks.retry(webhook_id, after=after)

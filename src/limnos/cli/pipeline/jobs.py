@@ -26,7 +26,7 @@ Files = Annotated[list[str] | None, Parameter(negative="", help="A file on the s
 
 @app.command
 def run(template: str, /, *, conf: Conf = None, common: CommonFlags = DEFAULTS) -> None:
-    """Start a job of a template.
+    """Start a job of a template, and print its id and state.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def run(template: str, /, *, conf: Conf = None, common: CommonFlags = DEFAULTS) 
 
 @app.command(name="list")
 def list_jobs(template: str | None = None, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """List the newest jobs you may see, including runs of pipelines.
+    """List the newest jobs that are visible to you, including runs of pipelines.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def show(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def cancel(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Cancel a job. A job that has ended stays unchanged.
+    """Cancel a job. A job that has ended is not changed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`lineage up`, `lineage down`: origins of a table, view or column, and objects made from it.
+"""`lineage up`, `lineage down`: sources of a table, view or column, and objects derived from it.
 
 May import `client`, `names` and `cli`. The server decides whether the last part of a path is a column.
 """
@@ -25,7 +25,7 @@ Column = Annotated[str | None, Parameter(help="A column of the table PATH.")]
 
 @app.command
 def up(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show the origins of PATH.
+    """Show the sources of PATH, directly or through other objects.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def up(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonF
 
 @app.command
 def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show the objects derived from PATH.
+    """Show the objects derived from PATH, directly or through other objects.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: Commo
 
 
 def _find(path: str, column: str | None, *, ask: Callable[[tuple[str, ...], str | None], LineageGraph]) -> LineageGraph:
-    """Load the lineage graph of a table or view; if there is none, of a column of the path's parent.
+    """Load the lineage graph of the table or view at a path; if it does not exist, of the column at the path.
 
-    If that does not exist either, the error is about the typed path; otherwise about its column.
+    If the column's table does not exist either, the error is about the typed path, else about the column.
     """
     parts = display.parse(path)
     try:
@@ -83,7 +83,7 @@ def _show(graph: LineageGraph, common: CommonFlags, *, up: bool) -> None:
 
 
 def lines_of(graph: LineageGraph, *, up: bool) -> list[str]:
-    """Format a graph as a tree. A node that was already shown is not expanded again."""
+    """Format a graph as a tree. A node that occurs again is not expanded again."""
     nodes = {node.id: node for node in graph.nodes}
     following: dict[str, list[LineageEdge]] = {}
     for edge in graph.edges:

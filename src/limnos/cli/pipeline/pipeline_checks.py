@@ -1,6 +1,6 @@
 """`pipeline check | plan | schema`: checks of a pipeline's file, and the plan of a run.
 
-May import `client`, for its errors, `names`, `pipeline`, for types alone before it is needed, and `cli`. None of the
+May import `client` for its errors, `names`, `cli`, and `pipeline` inside the functions that need it. None of the
 commands writes anything.
 """
 
@@ -111,7 +111,9 @@ def _missing_files(declaration: Pipeline, directory: Path) -> Iterator[str]:
 
 
 def _can_compare_columns(result: CheckResult) -> bool:
-    """Return whether columns can be compared with tables: a server answered, and there are no problems so far."""
+    """Return whether the steps' columns can be compared with the existing tables: a server answered, and the check
+    found no problems.
+    """
     return result.holds and result.table_lookups is not None
 
 

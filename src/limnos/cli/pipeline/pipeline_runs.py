@@ -68,7 +68,7 @@ def run(
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    """Run a pipeline: each step on a branch of its table, then publish all tables by one commit, or none.
+    """Run a pipeline: each step on a branch of its table, then publish all tables by one atomic commit.
 
     Exit codes: 0 published (or held), 4 a right is missing, 5 conflict with another run or writer, 6 the server was
     unreachable for too long, 10 an expectation was broken, 11 a step failed, 12 cancelled, 13 another process has
@@ -128,7 +128,7 @@ def resume(
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    """Resume a failed, held, cancelled or killed run: finished steps are kept, changed ones run again.
+    """Resume a failed, held, cancelled or killed run: finished steps are reused, changed steps run again.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def resume(
 
 
 def publish(run_id: str, /, *, common: CommonFlags = DEFAULTS) -> int:
-    """Publish a held run: all tables by one commit, if no other writer has changed them.
+    """Publish a held run: all tables by one atomic commit, if no other writer has changed them.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def publish(run_id: str, /, *, common: CommonFlags = DEFAULTS) -> int:
 
 
 def discard(run_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> int:
-    """Discard an unpublished run: drop its branches, and its new tables without other writers.
+    """Discard an unpublished run: drop its branches, and the tables that it created and no other client wrote.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """`pipeline list | show | runs | cancel | findings | drop`: the server's records of pipelines and runs.
 
-May import `client` for the types of its responses, `names` and `cli`. The commands that run pipelines are in modules of
-their own, which register themselves below `app`.
+May import `client` for the types of its responses, `names` and `cli`. The commands that run pipelines are in
+`pipeline_checks` and `pipeline_runs`, which register them on `app`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 
 def _without_parts(run: Run) -> dict[str, object]:
-    """Return the fields of a run for a list of runs."""
+    """Return the fields of a run without its steps and findings, for a list of runs."""
     return {key: value for key, value in msgspec.structs.asdict(run).items() if key not in ("steps", "findings")}
 
 
@@ -134,7 +134,7 @@ def _show_findings(findings: Sequence[RunFindingInfo], *, shape: Literal["table"
 
 @app.command
 def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Cancel a run. Its process, if there is one, is asked to stop.
+    """Cancel a run: its process stops at the next heartbeat.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`reports`: clients' metrics reports of scans and commits of a table.
+"""`reports`: metrics reports of scans and commits of a table, which clients sent.
 
 May import `cli`.
 """

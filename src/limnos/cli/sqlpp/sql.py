@@ -35,8 +35,8 @@ def sql(
 ) -> int:
     r"""Run SQL++ statements; on a terminal, start a shell.
 
-    In the shell a statement ends with a semicolon, over as many lines as it needs. Ctrl-C cancels a running one, Ctrl-D
-    leaves, and \help lists more. Otherwise all texts are run in order until one fails, which sets the exit code.
+    In the shell a statement ends with a semicolon, over as many lines as it needs. Ctrl-C cancels a running statement,
+    Ctrl-D leaves, and \help lists more. Otherwise all texts are run in order until one fails, which sets the exit code.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ def sql(
     dataverse
         Dataverse in use, as sales.east, with back-quotes where needed.
     results
-        The server's format of results, one result per line; csv begins with a header. The default follows --output.
+        The format in which the server returns results, one result per line; csv begins with a header. The default
+        depends on --output.
     timing
         Print the number of rows and the times of each text to standard error, as the shell does.
     statement_timeout
@@ -76,7 +77,7 @@ def sql(
 
 
 def texts_of(commands: list[str] | tuple[()], file: Path | None) -> Iterator[str]:
-    """Yield the texts to run: those of the command line, then the file's; without either, standard input."""
+    """Yield the texts to run: the `--command` texts, then the file's text; without either, standard input."""
     yield from commands
     if file is not None and str(file) != "-":
         yield _read(file)

@@ -1,7 +1,7 @@
 """The SQL++ shell: line editing, history, completion, and commands that begin with a backslash.
 
 May import prompt_toolkit, `client`'s errors, `names`, `sqlpp`'s words and `cli`. Typing never blocks: names for
-completion are loaded on a separate thread, and the previous ones are offered until then.
+completion are loaded on a separate thread, and the previous names are offered until it has finished.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ EXPLAIN before a query shows its plan. Ctrl-C cancels a running statement, and c
 
 
 class CompletionNames:
-    """Names for completion, in the spelling of statements; reloaded on a separate thread when they are old."""
+    """A cache of names for completion, as statements spell them. A separate thread reloads it after `FRESH_S`
+    seconds.
+    """
 
     def __init__(self, session: SqlSession) -> None:
         self.session = session
@@ -64,7 +66,7 @@ class CompletionNames:
         self._reading: threading.Thread | None = None
 
     def offered(self) -> Iterator[str]:
-        """Return all names qualified with their dataverse, and those of the current dataverse also unqualified."""
+        """Return all names qualified with their dataverse, and the names in the current dataverse also unqualified."""
         self.refresh()
         here = self.session.where
         for dataverse, name in self._known:
@@ -73,7 +75,7 @@ class CompletionNames:
                 yield render((name,))
 
     def refresh(self) -> None:
-        """Start reloading the names if they are old."""
+        """Start a thread that reloads the names if they are older than `FRESH_S` seconds."""
         old = time.monotonic() - self._read_at > FRESH_S or self.session.names_changed
         if old and self._reading is None:
             self._read_at = time.monotonic()
@@ -93,7 +95,9 @@ class CompletionNames:
 
 
 def names_of(results: tuple[msgspec.Raw, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Parse the rows of `QUERY`: a dataverse in canonical form, and the name of an object in it or none."""
+    """Parse the rows of `QUERY`: pairs of a dataverse's parts and the name of an object in it (empty for the dataverse
+    itself).
+    """
     for row in results:
         dataverse, name = msgspec.json.decode(row, type=tuple[str, str])
         try:
@@ -103,7 +107,7 @@ def names_of(results: tuple[msgspec.Raw, ...]) -> Iterator[tuple[tuple[str, ...]
 
 
 class SqlCompleter(Completer):
-    """Completes names, keywords and functions, where a word is allowed."""
+    """The completer of the prompt: offers names, keywords and functions, except in strings and comments."""
 
     def __init__(self, names: Callable[[], Iterator[str]]) -> None:
         self.names = names
@@ -122,7 +126,7 @@ class SqlCompleter(Completer):
                 yield Completion(name, start_position=-len(word), display=visible(name), display_meta=kind)
 
     def _candidates(self, word: str) -> Iterator[tuple[str, str]]:
-        """Return names first, then keywords in the case of the typed word."""
+        """Yield the completions of a word: names first, then keywords in the case of the typed word."""
         yield from ((name, "") for name in sorted(self.names()))
         if "." not in word:
             yield from ((key if word.isupper() else key.lower(), "keyword") for key in sorted(KEYWORDS))
@@ -164,7 +168,9 @@ def _can_be_sent(text: str) -> bool:
 
 
 def run_shell_command(session: SqlSession, text: str) -> bool:
-    """Run a shell command. Returns False to leave the shell."""
+    """Run a command of the shell, a word behind a backslash such as `help` or `format`. Returns False to leave the
+    shell.
+    """
     word, _, rest = text.strip("\\; \t\n").partition(" ")
     if word in ("q", "quit", "exit"):
         return False
@@ -180,7 +186,7 @@ def run_shell_command(session: SqlSession, text: str) -> bool:
 
 
 def default_history() -> Path:
-    """Return the default path of the history."""
+    """Return the default path of the history file, in the user's state directory."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "limnos" / "sql_history"
 

@@ -41,7 +41,7 @@ _EXITS: Final = {"denied": ExitCode.DENIED, "unavailable": ExitCode.UNAVAILABLE}
 
 
 class StatementFailure(NamedTuple):
-    """A failed statement: the language's code or ours, the message, and the command's exit code."""
+    """A failed statement: the error code of SQL++ or of the client, the message, and the command's exit code."""
 
     code: str
     message: str
@@ -78,7 +78,7 @@ class SqlSession:
         return render_path(self.dataverse or DEFAULT)
 
     def run(self, text: str, *, timed: bool = False) -> ExitCode:
-        """Run statements and show the result, with `timed` also the times. Returns the exit code."""
+        """Run statements and print the results; with `timed` also the elapsed times. Returns the exit code."""
         began = time.monotonic()
         answer, failure = self._answer(text)
         if answer is not None:
@@ -95,14 +95,14 @@ class SqlSession:
         return ExitCode.OK
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the client and its connections."""
         self._client.close()
 
     # -- sending and ending --------------------------------------------------------------------------------------
 
     def _answer(self, text: str) -> tuple[StatementResponse | None, StatementFailure | None]:
-        """Send statements and wait for the response. The first Ctrl-C cancels them on the server, the second one stops
-        waiting.
+        """Send statements and wait for the response. The first Ctrl-C cancels them on the server, the second Ctrl-C
+        stops waiting.
         """
         own_id = uuid4().hex
         sent: Future[StatementResponse] = Future()
@@ -128,7 +128,7 @@ class SqlSession:
         return answer, StatementFailure(code if colon and code.startswith("ASX") else answer.status, message)
 
     def _send(self, text: str, own_id: str, *, sent: Future[StatementResponse]) -> None:
-        """Send on a separate thread, because a thread that waits for a socket cannot be interrupted.
+        """Send the request on a separate thread, because Ctrl-C cannot interrupt a thread that waits for a socket.
 
         `sent` gets the response. The caller creates it, because an interrupt may arrive before this method returns.
         """
@@ -147,7 +147,7 @@ class SqlSession:
         threading.Thread(target=work, daemon=True, name="limnos-sql").start()
 
     def _options(self) -> dict[str, str]:
-        """Return the parameters that decide about the form of the response."""
+        """Return the request parameters that select the format of the results and plans, and limit the warnings."""
         options = {"max-warnings": str(WARNINGS_MAX)}
         if self.results is not None:
             options["format"] = FORMATS[self.results]
@@ -173,14 +173,14 @@ class SqlSession:
         return sent.result(0)
 
     def _let_go(self) -> None:
-        """Abandon the connection on which a request is still waiting."""
+        """Close the client on which a request is still waiting, and open a new client."""
         self._client.close()
         self._client = self.connect()
 
     # -- showing -------------------------------------------------------------------------------------------------
 
     def _show(self, results: Sequence[msgspec.Raw]) -> None:
-        """Print the results. A plan is one text of several lines, which no table can show."""
+        """Print the results. A plan, a single text of several lines, is printed without a table."""
         if self.results is None and self.shape == "table" and len(results) == 1:
             only = msgspec.json.decode(results[0])
             if isinstance(only, str) and "\n" in only:
@@ -216,7 +216,7 @@ def show_texts(results: Sequence[msgspec.Raw]) -> None:
 
 
 def _show_warnings(answer: StatementResponse) -> None:
-    """Print the warnings in the response, and the number of omitted ones."""
+    """Print the warnings in the response, and the count of omitted warnings."""
     for warning in answer.warnings:
         print(visible(f"warning: {warning.msg}"), file=sys.stderr)
     count = answer.metrics.get("warningCount")
@@ -225,7 +225,7 @@ def _show_warnings(answer: StatementResponse) -> None:
 
 
 def _times(answer: StatementResponse, elapsed_s: float) -> str:
-    """Return the number of rows, the time until the response arrived, and the server's own time."""
+    """Format the count of rows, the time until the response arrived, and the server's elapsed time."""
     rows = "" if answer.results is None else f"{len(answer.results)} rows, "
     own = answer.metrics.get("elapsedTime")
     return f"{rows}{elapsed_s:.3f} s" + (visible(f" (server {own})") if isinstance(own, str) else "")

@@ -56,7 +56,7 @@ def takes_words(text: str) -> bool:
 
 
 def place_of(message: str) -> TextPosition | None:
-    """Return the position in an error message."""
+    """Parse the line and column in an error message of SQL++; None if it has none."""
     for pattern in _PLACES:
         match = pattern.search(message)
         if match:
@@ -65,7 +65,9 @@ def place_of(message: str) -> TextPosition | None:
 
 
 def underline_position(text: str, place: TextPosition) -> str | None:
-    """Return the line of a position with its word underlined; None if the text has no such position."""
+    """Return the line of a position, and below it carets under the word at the position; None if the text has no such
+    position.
+    """
     lines = re.split(r"\r\n|\r|\n", text)
     if place.line > len(lines):
         return None
@@ -82,7 +84,7 @@ def underline_position(text: str, place: TextPosition) -> str | None:
 
 
 def active_dataverse(text: str, before: Levels | None) -> Levels | None:
-    """Return the current dataverse after successful statements."""
+    """Return the current dataverse after statements have succeeded: that of the last USE, else `before`."""
     try:
         uses = [each.statement for each in parse(text) if isinstance(each.statement, Use)]
     except SqlppError:
@@ -91,5 +93,7 @@ def active_dataverse(text: str, before: Levels | None) -> Levels | None:
 
 
 def changes_names(text: str) -> bool:
-    """Return whether statements may have created, dropped or renamed objects."""
+    """Return whether statements may have created, dropped or renamed objects, so that names for completion must be
+    reloaded.
+    """
     return bool(re.search(r"\b(?:create|drop|alter)\b", text, re.IGNORECASE))
