@@ -85,7 +85,7 @@ def usage(message: str, command: str) -> CommandFailure:
 
 
 def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
-    """Convert an exception to a failure; None for an unexpected one. `typed` is the command line."""
+    """Convert an exception to a failure; None for an unexpected exception. `typed` is the command line."""
     if isinstance(error, ClientError):
         return _from_client(error, typed)
     if isinstance(error, UsageError):

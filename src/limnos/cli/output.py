@@ -85,7 +85,7 @@ def visible(text: str) -> str:
     replaced.
 
     Names and properties are user input: ESC can repaint a screen or fill its clipboard, and direction marks make a name
-    look like another one.
+    look like another name.
     """
     if text.isprintable():  # printable text has no control, format or surrogate characters
         return text

@@ -102,7 +102,9 @@ def _as_text(key: ScalarNode) -> ScalarNode:
 
 @dataclass(frozen=True, slots=True)
 class RecordKey:
-    """A key of a record: its shape, description and example."""
+    """A key of a record: the shape of its value, the description and an example for the reference page, and whether it
+    is required.
+    """
 
     shape: Shape
     description: str

@@ -61,7 +61,7 @@ def lineage_of_tables(tables: Iterable[Parts]) -> QueryLineage:
 
 
 def table_source(parts: Parts) -> LineageSource:
-    """Build the source value of a table."""
+    """Return the lineage source for a table of a catalog, by its path."""
     return LineageSource("", display.render(parts), tuple(parts))
 
 

@@ -72,7 +72,9 @@ def _drops(branch: StepBranch, metadata: Json | None) -> list[Json]:
 
 
 def _without(fields: Sequence[Json], path: Parts, *, whole: str) -> list[Json]:
-    """Return the fields without the one at `path`. A path that contains dots is first looked up as a single name."""
+    """Return the schema's fields without the field at `path`. A path that contains dots is first looked up as a single
+    name.
+    """
     entries = [each for each in fields if each["name"].lower() != ".".join(path)]
     if len(entries) < len(fields):
         return entries

@@ -141,7 +141,7 @@ def load(path: Path) -> Pipeline:
 
 
 def import_module(name: str, directory: Path) -> types.ModuleType:
-    """Import a module of the directory, or an installed one.
+    """Import a module of the directory, or an installed module.
 
     Modules from other pipelines' directories are first removed from `sys.modules`. The directory stays at the head of
     `sys.path`, because functions may import from it while they run.

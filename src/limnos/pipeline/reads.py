@@ -125,7 +125,7 @@ def _reads(scope: _NameScope, step: StepDeclaration, *, problems: list[Problem])
 def _of_body(
     scope: _NameScope, step: StepDeclaration, *, problems: list[Problem]
 ) -> tuple[list[_NameMention], frozenset[str]]:
-    """Return the names in the step's body, and its parameters."""
+    """Return the names of tables and sources in the step's body, and the names of the parameters in it."""
     body = step.body
     if isinstance(body, Sql):
         return _of_query(scope, step, text=body.text, at=body.at, problems=problems)
@@ -176,7 +176,7 @@ def _full_name(scope: _NameScope, mention: _NameMention) -> Parts:
 
 
 def _source_tables(scope: _NameScope, name: str) -> Sequence[Parts]:
-    """Return the table behind a source, if any."""
+    """Return the path of the table that a source reads; empty for a source that is no table."""
     source = scope.sources.get(name)
     kind = source.kind if source else None
     if isinstance(kind, TableSource):

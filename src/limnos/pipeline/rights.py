@@ -46,7 +46,9 @@ class TableLookup:
 
 
 def look_up_tables(client: Client, tables: frozenset[Parts], *, catalogs: frozenset[str]) -> dict[Parts, TableLookup]:
-    """Look up each table. Tables of catalogs that are not among `catalogs` are `outside`."""
+    """Look up each table on the server. Tables of catalogs that are not among `catalogs`, the visible ones, get the
+    kind `outside`.
+    """
     return {
         table: _look_up_table(client, table) if table[0] in catalogs else TableLookup(kind="outside")
         for table in sorted(tables)

@@ -88,7 +88,7 @@ class Shape(ABC):
 
     @abstractmethod
     def schema(self) -> Schema:
-        """Return the shape as JSON Schema."""
+        """Return the JSON Schema of the nodes that the shape accepts."""
 
 
 def describe_node(node: YamlNode) -> str:
@@ -163,7 +163,7 @@ class Boolean(Shape):
 
 @dataclass(frozen=True, slots=True)
 class WholeNumber(Shape):
-    """A whole number from `least` to `most`."""
+    """An integer from `least` to `most`."""
 
     least: int = 0
     most: int = 10**18

@@ -60,7 +60,7 @@ class MapNode:
     entries: list[tuple[ScalarNode, YamlNode]] = field(default_factory=list)
 
     def get(self, key: str) -> YamlNode | None:
-        """Return the value of a key, or None."""
+        """Return the value of a key; None if the mapping lacks it."""
         return next((value for name, value in self.entries if name.text == key), None)
 
 

@@ -154,7 +154,7 @@ def _bucket_before(host: str, port: int | None, *, scheme: str, properties: Mapp
 
 
 def _query(text: str) -> dict[str, str]:
-    """Parse a query. Raises BadRequest for one that a store could parse differently."""
+    """Parse a URL's query. Raises BadRequest if a store could parse it differently."""
     if ";" in text:
         raise BadRequest("uri has ';' in its query: percent-encode it")
     try:

@@ -337,7 +337,9 @@ def _fetch_with_retries(url: str, artifact: Artifact, *, target: Path, progress:
 
 
 def _fetch(url: str, artifact: Artifact, *, target: Path, progress: Progress | None) -> None:
-    """Fetch an archive into a temporary file, and rename it to the target only if its SHA-256 is the pinned one."""
+    """Fetch an archive into a temporary file, and rename it to the target only if its SHA-256 equals the pinned
+    SHA-256.
+    """
     handle, side = tempfile.mkstemp(dir=target.parent, prefix=f".{artifact.filename}-")
     try:
         with os.fdopen(handle, "wb") as out, urllib.request.urlopen(url, timeout=_TIMEOUT_S) as source:  # noqa: S310

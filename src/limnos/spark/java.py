@@ -166,7 +166,9 @@ def _wheel_java() -> Path | None:
 
 
 def _launcher_text(executable: Path) -> str:
-    """Return a shell script that runs `executable` with all arguments except the one that names the vector module."""
+    """Return a shell script that runs `executable` with all arguments except the argument that names the vector
+    module.
+    """
     return (
         "#!/bin/sh\n"
         "# Runs Java without the module that this runtime lacks and that Spark asks for by default.\n"

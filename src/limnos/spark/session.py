@@ -173,7 +173,9 @@ def _register_lance(spark: SparkSession, home: ServerAccess) -> None:
 
 @contextmanager
 def _active(spark: SparkSession) -> Iterator[None]:
-    """Make a session the JVM thread's active session for the body of a `with`, then restore the previous one."""
+    """Make a session the JVM thread's active session for the body of a `with`, then restore the previous active
+    session.
+    """
     sessions = spark._jvm.SparkSession  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no call for it
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
@@ -379,7 +381,7 @@ def _launch_environment(master: str, files: SparkFiles | None = None) -> dict[st
 
 @contextmanager
 def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
-    """Set environment variables for the body of a `with`, then restore the old ones."""
+    """Set environment variables for the body of a `with`, then restore their old values."""
     before = {key: os.environ.get(key) for key in changes}
     _apply(changes)
     try:

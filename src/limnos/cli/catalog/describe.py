@@ -17,7 +17,7 @@ _TIME_MS_MAX = 253_402_300_800_000
 
 
 def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
-    """Load an object by its path, and return its fields for printing."""
+    """Load an object by its path, and return its fields as `describe` prints them, by label."""
     if kind == "metalake":
         metalake = client.metalakes.get(path)
         return {
@@ -171,7 +171,7 @@ def _lance_table(client: Client, path: str) -> dict[str, object]:
 
 
 def lance_columns(schema: Json) -> dict[str, str]:
-    """Return the columns of a Lance table with their types."""
+    """Return the types of a Lance table's columns by name, from the schema's JSON."""
     return {str(field.get("name")): _lance_type(field) for field in _items(schema, "fields")}
 
 

@@ -38,8 +38,8 @@ def set_(
 ) -> None:
     """Restrict the rows and columns that users read of a table, or of all tables in a namespace.
 
-    It applies to all users, or to those in --to; but not to those in --except, nor to owners of the object or of one
-    above it.
+    It applies to all users, or to the principals in --to; but not to the principals in --except, nor to owners of the
+    object or of an ancestor.
 
     Parameters
     ----------

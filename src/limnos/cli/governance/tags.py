@@ -46,7 +46,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
 
 @app.command(name="list")
 def list_tags(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """List the tags you may use; with a path, those of an object, including inherited ones.
+    """List the tags you may use; with a path, the tags of an object, including inherited tags.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ app = App(name="task")
 
 @app.command(name="list")
 def list_tasks(*, state: Literal["dead", "waiting", "done"] = "dead", common: CommonFlags = DEFAULTS) -> None:
-    """List background tasks of the server, such as purges; by default the failed ones.
+    """List background tasks of the server, such as purges; by default failed tasks.
 
     Parameters
     ----------

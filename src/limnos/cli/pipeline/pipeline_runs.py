@@ -135,7 +135,7 @@ def resume(
     run_id
         The run, as `limnos pipeline runs` shows it.
     file
-        The pipeline's file, if it differs from the one with which the run was started.
+        The pipeline's file, if it differs from the file with which the run was started.
     """
     options = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
         away_s=away, lease_s=lease, at_once=at_once

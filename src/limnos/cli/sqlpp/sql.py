@@ -86,7 +86,7 @@ def texts_of(commands: list[str] | tuple[()], file: Path | None) -> Iterator[str
 
 
 def run_all(session: SqlSession, texts: Iterator[str], *, timed: bool = False) -> int:
-    """Run texts until one fails. Returns its exit code."""
+    """Run texts in order until one fails. Returns the exit code of the last text that was run."""
     for text in texts:
         if not text.strip():
             continue

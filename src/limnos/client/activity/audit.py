@@ -10,7 +10,7 @@ from limnos.client.values import AuditPage
 
 
 class Audit(Resource[S]):
-    """The audit: records of actions on objects, with users and rights."""
+    """Calls that read and export the audit: records of actions on objects, with users and privileges."""
 
     @verb
     def read(

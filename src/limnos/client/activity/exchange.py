@@ -92,7 +92,7 @@ class Imports(Resource[S]):
 
     @verb
     def list(self) -> Flow[tuple[ImportInfo, ...]]:
-        """List unfinished imports."""
+        """List the unfinished imports, with the counts of their received records. For service admins."""
         return call("GET", f"{OWN}/imports", answer=tuple[ImportInfo, ...], field="imports")
 
     @verb

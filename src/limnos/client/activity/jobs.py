@@ -79,7 +79,7 @@ class JobTemplates(Resource[S]):
 
     @verb
     def get(self, name: str) -> Flow[JobTemplate]:
-        """Load a job template by its name."""
+        """Load a job template by its name, with its executable, arguments and environment."""
         return call("GET", self.gravitino_url("jobs", "templates", name), answer=JobTemplate, field="jobTemplate")
 
     @verb
@@ -100,7 +100,7 @@ class JobTemplates(Resource[S]):
 
     @verb
     def delete(self, name: str) -> Flow[bool]:
-        """Delete a template with its jobs. Returns whether it existed."""
+        """Delete a template with the records of its jobs. Returns whether it existed."""
         return call("DELETE", self.gravitino_url("jobs", "templates", name), answer=bool, field="dropped")
 
 
@@ -109,13 +109,13 @@ class Jobs(Resource[S]):
 
     @verb
     def list(self, template: str | None = None) -> Flow[tuple[JobInfo, ...]]:
-        """List the newest jobs that the caller may see, optionally of one template."""
+        """List the newest jobs that are visible to the caller, of all templates or of one."""
         url = self.gravitino_url("jobs", "runs")
         return call("GET", url, answer=tuple[JobInfo, ...], field="jobs", query={"jobTemplateName": template})
 
     @verb
     def get(self, job: str) -> Flow[JobInfo]:
-        """Load a job by its id."""
+        """Load a job by its id, with its state and times."""
         return call("GET", self.gravitino_url("jobs", "runs", job), answer=JobInfo, field="job")
 
     @verb

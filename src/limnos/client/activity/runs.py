@@ -131,13 +131,13 @@ class Pipelines(Resource[S]):
 
     @verb
     def load(self, name: str, *, version: int | None = None) -> Flow[Pipeline]:
-        """Load a pipeline with its newest declaration, or with that of a version."""
+        """Load a pipeline with its newest declaration, or with the declaration of a version."""
         query = {"version": None if version is None else str(version)}
         return call("GET", self._path(name), answer=Pipeline, query=query)
 
     @verb
     def drop(self, name: str) -> Flow[None]:
-        """Drop a pipeline with its runs."""
+        """Drop a pipeline with the records of its runs; its tables are not dropped."""
         yield request("DELETE", self._path(name))
 
     @verb

@@ -14,7 +14,7 @@ from limnos.client.values import Catalog
 
 
 class Catalogs(Resource[S]):
-    """The catalogs of the client's metalake."""
+    """Calls on the catalogs of the client's metalake, over Gravitino REST."""
 
     @verb
     def list(self) -> Flow[tuple[Catalog, ...]]:
@@ -73,11 +73,13 @@ class Catalogs(Resource[S]):
 
     @verb
     def disable(self, name: str) -> Flow[None]:
-        """Disable a catalog. A disabled catalog can be dropped."""
+        """Disable a catalog: requests for its objects are refused, and it can be dropped."""
         yield request("PATCH", self.gravitino_url("catalogs", name), body={"inUse": False})
 
     @verb
     def drop(self, name: str, *, force: bool = False) -> Flow[bool]:
-        """Drop a catalog. Returns whether it existed. `force` also drops an enabled catalog, or one with namespaces."""
+        """Drop a catalog. Returns whether it existed. `force` also drops an enabled catalog, or a catalog with
+        namespaces.
+        """
         url = self.gravitino_url("catalogs", name)
         return call("DELETE", url, answer=bool, field="dropped", query={"force": "true" if force else None})

@@ -38,7 +38,7 @@ class FilesetFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Filesets(Resource[S]):
-    """The filesets of the client's metalake."""
+    """Calls on the filesets of the client's metalake and on their files."""
 
     def _url(self, path: str | Sequence[str], *rest: str) -> str:
         catalog, schema, name = parts_of(path, least=3)[:3]

@@ -28,7 +28,7 @@ class Function(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Functions(Resource[S]):
-    """The functions of the client's metalake."""
+    """Calls on the user-defined functions of the client's metalake."""
 
     def _url(self, namespace: Parts, *name: str) -> Flow[str]:
         glue = (yield from separator(self.scope)) if len(namespace) > 2 else DEFAULT_SEPARATOR
@@ -53,7 +53,7 @@ class Functions(Resource[S]):
         self, path: str | Sequence[str], definitions: Sequence[Json], *, function_type: str = "scalar",
         deterministic: bool = False, comment: str | None = None,
     ) -> Flow[Function]:  # fmt: skip
-        """Register a function, owned by the caller."""
+        """Register a function with a definition for each signature, owned by the caller."""
         *namespace, name = parts_of(path, least=3)
         body = {
             "name": name, "functionType": function_type, "deterministic": deterministic, "definitions": [*definitions], "comment": comment,

@@ -65,7 +65,7 @@ def _dry_run_query(dry_run: bool) -> dict[str, str] | None:  # noqa: FBT001 - a 
 
 
 class LanceTables(Resource[S]):
-    """The Lance tables of the client's metalake."""
+    """Calls on the Lance tables of the client's metalake, over Lance REST."""
 
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
@@ -96,7 +96,9 @@ class LanceTables(Resource[S]):
     def load(
         self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None
     ) -> Flow[LanceTable]:
-        """Load a table's location, and its version and schema if it has data: the latest, or one by number or tag."""
+        """Load a table's location, and its version and schema if it has data: the latest version, or a version by
+        number or tag.
+        """
         parts = parts_of(path, least=2)
         body = {"version": version, "tag": tag}
         reply = yield lance_request(self.scope.metalake, parts, action="describe", body=body)
@@ -138,7 +140,7 @@ class LanceTables(Resource[S]):
 
     @verb
     def deregister(self, path: str | Sequence[str]) -> Flow[None]:
-        """Remove a table from the catalog; its files are kept."""
+        """Remove a table from the catalog without deleting its files."""
         yield lance_request(self.scope.metalake, parts_of(path, least=2), action="deregister")
 
     @verb

@@ -106,7 +106,7 @@ class Lance(LanceTables[BlockingSender]):
         return self._connection.namespace()
 
     def dataset(self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None) -> LanceDataset:
-        """Open a table as a pylance dataset: the latest version, or one by number or tag.
+        """Open a table as a pylance dataset: the latest version, or a version by number or tag.
 
         If the server manages the table's versions, writes through the dataset are committed at the server.
         """
@@ -129,7 +129,7 @@ class Lance(LanceTables[BlockingSender]):
 
 
 class AsyncLance(LanceTables[AwaitedSender]):
-    """The asynchronous version of `Lance`."""
+    """The asynchronous version of `Lance`, whose calls are awaited."""
 
     __slots__ = ("_connection",)
 

@@ -31,7 +31,7 @@ def update_body(
 
 
 class Metalakes(Resource[S]):
-    """The metalakes of the server."""
+    """Calls on the metalakes of the server, over Gravitino REST."""
 
     @verb
     def list(self) -> Flow[tuple[Metalake, ...]]:
@@ -72,11 +72,13 @@ class Metalakes(Resource[S]):
 
     @verb
     def disable(self, name: str) -> Flow[None]:
-        """Disable a metalake. A disabled metalake can be dropped."""
+        """Disable a metalake: requests for its objects are refused, and it can be dropped."""
         yield request("PATCH", metalake_url(name), body={"inUse": False})
 
     @verb
     def drop(self, name: str, *, force: bool = False) -> Flow[bool]:
-        """Drop a metalake. Returns whether it existed. `force` also drops an enabled one, or one with catalogs."""
+        """Drop a metalake. Returns whether it existed. `force` also drops an enabled metalake, or a metalake with
+        catalogs.
+        """
         query = {"force": "true" if force else None}
         return call("DELETE", metalake_url(name), answer=bool, field="dropped", query=query)

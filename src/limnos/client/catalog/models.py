@@ -37,7 +37,7 @@ class ModelVersion(msgspec.Struct, frozen=True):
 
 
 class Models(Resource[S]):
-    """The models of the client's metalake."""
+    """Calls on the machine-learning models of the client's metalake and on their versions."""
 
     def _url(self, path: str | Sequence[str], *rest: str) -> str:
         catalog, schema, name = parts_of(path, least=3)[:3]

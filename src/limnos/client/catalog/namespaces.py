@@ -31,7 +31,7 @@ class _NamespaceResponse(msgspec.Struct):
 
 
 class Namespaces(Resource[S]):
-    """The nested namespaces of the client's metalake."""
+    """Calls on the nested namespaces of the client's metalake."""
 
     @verb
     def list(self, parent: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:

@@ -19,13 +19,13 @@ from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS
 
 
 class Identifier(msgspec.Struct):
-    """A name in Gravitino's lists: the object's namespace and its name."""
+    """An entry of a Gravitino list, of which only the object's name is decoded."""
 
     name: str
 
 
 def list_names(url: str) -> Flow[tuple[str, ...]]:
-    """List the names of Gravitino's identifiers."""
+    """Request a Gravitino list of identifiers, and return their names. `url` is the path of the list."""
     identifiers = yield from call("GET", url, answer=tuple[Identifier, ...], field="identifiers")
     return tuple(each.name for each in identifiers)
 
@@ -77,7 +77,7 @@ class Schemas(Resource[S]):
 
     @verb
     def table(self, path: str | Sequence[str]) -> Flow[SourceTable]:
-        """Load a table with its columns."""
+        """Load a table of an external system with its columns, indexes and partitioning."""
         parts = parts_of(path, least=3)
         url = self.gravitino_url("catalogs", parts[0], "schemas", parts[1], "tables", parts[2])
         return SourceTable(path=parts[:3], table=(yield from call("GET", url, answer=Json, field="table")))

@@ -55,7 +55,7 @@ class SearchResult(msgspec.Struct, frozen=True):
 
 
 class Searches(Resource[S]):
-    """Searches over all catalogs of the metalake."""
+    """Calls that search the objects of all catalogs of the metalake."""
 
     @verb
     def find(self, question: str, *, limit: int = 50, facets: bool = False) -> Flow[SearchResult]:

@@ -57,7 +57,7 @@ def is_there(url: str) -> Flow[bool]:
 
 
 class Tables(Resource[S]):
-    """The Iceberg tables of the client's metalake."""
+    """Calls on the Iceberg tables of the client's metalake."""
 
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:

@@ -16,7 +16,7 @@ from limnos.client.values import IcebergViewInfo, MoveResult, Parts
 
 
 class Views(Resource[S]):
-    """The Iceberg views of the client's metalake."""
+    """Calls on the Iceberg views of the client's metalake."""
 
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:

@@ -40,7 +40,7 @@ class Policies(Resource[S]):
 
     @verb
     def get(self, name: str) -> Flow[Policy]:
-        """Load a policy with its content."""
+        """Load a policy with its content, Gravitino's JSON."""
         return call("GET", self._url(name), answer=Policy, field="policy")
 
     @verb
@@ -53,12 +53,12 @@ class Policies(Resource[S]):
 
     @verb
     def enable(self, name: str, *, enabled: bool = True) -> Flow[None]:
-        """Enable or disable a policy."""
+        """Enable a policy, or with `enabled` false disable it. A disabled policy has no effect."""
         yield request("PATCH", self._url(name), body={"enable": enabled})
 
     @verb
     def delete(self, name: str) -> Flow[bool]:
-        """Delete a policy. Returns whether it existed."""
+        """Delete a policy and detach it from all objects. Returns whether it existed."""
         return call("DELETE", self._url(name), answer=bool, field="dropped")
 
     @verb
@@ -68,7 +68,7 @@ class Policies(Resource[S]):
 
     @verb
     def on(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[Policy, ...]]:
-        """List the policies of an object, including inherited ones; `kind` as in `Roles.allow`."""
+        """List the policies of an object, including inherited policies; `kind` as in `Roles.allow`."""
         url = yield from self._on(path, kind)
         return (yield from call("GET", f"{url}?details=true", answer=tuple[Policy, ...], field="policies"))
 

@@ -45,7 +45,7 @@ class Protection(Resource[S]):
 
     @verb
     def clear(self, path: str | Sequence[str], *, kind: str) -> Flow[bool]:
-        """Remove an object's own protection. Returns whether it had one."""
+        """Remove an object's own protection. Returns whether the object was protected itself."""
         return (yield from call("DELETE", (yield from self._url(path, kind)), answer=bool, field="removed"))
 
     def _url(self, path: str | Sequence[str], kind: str) -> Flow[str]:

@@ -41,7 +41,7 @@ class Restrictions(Resource[S]):
 
     @verb
     def remove(self, name: str, path: str | Sequence[str], *, kind: str) -> Flow[bool]:
-        """Remove a restriction. Returns whether it existed."""
+        """Remove a restriction from a table or namespace. Returns whether it existed."""
         return (yield from call("DELETE", (yield from self._url(path, kind, name)), answer=bool, field="removed"))
 
     def _url(self, path: str | Sequence[str], kind: str, *more: str) -> Flow[str]:

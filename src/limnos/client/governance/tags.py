@@ -41,7 +41,7 @@ class Tags(Resource[S]):
 
     @verb
     def delete(self, name: str) -> Flow[bool]:
-        """Delete a tag. Returns whether it existed."""
+        """Delete a tag and detach it from all objects. Returns whether it existed."""
         return call("DELETE", self.gravitino_url("tags", name), answer=bool, field="dropped")
 
     @verb
@@ -52,7 +52,7 @@ class Tags(Resource[S]):
 
     @verb
     def on(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[Tag, ...]]:
-        """List the tags of an object, including inherited ones; `kind` as in `Roles.allow`."""
+        """List the tags of an object, including inherited tags; `kind` as in `Roles.allow`."""
         name = yield from object_name(self.scope, path, kind=kind)
         url = self.gravitino_url("objects", TYPES[kind], name, "tags")
         return (yield from call("GET", f"{url}?details=true", answer=tuple[Tag, ...], field="tags"))

@@ -12,7 +12,7 @@ from limnos.client.values import Group
 
 
 class Groups(Resource[S]):
-    """The groups of the client's metalake."""
+    """Calls on the groups of the client's metalake and on their members."""
 
     @verb
     def list(self) -> Flow[tuple[Group, ...]]:

@@ -39,22 +39,22 @@ class Roles(Resource[S]):
 
     @verb
     def grant_to_user(self, user: str, roles: Iterable[str]) -> Flow[User]:
-        """Grant roles to a user, in addition to the current ones."""
+        """Grant further roles to a user. Returns the user with all roles."""
         return self._hand(user, "grant", roles, holder=User)
 
     @verb
     def revoke_from_user(self, user: str, roles: Iterable[str]) -> Flow[User]:
-        """Revoke roles from a user."""
+        """Revoke roles from a user. Returns the user with the remaining roles."""
         return self._hand(user, "revoke", roles, holder=User)
 
     @verb
     def grant_to_group(self, group: str, roles: Iterable[str]) -> Flow[Group]:
-        """Grant roles to a group, in addition to the current ones."""
+        """Grant further roles to a group. Returns the group with all roles."""
         return self._hand(group, "grant", roles, holder=Group)
 
     @verb
     def revoke_from_group(self, group: str, roles: Iterable[str]) -> Flow[Group]:
-        """Revoke roles from a group."""
+        """Revoke roles from a group. Returns the group with the remaining roles."""
         return self._hand(group, "revoke", roles, holder=Group)
 
     @verb

@@ -19,7 +19,7 @@ class ServiceAccounts(Resource[S]):
 
     @verb
     def list_secrets(self, user: str) -> Flow[tuple[SecretInfo, ...]]:
-        """List a service account's secrets without their values, including ended ones."""
+        """List a service account's secrets without their values, including revoked and expired secrets."""
         return call("GET", f"{OWN}/users{segments(user)}/secrets", answer=tuple[SecretInfo, ...], field="secrets")
 
     @verb

@@ -10,7 +10,7 @@ from limnos.client.values import User
 
 
 class Users(Resource[S]):
-    """The members of the client's metalake."""
+    """Calls on the users who are members of the client's metalake."""
 
     @verb
     def list(self) -> Flow[tuple[User, ...]]:
@@ -25,7 +25,7 @@ class Users(Resource[S]):
 
     @verb
     def add(self, name: str) -> Flow[User]:
-        """Add a user to the metalake."""
+        """Add a user to the metalake. The name is the name in the user's credentials."""
         return call("POST", self.gravitino_url("users"), answer=User, field="user", body={"name": name})
 
     @verb
@@ -35,7 +35,7 @@ class Users(Resource[S]):
 
     @verb
     def enable(self, name: str) -> Flow[User]:
-        """Enable a disabled user."""
+        """Enable a disabled user, so that the server accepts their requests again."""
         return call("PATCH", self.own_url("users", name), answer=User, field="user", body={"enabled": True})
 
     @verb

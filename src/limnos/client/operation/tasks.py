@@ -20,7 +20,7 @@ class Tasks(Resource[S]):
 
     @verb
     def load(self, task_id: int | str) -> Flow[TaskInfo]:
-        """Load a task with its payload."""
+        """Load a task by its id, with its payload, attempts and result."""
         return call("GET", f"{OWN}/tasks{segments(str(task_id))}", answer=TaskInfo)
 
     @verb

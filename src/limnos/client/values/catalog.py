@@ -71,7 +71,7 @@ class NameCheck(msgspec.Struct, frozen=True):
     """Whether a catalog's namespaces nest, the count of namespace names that contain the separator, and the first of
     these names.
 
-    `free`: separators that no name contains, if some contain this one.
+    `free`: separators that no name contains, if some names contain the checked separator.
     """
 
     nested: bool

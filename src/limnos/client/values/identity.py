@@ -23,7 +23,7 @@ class User(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Group(msgspec.Struct, frozen=True, rename="camel"):
-    """A group of a metalake, with its roles."""
+    """A group of a metalake, with the roles that it holds."""
 
     name: str
     roles: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class SecurableObject(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Role(msgspec.Struct, frozen=True, rename="camel"):
-    """A role and all of its privileges."""
+    """A role with all of its privileges, by object."""
 
     name: str
     securable_objects: tuple[SecurableObject, ...] = ()
@@ -153,7 +153,7 @@ class Factor(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """An access decision with its reasons."""
+    """An access decision: the action, its target, whether it is allowed, and the reasons."""
 
     allowed: bool = False
     action: str = ""

@@ -107,7 +107,7 @@ def run_of(name: str) -> str:
 
 
 def branch_identifier(branch: StepBranch) -> str:
-    """Return the branch as an SQL identifier."""
+    """Return the branch as a quoted identifier of Spark SQL: the table's path, then `branch_` and the branch's name."""
     return engine.render_spark((*branch.table, f"{_PREFIX}{branch.name}"))
 
 

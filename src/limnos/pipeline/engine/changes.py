@@ -113,7 +113,7 @@ def ddl(kind: DataType) -> str:
 
 
 def quote_column(name: str) -> str:
-    """Quote a column's name for Spark."""
+    """Quote a column's name with back quotes, so that Spark takes dots in it literally."""
     return engine.render_spark((name,))
 
 

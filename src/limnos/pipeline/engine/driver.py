@@ -104,7 +104,7 @@ class SparkEngine:
             return carry_out(spark, step, context=context)
 
     def tasks(self, step: str) -> TaskCounts:
-        """Return the task counts of a running step."""
+        """Return the counts of done and submitted Spark tasks of a running step."""
         with self._lock:
             spark = self._busy.get(step)
         if spark is None or not self._classic:
@@ -183,7 +183,7 @@ def _spark_errors_before_run(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _spark_errors_in_step() -> Iterator[None]:
-    """Convert all errors of a step to StepError."""
+    """Convert all errors in the body of a `with` to StepError, by `spark_failures.failure_of`."""
     try:
         yield
     except (StepError, RunStopped, KeyboardInterrupt):

@@ -157,7 +157,8 @@ def _source(step: StepDeclaration, frame: DataFrame, *, shape: _HistoryColumns) 
 
 
 def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
-    """Assign times to events without one: `now`, or the time of the key's newest event in the table if that is later.
+    """Set the time of the events that have none: `now`, or the time of the key's newest event in the table if that is
+    later.
 
     Unchanged keys are omitted.
     """
@@ -200,7 +201,7 @@ def _missing(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now:
 
 
 def _affected_rows(have: DataFrame, events: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
-    """Return all rows of the keys that have events."""
+    """Return all rows in the table whose keys have events."""
     return have.join(events.select(*_columns(shape.keys)).distinct(), list(shape.keys), "left_semi")
 
 

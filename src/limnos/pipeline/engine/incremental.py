@@ -94,8 +94,8 @@ def choose(
 
 
 def checkpoint_snapshot(metadata: TableMetadata) -> TableSnapshot | None:
-    """Return the newest published snapshot that has a checkpoint. Maintenance may have added later snapshots without
-    one.
+    """Return the newest published snapshot that has a checkpoint. Maintenance may have added later snapshots without a
+    checkpoint.
     """
     return next((each for each in metadata.ancestors(metadata.head()) if INPUTS in each.summary), None)
 
@@ -125,7 +125,7 @@ def _state(pin: ReadPin) -> int | str | None:
 
 
 def read_whole(spark: SparkSession, *, pins: Mapping[Parts, ReadPin], reason: str) -> ReadChoice:
-    """Return a full read of all tables, with the reason."""
+    """Return the choice to read all pinned tables in full, for the given reason."""
     return _whole(reads(spark, pins), reason)
 
 

@@ -63,7 +63,7 @@ def reads_of(spark: SparkSession, pipeline: Pipeline) -> dict[str, frozenset[Par
 
 
 def catalogs_of(spark: SparkSession) -> frozenset[str]:
-    """Return the names of the session's catalogs."""
+    """Return the names of the session's catalogs, from its settings `spark.sql.catalog.<name>`."""
     keys = (key.removeprefix(_CATALOG) for key in spark.conf.getAll if key.startswith(_CATALOG))
     return frozenset(key for key in keys if "." not in key)
 

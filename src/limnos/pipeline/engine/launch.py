@@ -43,7 +43,7 @@ class ServerConnection:
     ca_file: str | None = None
 
     def client(self, timeout_s: float = 60.0) -> Client:
-        """Open a client with this connection."""
+        """Create a client for this server, metalake and credential."""
         return Client(
             self.uri,
             token=self.token,

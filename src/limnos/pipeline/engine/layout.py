@@ -79,7 +79,7 @@ def sort_term(text: str) -> SortTerm:
 
 
 def partition_of(metadata: TableMetadata) -> tuple[PartitionTerm, ...]:
-    """Return the table's current partition fields."""
+    """Return the fields of the table's current partition spec, without dropped (void) fields."""
     names = column_paths(metadata)
     return tuple(
         PartitionTerm(each.transform, names.get(each.source_id, (each.name,)))

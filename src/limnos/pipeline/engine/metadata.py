@@ -39,7 +39,7 @@ class TableSnapshot(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class TableReference(msgspec.Struct, frozen=True, rename="kebab"):
-    """A branch or tag."""
+    """A branch or tag: its type, and the id of its snapshot."""
 
     snapshot_id: int
     type: str = "branch"
@@ -112,17 +112,17 @@ class TableMetadata(msgspec.Struct, frozen=True, rename="kebab"):
 
     @property
     def schema(self) -> TableSchema:
-        """The current schema."""
+        """The schema whose id is `current-schema-id`."""
         return next(each for each in self.schemas if each.schema_id == self.current_schema_id)
 
     @property
     def spec(self) -> PartitionSpec:
-        """The current partition spec."""
+        """The partition spec whose id is `default-spec-id`."""
         return next((each for each in self.partition_specs if each.spec_id == self.default_spec_id), PartitionSpec())
 
     @property
     def order(self) -> TableSortOrder:
-        """The current sort order."""
+        """The sort order whose id is `default-sort-order-id`."""
         return next(
             (each for each in self.sort_orders if each.order_id == self.default_sort_order_id), TableSortOrder()
         )

@@ -103,7 +103,7 @@ def _ids(value: object) -> list[int]:
 
 
 def _transformed_origins(origins: Iterable[ColumnOrigin], subtype: str) -> Origins:
-    """Mark direct origins as transformed. A stronger mark is kept: aggregated columns stay aggregated."""
+    """Mark direct origins as transformed. A stronger subtype is not replaced: aggregated columns stay aggregated."""
     return frozenset(
         [
             each._replace(subtype=subtype)
@@ -280,7 +280,7 @@ class _Tracer:
         return []
 
     def origins(self, tree: PlanTree, env: ColumnEnvironment, *, outer: ColumnEnvironment) -> Origins:
-        """Return the origins of an expression's value."""
+        """Return the columns from which an expression's value derives, with their OpenLineage subtypes."""
         node, kind = tree.node, tree.kind
         if kind == "AttributeReference":
             one = _id(node)
@@ -324,5 +324,5 @@ def _chosen(kind: str, origins: Sequence[Origins]) -> Origins:
 
 
 def _keeps_type(tree: PlanTree) -> bool:
-    """Return whether a cast keeps the type."""
+    """Return whether a cast node converts a value to its own type, which is no transformation."""
     return tree.children[0].node.get("dataType") == tree.node.get("dataType")

@@ -34,7 +34,7 @@ connection is closed.
 
 
 class SparkSessions:
-    """Lends sessions to threads and keeps them until `close`.
+    """Lends sessions to threads, and holds them open until `close`.
 
     If the garbage collector ended a Spark Connect session, it would close the channel in an arbitrary thread and
     deadlock there.
@@ -169,13 +169,15 @@ def _patient(spark: SparkSession, goes_on: Callable[[], bool]) -> Any:  # noqa: 
 
 
 def active(spark: SparkSession) -> AbstractContextManager[None]:
-    """Make a session the thread's active one for the body of a `with`: parts of Spark and Iceberg use only that one."""
+    """Make a session the thread's active session for the body of a `with`, because parts of Spark and Iceberg use only
+    the active session.
+    """
     return _active_classic(spark) if is_classic(spark) else _active_connected(spark)
 
 
 @contextmanager
 def _active_classic(spark: SparkSession) -> Iterator[None]:
-    """Make a classic session the thread's active one, in whose catalogs Iceberg's helpers look up tables."""
+    """Make a classic session the thread's active session, in whose catalogs Iceberg's helpers look up tables."""
     machine: Any = spark._jvm  # noqa: SLF001
     sessions = machine.org.apache.spark.sql.classic.SparkSession
     before = sessions.getActiveSession()
@@ -191,7 +193,7 @@ def _active_classic(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _active_connected(spark: SparkSession) -> Iterator[None]:
-    """Make a Spark Connect session the thread's active one, by which its client reads staged rows."""
+    """Make a Spark Connect session the thread's active session, which its client needs to read staged rows."""
     from pyspark.sql.connect.session import SparkSession as Connected  # noqa: PLC0415 - only in the extra
 
     threads: Any = Connected._active_session  # noqa: SLF001

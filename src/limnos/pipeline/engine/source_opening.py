@@ -80,7 +80,7 @@ class SourceOpener:
         return OpenedSource(name=source.name, read=read, nothing_new=new and same)
 
     def _pinned(self, source: DeclaredSource) -> ReadPin | None:
-        """Return the pin of the source in this run: the one that another step took, or for a table source the table's
+        """Return the pin of the source in this run: the pin that another step took, or for a table source the table's
         pin.
         """
         if isinstance(source.kind, Stream):

@@ -73,7 +73,7 @@ def write(
         frame: The rows.
         branch: The branch, which is new or unchanged since its last write.
         marks: Entries for the snapshot's summary.
-        whole: Whether an incremental step read all rows, so that in mode `append` they replace the earlier ones.
+        whole: Whether an incremental step read all rows, so that in mode `append` they replace the earlier rows.
         run_at: The run's time, required for a history without `as_of`.
         schema: The table's columns, if they are known.
 

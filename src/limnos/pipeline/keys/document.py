@@ -100,7 +100,7 @@ def _build_step(
 
 
 def _python_files(values: Values, site: NodeSite) -> tuple[str, ...]:
-    """Return the files to ship to executors: the listed ones, and those of the pipeline's functions."""
+    """Return the files to ship to executors: the listed files, and the files of the pipeline's functions."""
     results: dict[str, None] = {}
     for written in values.get("python_files", ()):
         try:

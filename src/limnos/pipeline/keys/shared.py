@@ -51,8 +51,8 @@ def pairs(items: tuple[tuple[str, Any, object], ...]) -> list[tuple[str, Any]]:
 
 
 def require_function(function: str, site: NodeSite) -> tuple[FunctionArgument, ...] | None:
-    """Return the arguments of a function in the pipeline's directory; None for an installed one. Nothing is
-    imported.
+    """Return the arguments of a function in the pipeline's directory; None for a function of an installed module.
+    Nothing is imported.
     """
     try:
         return site.beside.arguments(function)

@@ -60,7 +60,7 @@ def terminal(console: Console) -> Listener:
 
 
 def line_of(event: RunEvent) -> str:
-    """Format one event as text."""
+    """Format one event as human-readable text: step or run, state, rows and time."""
     if event.step is None:
         return _of_run(event)
     mark = _MARKS.get(event.state, event.state)
@@ -90,7 +90,7 @@ def _of_run(event: RunEvent) -> str:
 
 
 def tasks_of(event: RunEvent) -> str:
-    """Format the task counts of an event."""
+    """Format the task counts of an event: `12 of 200 tasks, 30 s left`."""
     left = "" if event.left_s is None else f", {event.left_s:.0f} s left"
     return f"{event.tasks_done} of {event.tasks} tasks{left}"
 

@@ -83,7 +83,7 @@ def _tell_lineage(client: Client, seen: Run) -> str:
 
 
 def branches_of(seen: Run) -> list[StepBranch]:
-    """Return the branches in the record, in the order of the steps."""
+    """Return the branches that the steps of a recorded run wrote, in the order of the steps."""
     return [record_json.branch_of(each) for step in seen.steps for each in step.outputs]
 
 

@@ -35,7 +35,7 @@ class RunOutputs:
         return self.namespaces.union(self.uuids)
 
     def to_record(self) -> dict[str, object]:
-        """Encode the outputs for the run's record."""
+        """Encode the outputs as JSON for the run's record; `outputs_of` decodes it."""
         return {
             "uuids": [[list(table), uuid] for table, uuid in sorted(self.uuids.items())],
             "namespaces": [list(each) for each in sorted(self.namespaces)],

@@ -86,7 +86,7 @@ def encode_pins(pins: Mapping[Parts, ReadPin]) -> list[dict[str, object]]:
 
 
 def pins_of(result: object) -> dict[Parts, ReadPin]:
-    """Decode the pins of a recorded run."""
+    """Decode the pins that `encode_pins` has encoded."""
     pins: dict[Parts, ReadPin] = {}
     for each in result if isinstance(result, list) else ():
         table = tuple(each["table"])

@@ -107,7 +107,7 @@ def clear_branches(client: Client, tables: Mapping[Parts, bool], *, run: str) ->
     """Drop all branches of the run in these tables, and new tables that no other client has written.
 
     `tables` maps each table to whether the run created it. A conflict with a concurrent change is retried once; a
-    second one is raised.
+    second conflict is raised.
     """
     try:
         return _clear_branches_once(client, tables, run=run)

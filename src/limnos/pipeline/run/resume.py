@@ -103,7 +103,7 @@ def _unfinished_steps(seen: Run, names: frozenset[str]) -> frozenset[str]:
 
 
 def _changed_steps(seen: Run, pipeline: Pipeline, *, names: frozenset[str]) -> frozenset[str]:
-    """Return the steps whose declaration differs from the one at the run's start."""
+    """Return the steps whose declaration differs from the declaration at the run's start, by digest."""
     known = seen.options.get("digests")
     digests = known if isinstance(known, Mapping) else {}
     return frozenset(

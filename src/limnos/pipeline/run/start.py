@@ -267,12 +267,12 @@ def lease_holder() -> str:
 
 
 def began_at(run: Run) -> datetime:
-    """Return the start time of the run, by the store's clock. A resumed run keeps it."""
+    """Return the start time of the run, by the store's clock. Resuming a run does not change it."""
     return datetime.fromisoformat(run.started_at) if run.started_at else datetime.now(UTC)
 
 
 def _refused_result(request: _RunRequest, why: EndReason, *, message: str) -> RunResult:
-    """Return the result of a run that never began."""
+    """Return the result of a run that was refused before it began, with its reason."""
     return RunResult(
         run=request.run, pipeline=request.pipeline.name, attempt=0, state="refused", why=why, message=message
     )

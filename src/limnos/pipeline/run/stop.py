@@ -21,7 +21,7 @@ class RunStopped(Exception):
 
 
 class StopSignal:
-    """A thread-safe signal to stop."""
+    """A thread-safe flag by which a signal handler, the heartbeat or an error stops a run."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()

@@ -1,4 +1,4 @@
-"""Change feed: the commits of a metalake, or of one of its catalogs, as far as the caller may see them now.
+"""Change feed: the committed changes of a metalake, or of one of its catalogs, that are visible to the caller now.
 
 May import the layers below. Must not know any wire format. Revisions have no gaps, and are assigned under a lock that
 is held until the commit. So a reader who has read a zone up to a revision has not missed an earlier change. A reader of
@@ -76,7 +76,7 @@ class _FeedScope(NamedTuple):
 async def changes_read(
     ctx: Context, scope: RequestScope, *, after: str | None, limit: int, wait_s: float = 0
 ) -> FeedPage:
-    """Return the changes after a position, as far as the caller sees them.
+    """Return the changes after a position that are visible to the caller.
 
     Args:
         ctx: The request.

@@ -1,4 +1,4 @@
-"""Positions in the change feed, and the opaque text that represents one to callers.
+"""Positions in the change feed, and the opaque text by which callers refer to a position.
 
 May import the layers below. Must not know the meaning of changes. The text is neither secret nor a credential: each
 read from a position checks all rights again.
@@ -28,7 +28,7 @@ class FeedPosition(msgspec.Struct, frozen=True, array_like=True):
     zones: dict[int, int]
 
     def text(self) -> str:
-        """Return the position as opaque text for callers."""
+        """Return the position as opaque text for callers, which `position_of` parses."""
         return base64.urlsafe_b64encode(msgspec.msgpack.encode(self)).rstrip(b"=").decode()
 
 

@@ -111,7 +111,7 @@ async def home_find(ctx: Context, metalake: str) -> UsableCatalogs:
 async def lineage_take(
     ctx: Context, *, metalake: str, home: UsableCatalogs, events: Sequence[EventLineage], authority: str
 ) -> LineageResult:
-    """Store reported lineage, as far as the caller may report it, in one transaction for each catalog.
+    """Store the part of the reported lineage that the caller may report, in one transaction for each catalog.
 
     Args:
         ctx: The request.
@@ -201,7 +201,7 @@ class _LineageIntake:
 
     def decide(self, request_view: RequestView, *, items: Sequence[_LineageItem]) -> Permit[LineagePuts]:
         """Authorize the items on the current request view of their catalog. Returns the permit to store the allowed
-        ones.
+        items.
 
         Raises _NothingToKeep if none is allowed.
         """
@@ -257,7 +257,7 @@ class _LineageIntake:
 
 
 def display_name(key: LineageKey) -> str:
-    """Return a dataset's name for a message."""
+    """Return a dataset's namespace and name as text of limited length, for a message."""
     return f"{key[0]} {key[1]}"[:300]
 
 

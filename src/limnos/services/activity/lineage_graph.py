@@ -249,8 +249,8 @@ class _GraphWalk:
         return step
 
     def _add(self, steps: Sequence[_GraphStep], visible_objects: visibility.VisibleObjects) -> set[GraphPlace]:
-        """Add edges to the graph. Returns the positions from which the traversal continues: visible, directly reached
-        and new ones.
+        """Add edges to the graph. Returns the positions from which the traversal continues: visible positions that were
+        reached directly and for the first time.
         """
         onward: set[GraphPlace] = set()
         for step in steps:

@@ -145,7 +145,7 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
 
 
 async def _start(ctx: Context, metalake: str, after: str) -> str:
-    """Return the text of the starting position: the given one, the newest, or the oldest. Raises BadRequest,
+    """Return the text of the starting position: `after`, or the newest or oldest position. Raises BadRequest,
     PositionPruned.
     """
     feed_position = None if after in (NOW, OLDEST_WORD) else position_of(after)

@@ -226,7 +226,7 @@ class ImportPart(ImportWriter):
             self._add_row(imports.TAG_VALUE, place)
 
     def model_version(self, ready: CheckedRecord) -> None:
-        """Add a version of a model, with its aliases."""
+        """Add a version of a model under its number, with its aliases."""
         message = ready.record.model_version
         model = self._require(message.model_id, Kind.MODEL).new_id
         self._insert_unique(imports.MODEL_VERSION, {

@@ -130,7 +130,9 @@ async def imports_list(ctx: Context) -> list[MetalakeImport]:
 
 
 async def import_load(ctx: Context, import_id: int) -> MetalakeImport:
-    """Return an open import. Raises NotFound, also for one that was published or abandoned, and PermissionDenied."""
+    """Return an open import. Raises NotFound, also for an import that was published or abandoned, and
+    PermissionDenied.
+    """
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _may)
     metalake_import = await ctx.look_up(lambda: import_read(import_id))

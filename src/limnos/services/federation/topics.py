@@ -111,7 +111,9 @@ async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits:
 
 
 def topic_annotate(tx: Tx, permit: Permit[tuple[PlaceholderCreate, PropertyEdits]]) -> Node | None:
-    """Write the comment to the topic's placeholder node."""
+    """Write the comment to the topic's placeholder node, which is created if it is missing. Returns the node; None if
+    the catalog was dropped.
+    """
     command, edits = permit.command
     node = placeholder_insert_current(tx, permit.about(command))
     if node is None:

@@ -58,7 +58,7 @@ class TemplateAlter(msgspec.Struct, frozen=True):
 
 
 class TemplateDrop(msgspec.Struct, frozen=True):
-    """The command to drop a template with its jobs."""
+    """The command to drop a template with the records of its jobs."""
 
     template: Node
 

@@ -67,7 +67,7 @@ class JobCreate(msgspec.Struct, frozen=True):
 
 
 class JobStop(msgspec.Struct, frozen=True):
-    """The command to cancel a job."""
+    """The command to cancel a waiting or running job."""
 
     job_id: int
     template: Node

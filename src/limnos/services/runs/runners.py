@@ -41,7 +41,7 @@ class HeartbeatWrite(msgspec.Struct, frozen=True):
 
 
 class StepReport(msgspec.Struct, frozen=True):
-    """A report on a step. A field that is None keeps its stored value, if that is of the same attempt."""
+    """A report on a step. A field that is None does not change the stored value of the same attempt."""
 
     name: str
     state: str

@@ -34,7 +34,7 @@ class SourceAddress(NamedTuple):
 
 
 class HttpUrl(NamedTuple):
-    """A parsed HTTP URL."""
+    """A parsed HTTP URL of a source: its host and port, and the URL itself."""
 
     address: SourceAddress
     url: str
@@ -42,7 +42,7 @@ class HttpUrl(NamedTuple):
 
 
 class DatabaseUrl(NamedTuple):
-    """A parsed JDBC URL."""
+    """A parsed JDBC URL of a source: its host and port, database and query parameters."""
 
     address: SourceAddress
     database: str | None

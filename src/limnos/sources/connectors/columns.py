@@ -219,7 +219,7 @@ def default_json(text: str | None, kind: object) -> Json | None:
 
 
 def column_json(result: ReflectedColumn, *, dialect: Dialect) -> Json:
-    """Return a reflected column as Gravitino's JSON."""
+    """Return a reflected column as Gravitino's JSON: name, type, nullability, default and comment."""
     kind, default = type_json(result["type"], dialect), result.get("default")
     counts = result.get("identity") is not None or (default is not None and _SEQUENCE.fullmatch(default) is not None)
     fields: Json = {"name": result["name"], "type": kind, "nullable": result["nullable"], "autoIncrement": counts}

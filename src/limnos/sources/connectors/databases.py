@@ -94,13 +94,15 @@ class DatabaseSource(ABC):
         name_of(name, dialect=connection.dialect, what=what)
 
     def _schema_dropped(self, connection: sa.Connection, schema: str) -> None:
-        """Drop a schema. The database refuses one that is not empty. Raises NotEmpty."""
+        """Drop a schema without its objects. The database refuses to drop a schema that is not empty. Raises
+        NotEmpty.
+        """
         connection.execute(DropSchema(schema))
 
     # -- the source itself -----------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Check that the database executes `SELECT 1`."""
+        """Run `SELECT 1`, which shows that the connection and the credentials work. Raises SourceFailed."""
         with self._read_connection("the database") as connection:
             connection.execute(sa.select(sa.literal(1)))
 
@@ -122,7 +124,7 @@ class DatabaseSource(ABC):
         return sorted(name for name in names if not self.hides(name))
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Return whether a schema exists and is not a system schema."""
+        """Return whether the database has a schema of exactly this name that is no system schema."""
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             return self._has_schema(connection, single)
@@ -275,7 +277,7 @@ def _single(schema: Levels) -> str:
 
 
 def no_table(table: str) -> NotFound:
-    """Return the error for a missing table."""
+    """Return the NotFound error (kind `table`) for a table that the source lacks."""
     return NotFound(f"Table {preview_value(table)} does not exist in the source", kind="table")
 
 

@@ -95,7 +95,7 @@ class RestSource:
         self._session.close()
 
     def endpoints(self) -> frozenset[str]:
-        """Return the endpoints that the source lists in its configuration."""
+        """Return the endpoints that the source lists in the response of `/v1/config`."""
         return self._session.endpoints()
 
     def exchange(self, call: RestCall) -> RestReply:

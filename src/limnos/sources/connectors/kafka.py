@@ -87,7 +87,7 @@ class KafkaSource:
         return [SCHEMA]
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Return whether the name is `default`."""
+        """Return whether the name is `default`, the only schema, if the cluster answers."""
         self.check()
         return schema == (SCHEMA,)
 
@@ -134,7 +134,9 @@ class KafkaSource:
             return call.has(topic)
 
     def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:
-        """Return a topic with all its settings except secret ones."""
+        """Return a topic's configuration, partition count and replication factor, without secret settings. Raises
+        NotFound.
+        """
         _require_schema(schema)
         with self._asking(_about(topic)) as call:
             description, entries = call.topic(topic), call.settings(topic)

@@ -59,7 +59,7 @@ def normalize_type(text: str) -> str:
 
 
 def type_json(text: str) -> object:
-    """Return the database's type as Gravitino's JSON."""
+    """Return a database type as Gravitino's JSON, such as `"decimal(10,2)"`; `external` if Gravitino lacks it."""
     word = normalize_type(text)
     if word in _OUT_OF:
         return _OUT_OF[word]
@@ -135,7 +135,9 @@ def default_of(value: object, *, column: str, kind: str) -> str | None:
 
 
 def default_json(text: str | None, kind: object) -> Json | None:
-    """Return a default in SQL as Gravitino's JSON."""
+    """Return a column's default, given as SQL, as Gravitino's JSON: a literal, current_timestamp, or an `unparsed`
+    expression; None for NULL.
+    """
     if text is None or text.upper() == "NULL":
         return None
     quoted = _QUOTED.fullmatch(text)

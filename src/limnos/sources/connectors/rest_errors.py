@@ -41,7 +41,7 @@ class _RestErrorEnvelope(msgspec.Struct):
 
 
 def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str], body: bytes) -> errors.LimnosError:
-    """Return the error for an unsuccessful response."""
+    """Map the status and body of an unsuccessful response to an error of `model`."""
     error = _error_of(body)
     text, kind = _short(error.message or ""), error.type or ""
     if status in (401, 403, 407, 419):

@@ -115,7 +115,7 @@ class ArrowBody:
             raise
 
     def readable(self) -> bool:
-        """Return True, for pyarrow."""
+        """Return True, as Python's file protocol requires for pyarrow."""
         return True
 
     def close(self) -> None:

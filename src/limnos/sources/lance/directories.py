@@ -68,7 +68,7 @@ class LanceDirectory:
         return self._tables(state, levels)
 
     def all_tables(self) -> list[DirectoryTable]:
-        """List all tables, sorted by levels."""
+        """Return the tables of all namespaces of the directory, sorted by levels."""
         state = self._state()
         spaces = [(), *(row.levels for row in state.rows if row.kind is ManifestRowKind.NAMESPACE)]
         return sorted(entry for levels in spaces for entry in self._tables(state, levels))
@@ -212,7 +212,9 @@ class LanceDirectory:
         return entry
 
     def drop(self, levels: Levels) -> DirectoryTable:
-        """Drop a table with its own files; other files in the folder are kept. Raises NotFound, InvalidTable."""
+        """Drop a table and delete its files; other files in the folder are not deleted. Raises NotFound,
+        InvalidTable.
+        """
         state = self._state()
         entry = self._find(state, levels)
         folder = self._folder(entry)

@@ -2,7 +2,7 @@
 
 May import Lance's library, `formats.lance`, `model`, `names` and `sources`. Must not know folders. Rows of unknown
 kinds and unknown columns are preserved. A name is reserved by a merge on its identifier, which the library repeats
-after a concurrent commit: if two writers create the same name, one fails.
+after a concurrent commit: if two writers create the same name, the second writer fails.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ by Lance's library.
 
 May import Lance's library, `formats.lance`, `model`, `names` and `sources`. Must not know HTTP. Requests about a
 table's versions go to Lance's own implementation over the same directory, after a check that the table exists: Lance's
-implementation treats a missing namespace as an empty one. Requests about rows are not served here but by worker
+implementation treats a missing namespace as an empty namespace. Requests about rows are not served here but by worker
 processes (`worker`).
 """
 

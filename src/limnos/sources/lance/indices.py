@@ -59,7 +59,7 @@ def create(create_index: questions.CreateIndex) -> questions.LanceWriteResult:
 
 
 def _field_of(dataset: lance.LanceDataset, column: str) -> pa.Field | None:
-    """Return the field of a top-level column; None for a nested one. Raises NotFound."""
+    """Return the field of a top-level column; None for the path of a nested field. Raises NotFound."""
     if column in dataset.schema.names:
         return dataset.schema.field(column)
     if column.split(".", maxsplit=1)[0] not in dataset.schema.names:
@@ -93,7 +93,7 @@ def _length_of(field: pa.Field | None) -> int:
 
 
 def drop(index: questions.DropIndex) -> questions.LanceWriteResult:
-    """Drop an index. Raises NotFound."""
+    """Drop an index by name, as one commit. Raises NotFound if the table has no such index."""
     dataset = open_for_writing(index)
     with translate_library_errors(index.location):
         dataset.drop_index(index.name)
@@ -101,7 +101,7 @@ def drop(index: questions.DropIndex) -> questions.LanceWriteResult:
 
 
 def list_indices(indices: questions.ListIndices) -> list[questions.LanceIndex]:
-    """List all indices, by name."""
+    """Return all indices of the table at the requested version, sorted by name."""
     dataset = open_for_rows(indices)
     with translate_library_errors(indices.location):
         rows = dataset.count_rows()

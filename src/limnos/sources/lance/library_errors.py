@@ -71,7 +71,9 @@ The last ones are expressions that fail for a row, such as a cast of a text that
 
 @contextmanager
 def translate_library_errors(location: str) -> Iterator[None]:
-    """Translate the library's errors in the body to the server's errors."""
+    """Translate the library's errors in the body of a `with` to errors of `model`. `location` is the table, for
+    messages.
+    """
     try:
         yield
     except (KeyError, TypeError) as error:

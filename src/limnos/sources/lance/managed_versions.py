@@ -48,7 +48,7 @@ class ManagedVersions(LanceNamespace):
         self._has_committed = False
 
     def namespace_id(self) -> str:
-        """Return a unique id of this namespace."""
+        """Return `limnos:` and the table's location, by which the library distinguishes namespaces."""
         return f"limnos:{self._location}"
 
     def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
@@ -100,5 +100,5 @@ def open_managed(question: LanceQuestion) -> lance.LanceDataset:
 
 
 def create_managed(question: LanceQuestion, reader: pa.RecordBatchReader) -> lance.LanceDataset:
-    """Create a table's first version."""
+    """Create a table by writing its first version, which is committed to the server."""
     return lance.write_dataset(reader, namespace_client=ManagedVersions(question), table_id=TABLE, mode="create")

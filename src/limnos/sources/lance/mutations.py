@@ -100,7 +100,7 @@ def restore(request: Restore) -> LanceWriteResult:
 
 
 def schema_metadata(metadata: SchemaMetadata) -> dict[str, str]:
-    """Replace the metadata of a schema. Returns the new metadata."""
+    """Replace the key-value metadata of the table's schema. Returns the new metadata."""
     dataset = open_for_writing(metadata)
     with translate_library_errors(metadata.location):
         entries: dict[str, str] = dataset.update_schema_metadata(dict(metadata.values), replace=True)

@@ -122,7 +122,7 @@ def open_for_writing(question: LanceQuestion) -> lance.LanceDataset:
 
 
 def no_data_error(question: LanceQuestion) -> NotFound:
-    """Return the error for a table without data."""
+    """Return the NotFound error for a table that was declared but has no data yet."""
     if question.version is not None:
         return no_version_error(question.version)
     if question.tag is not None:

@@ -40,7 +40,7 @@ class ArrowSink:
         self._size = 0
 
     def writable(self) -> bool:
-        """Return True, for pyarrow."""
+        """Return True, as Python's file protocol requires for pyarrow."""
         return True
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - whatever pyarrow has bytes in

@@ -1,8 +1,8 @@
 """Requests to worker processes for Lance tables, and their results, as JSON on the wire.
 
 May import msgspec and `model`. Must not import Lance's library, because server processes import this. A request's name
-on the wire is its type's name. A reading request may name a version, tag or branch of the table; a writing one may name
-a branch.
+on the wire is its type's name. A reading request may name a version, tag or branch of the table; a writing request may
+name a branch.
 """
 
 from __future__ import annotations

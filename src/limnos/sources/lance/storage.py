@@ -67,7 +67,9 @@ class DirectoryStorage:
         return {name for name, is_there in zip(names, results, strict=True) if is_there}
 
     def make(self, folder: str, marker: str | None) -> None:
-        """Create a folder, with an empty file `marker` if one is named: an object store has no empty folders."""
+        """Create a folder, and in it an empty file `marker` unless that is None: an object store has no empty
+        folders.
+        """
         with self._said("write to"):
             self._files.makedirs(f"{self.root}/{folder}", exist_ok=True)
             if marker is not None:
@@ -94,7 +96,7 @@ class DirectoryStorage:
         ]  # a store may list the prefix itself
 
     def _is_folder(self, entry: Mapping[str, object]) -> bool:
-        """Return whether an entry is a folder or a link to one."""
+        """Return whether an entry of a listing is a folder, or a symbolic link to a folder."""
         return entry["type"] == "directory" or (bool(entry.get("islink")) and bool(self._files.isdir(entry["name"])))
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Parses types in clients' JSON, with Arrow's names or Lance's logical ones, to Arrow types.
+"""Parses types in clients' JSON, with Arrow's names or Lance's logical names, to Arrow types.
 
 May import pyarrow and `model`. Must not know tables. `schemas` does the inverse conversion.
 """

@@ -33,7 +33,7 @@ class QuestionHandlers(NamedTuple):
 
 @cache
 def question_handlers() -> QuestionHandlers:
-    """Load Lance's library and return the handlers."""
+    """Import Lance's library, and return the handlers of all requests by name. Raises ImportError."""
     from limnos.sources.lance import (  # noqa: PLC0415 - the extra `lance` may be missing
         directories,
         indices,

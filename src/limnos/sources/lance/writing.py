@@ -64,7 +64,9 @@ def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
 
 
 def create_table(request: Write, reader: pa.RecordBatchReader) -> lance.LanceDataset:
-    """Create a table's first version."""
+    """Create a table by writing its first version, to its directory or, for managed versions, by a commit to the
+    server.
+    """
     if request.kept is not None:
         return create_managed(request, reader)
     return lance.write_dataset(reader, request.location, mode=CREATE, storage_options=request.options or None)

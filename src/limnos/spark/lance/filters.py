@@ -24,7 +24,7 @@ _INTEGER_MAX: Final = 1 << 63
 
 
 def condition_of(filters: Iterable[str]) -> str | None:
-    """Join conditions by AND; None if there are none."""
+    """Join SQL conditions by AND, each in parentheses; None if there are none."""
     return " AND ".join(f"({each})" for each in filters) or None
 
 
@@ -53,7 +53,7 @@ def sql_of(condition: spark.Filter) -> str | None:
 
 
 def _column(path: tuple[str, ...]) -> str | None:
-    """Return a column, or a field of one, in Lance's SQL; None for names that cannot be quoted."""
+    """Return the path of a column or nested field in Lance's SQL; None for names that cannot be quoted."""
     if not path or any("`" in part for part in path):
         return None
     return ".".join(f"`{part}`" for part in path)

@@ -119,7 +119,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _vectors(text: str) -> tuple[tuple[str, int], ...]:
-    """Parse `vector=256,other=8`."""
+    """Parse the option with the sizes of vector columns: `vector=256,other=8`."""
     results = []
     for each in filter(None, (part.strip() for part in text.split(","))):
         name, _, size = each.rpartition("=")

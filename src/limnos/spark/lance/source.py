@@ -35,7 +35,7 @@ class LanceSource(DataSource):
         return columns_of(files_of(self._home(), options), options)
 
     def reader(self, schema: StructType) -> LanceReader:
-        """Return a reader of the table's latest version, or of the requested one."""
+        """Return a reader of the table's latest version, or of the requested version."""
         from limnos.spark.lance.reading import LanceReader, files_of  # noqa: PLC0415
 
         return LanceReader(files_of(self._home(), lance_options_of(self.options)), schema)

@@ -134,7 +134,7 @@ def _procedure(
 
 
 def _text(value: str) -> str:
-    """Return a text as a literal of Spark SQL."""
+    """Quote a text as a string literal of Spark SQL."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 

@@ -33,7 +33,7 @@ class SourceFileState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesFingerprint:
-    """The fingerprint of a list of files. `schema` is the inferred one as Spark's JSON, if any."""
+    """The fingerprint of a list of files. `schema` is the inferred schema as Spark's JSON, if any."""
 
     files: int
     newest_ms: int
@@ -81,7 +81,7 @@ def take_fingerprint(
 
 
 def read(text: str | None) -> FilesFingerprint | None:
-    """Parse a fingerprint; None if the text is not one."""
+    """Parse the JSON of a fingerprint; None if the text is None or malformed."""
     try:
         result = json.loads(text or "")
         each, schema, content = result.get("each"), result.get("schema"), result.get("content")

@@ -3,7 +3,7 @@
 Calls the declared function and stages its rows. A function with an argument `spark` is called in the driver and returns
 a DataFrame. Any other function yields Arrow batches. It runs in one task of an executor, batch by batch, so no rows
 pass through the driver; its imports must be installed there. Rows are staged, because a second call may return
-different ones. May import `pipeline`, `model` and PySpark.
+different rows. May import `pipeline`, `model` and PySpark.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def function_frame(request: SourceReadRequest, kind: PythonSource) -> SourceRead
     """Call the function of a source.
 
     Raises SourceFailed: the function is missing, its arguments do not match, or its columns differ from the declared
-    ones.
+    columns.
     """
     function = kind.callable or _import_function(request, kind.function)
     try:

@@ -62,7 +62,9 @@ def list_files(request: SourceReadRequest, files: Files, *, path: str) -> tuple[
 
 
 def content_digest(files: Sequence[SourceFileState], *, bytes_max: int = CONTENT_BYTES_MAX) -> str | None:
-    """Digest the content of local files. None if one is not local or not readable, or all exceed `bytes_max`."""
+    """Return a digest of the content of local files; None if a file is not local or not readable, or their total size
+    exceeds `bytes_max`.
+    """
     if sum(file.size_bytes for file in files) > bytes_max:
         return None
     digest = hashlib.blake2b(digest_size=16)

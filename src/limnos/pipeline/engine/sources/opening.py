@@ -44,8 +44,8 @@ def frame_of(
         source: The declared source.
         parameters: The pipeline's parameters, with `run_id` and `run_at`.
         pinned: The state that this run has already read, which is read again.
-        before: The state that the last published run read. An inferred schema is compared with the one kept there;
-            without `before` it is inferred.
+        before: The state that the last published run read. An inferred schema is compared with the schema recorded
+            there; without `before` it is inferred.
         incremental: Whether to read only new data since `before`.
         directory: The base directory of relative paths.
         watched: Whether the step writes the frame unchanged and once, so that malformed rows are counted during the

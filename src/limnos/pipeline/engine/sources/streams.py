@@ -1,9 +1,9 @@
 """Streams: new data of files, an Iceberg table or Kafka since the last published run.
 
-Runs Spark's Structured Streaming with `availableNow`, stages each batch, and returns all as one frame. The progress is
-kept in a checkpoint directory. Each read copies the checkpoint of the last published run to a new name, and the pin has
-that name. So a discarded run consumes nothing, and a restored table continues from its own state. Each step that reads
-a stream has its own progress. May import `pipeline`, `model` and PySpark. Must not know publishing.
+Runs Spark's Structured Streaming with `availableNow`, stages each batch, and returns all batches as one frame. The
+progress is stored in a checkpoint directory. Each read copies the checkpoint of the last published run to a new name,
+and the pin has that name. So a discarded run consumes nothing, and a restored table continues from its own state. Each
+step that reads a stream has its own progress. May import `pipeline`, `model` and PySpark. Must not know publishing.
 """
 
 from __future__ import annotations
@@ -203,7 +203,9 @@ class _Checkpoints:
         return name
 
     def sweep(self, *, keep: tuple[str, ...]) -> None:
-        """Remove old checkpoints, of discarded runs or older than the published one."""
+        """Remove the checkpoints that are much older than the newest checkpoint, for example of discarded runs, except
+        those named in `keep`.
+        """
         root = self._jvm.org.apache.hadoop.fs.Path(self._root)
         system = root.getFileSystem(self._configuration)
         if not system.exists(root):
