@@ -157,7 +157,9 @@ DEFAULTS = CommonFlags()
 
 
 def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = None) -> Profile:
-    """Refresh a profile's session, at its server or at its external issuer. Raises StoppedError, ClientError."""
+    """Refresh a profile's session, at its server or at its external issuer. Raises StoppedError if the external issuer
+    refuses, and the server's errors as ClientError.
+    """
     if profile.refresh_token is None:
         if profile.ends_at > time.time():
             return profile

@@ -182,7 +182,8 @@ def _answer(
 ) -> tuple[int, Mapping[str, object]]:
     """Send a form by POST, or a GET request if `form` is None. Returns the status and the decoded JSON object.
 
-    With `patient`, a failed connection counts as `authorization_pending` instead of raising. Raises StoppedError.
+    With `patient`, a failed connection counts as `authorization_pending` instead of raising. Raises StoppedError if the
+    issuer is unreachable or its response is no JSON object.
     """
     import httpx2
 

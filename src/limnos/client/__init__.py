@@ -1,7 +1,7 @@
 """A lightweight client of a Limnos server, blocking and asynchronous.
 
 May import httpx2, msgspec, `model` and `names`. It uses the server's protocols only: Gravitino REST for administration,
-Iceberg REST for namespaces and tables, and Limnos' own API for the rest.
+Iceberg REST for namespaces and tables, and Limnos' own API for all other calls.
 """
 
 from __future__ import annotations

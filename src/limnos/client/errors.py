@@ -1,7 +1,7 @@
 """Errors of the client: one exception per kind of failure, for all protocols.
 
-May import msgspec and this package's values. Must not know transport. Codes are those of `model.errors`, so callers
-need not know Gravitino's numbers or Iceberg's type names.
+May import msgspec and this package's values. Must not know transport. The codes are defined by `model.errors`, so
+callers need not know Gravitino's error codes or Iceberg's error types.
 """
 
 from __future__ import annotations

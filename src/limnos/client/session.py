@@ -159,7 +159,7 @@ class _ServerTarget:
 def _tls_context(ca_file: str | Path) -> ssl.SSLContext:
     """Return a TLS context that trusts the system's certificate authorities and those of a PEM file.
 
-    Raises ArgumentError.
+    Raises ArgumentError for an unusable PEM file.
     """
     context = ssl.create_default_context()
     try:

@@ -177,7 +177,7 @@ class ExpectationAction(Enum):
 
 
 class RuleKind(Enum):
-    """The kinds of expectations. ROW is counted during the write; the others are queries on the written table."""
+    """The kinds of expectations. ROW is counted during the write; all other kinds are queries on the written table."""
 
     ROW = "row"
     UNIQUE = "unique"

@@ -31,7 +31,7 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
 
 
 def needs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> Needs:
-    """Return the dependencies of each step: those that create its inputs, and those named in `after`."""
+    """Return the dependencies of each step: the steps that create its inputs, and the steps named in `after`."""
     results = {step.table for step in pipeline.steps}
     return {
         step.table: frozenset(table for table in (*reads.get(step.name, ()), *step.after) if table in results)

@@ -47,7 +47,8 @@ class LineageSource:
 class QueryLineage:
     """Lineage of a query.
 
-    `columns` has the origins of each column, `rows` those of filters, joins and grouping of all rows.
+    `columns` has the origins of each column, `rows` the origins of filters, joins and grouping, which influence all
+    rows.
     """
 
     inputs: tuple[LineageSource, ...]

@@ -59,8 +59,9 @@ class Project:
     ) -> RunResult:
         """Run the pipeline and publish all of its tables, or none.
 
-        The server and the caller are those of the session's catalog, unless a `client` is given. `listener` is called
-        with each event. Errors after the start of the run are in the result; call `require()` on it to raise them.
+        The server and the credential are taken from the session's catalog, unless a `client` is given. `listener` is
+        called with each event. Errors after the start of the run are in the result; call `require()` on it to raise
+        them.
 
         Raises InvalidPipeline, BadRequest or ClientError for problems found before the run begins.
         """
@@ -141,7 +142,9 @@ class Project:
             )
 
     def bound(self) -> Pipeline:
-        """Return the declaration with its Python functions imported. Raises InvalidPipeline."""
+        """Return the declaration with its Python functions imported. Raises InvalidPipeline for a function that cannot
+        be imported.
+        """
         from limnos.pipeline.python import bound  # noqa: PLC0415
 
         return bound(self.declaration, self.directory)

@@ -110,7 +110,7 @@ def pipeline(
 def bound(declaration: Pipeline, directory: Path) -> Pipeline:
     """Return the declaration with its functions imported; the directory takes precedence over installed modules.
 
-    Raises InvalidPipeline.
+    Raises InvalidPipeline for a function that cannot be imported.
     """
     problems: list[Problem] = []
     steps = tuple(_bound_step(one, directory, problems=problems) for one in declaration.steps)
@@ -123,7 +123,7 @@ def bound(declaration: Pipeline, directory: Path) -> Pipeline:
 def load(path: Path) -> Pipeline:
     """Run a Python file and return its pipeline: the only value of its module that `pipeline` returned.
 
-    Raises InvalidPipeline.
+    Raises InvalidPipeline if the file raises an exception, or has no pipeline or several.
     """
     try:
         module = import_module(path.stem, path.parent.absolute())

@@ -76,7 +76,7 @@ def absent_tables(
 def missing_rights(
     client: Client, pipeline: Pipeline, *, reads: Mapping[str, StepReads], lookups: Mapping[Parts, TableLookup]
 ) -> tuple[MissingRight, ...]:
-    """Return the rights that the caller lacks for a run of the pipeline: first those on tables."""
+    """Return the rights that the caller lacks for a run of the pipeline: first the rights on tables."""
     results = {step.table for step in pipeline.steps}
     lacking: list[MissingRight] = []
     for table in sorted({table for one in reads.values() for table in (*one.tables, *one.past)} - results):

@@ -107,7 +107,7 @@ class AdlsAccount(NamedTuple):
         )
 
     def ask(self, policy: str) -> AdlsSignature:
-        """Sign a token for a policy; blocks. Raises ServiceUnavailable, StorageFailed, UnsupportedOperation."""
+        """Sign a token for a policy; blocks. Raises as `sign_directory` does."""
         return sign_directory(self, json.loads(policy))
 
 
@@ -146,7 +146,7 @@ def account_of(properties: Mapping[str, str]) -> AdlsAccount | None:
 
 
 def check_account(properties: Mapping[str, str]) -> None:
-    """Check a catalog's account properties, even if vending is off. Raises BadRequest."""
+    """Raise BadRequest for invalid account properties of a catalog, even if vending is off."""
     account_of({**properties, VENDED[0]: "true"})
     key = find_property(properties, KEY)
     if key is not None and not keys_of(key) and not re.fullmatch(r"[A-Za-z0-9+/]{20,}={0,2}", key):

@@ -123,7 +123,7 @@ def find_property(properties: Mapping[str, str], names: tuple[str, ...]) -> str 
 
 
 def check_role(properties: Mapping[str, str]) -> None:
-    """Check a catalog's role properties, even if it names no role. Raises BadRequest."""
+    """Raise BadRequest for invalid role properties of a catalog, even if it names no role."""
     some = {} if find_property(properties, ROLE) is not None else {ROLE[0]: "arn:aws:iam::123456789012:role/any"}
     role_of({**properties, **some})
 

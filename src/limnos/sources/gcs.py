@@ -79,7 +79,7 @@ class GcsAccount(NamedTuple):
     def ask(self, policy: str) -> GcsToken:
         """Request a token within an access boundary; blocks.
 
-        Raises ServiceUnavailable, StorageFailed, UnsupportedOperation.
+        Raises as `narrow_token` does.
         """
         return narrow_token(self, policy)
 
@@ -111,7 +111,7 @@ def account_of(properties: Mapping[str, str]) -> GcsAccount | None:
 
 
 def check_account(properties: Mapping[str, str]) -> None:
-    """Check a catalog's account properties, even if vending is off. Raises BadRequest."""
+    """Raise BadRequest for invalid account properties of a catalog, even if vending is off."""
     account_of({**properties, VENDED[0]: "true"})
     key = find_property(properties, KEY)
     if key is not None and not keys_of(key):  # a key that is stored encrypted was checked when it was set
@@ -167,7 +167,8 @@ def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str
 def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
     """Exchange an account's token for one within an access boundary; blocks.
 
-    Raises ServiceUnavailable, StorageFailed, UnsupportedOperation if google-auth is not installed.
+    Raises ServiceUnavailable if the token service does not respond, StorageFailed if it refuses, UnsupportedOperation
+    if google-auth is not installed.
     """
     try:
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - of the extra `gcs`

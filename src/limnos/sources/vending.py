@@ -30,7 +30,7 @@ def credential_issuer_of(properties: Mapping[str, str], scheme: str) -> Credenti
 
 
 def check_credential_issuers(properties: Mapping[str, str]) -> None:
-    """Check a catalog's properties with the rules of each credential issuer. Raises BadRequest."""
+    """Raise BadRequest for catalog properties that any of the credential issuers rejects."""
     check_role(properties)
     gcs.check_account(properties)
     adls.check_account(properties)

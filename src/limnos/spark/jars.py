@@ -215,7 +215,7 @@ def ensure_listener(
     *, repository: str | None = None, cache: Path | None = None, progress: Progress | None = None
 ) -> Path:
     """Return the local path of OpenLineage's Spark listener. Downloads it if it is not cached. Raises
-    ServiceUnavailable.
+    ServiceUnavailable if the download fails.
     """
     return ensure(OPENLINEAGE, repository=repository, cache=cache, progress=progress)
 
@@ -225,7 +225,8 @@ def ensure(
 ) -> Path:
     """Return the local path of `artifact`: from the cache, from `.m2/repository`, or fetched and verified.
 
-    A lock in the cache directory lets one process fetch it while others wait. Raises ServiceUnavailable.
+    A lock in the cache directory lets one process fetch it while others wait. Raises ServiceUnavailable if the download
+    fails, or the SHA-256 differs.
     """
     directory = cache or cache_directory()
     path = _local(artifact, directory)
@@ -313,7 +314,9 @@ def _is_right(path: Path, artifact: Artifact) -> bool:
 
 
 def _fetch_with_retries(url: str, artifact: Artifact, *, target: Path, progress: Progress | None) -> None:
-    """Download an archive in up to three attempts; only transient errors are retried. Raises ServiceUnavailable."""
+    """Download an archive in up to three attempts; only transient errors are retried. Raises ServiceUnavailable after
+    the last attempt.
+    """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             _fetch(url, artifact, target=target, progress=progress)

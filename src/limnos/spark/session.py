@@ -131,7 +131,7 @@ def _archives(files: SparkFiles | None, *, s3: bool, lineage: bool) -> list[Path
 def _start_spark(
     settings: Mapping[str, str], environment: Mapping[str, str | None], *, master: str, app_name: str
 ) -> SparkSession:
-    """Start Spark with all settings except those of catalogs, which are set on each session."""
+    """Start Spark with all settings except catalog settings, which are set on each session."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
 
     builder = SparkSession.builder.master(master).appName(app_name)

@@ -1,4 +1,4 @@
-"""The trust store of a Spark process: the system's certificate authorities and those of a PEM file.
+"""The trust store of a Spark process: the system's certificate authorities and the authorities of a PEM file.
 
 It writes a trust store for Java, once per set of authorities. May import the standard library and `model`. Must not
 know sessions. Java accepts exactly one trust store, so the file includes the system's authorities. The format is the
@@ -24,7 +24,7 @@ _MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
 
 
 def java_options(ca_file: Path, cache: Path) -> str:
-    """Return the JVM options that trust the system's certificate authorities and those of a PEM file.
+    """Return the JVM options that trust the system's certificate authorities and the authorities of a PEM file.
 
     Raises BadRequest for an unusable PEM file.
     """

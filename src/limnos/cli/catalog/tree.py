@@ -194,7 +194,9 @@ def _row(parts: Parts, kind: str) -> Row:
 
 
 def _check_is_in_tree(kind: str, path: str, *, verb: str) -> None:
-    """Refuse tags, which are not in the tree and have their own commands. Raises UsageError."""
+    """Raise UsageError for the kind `tag`: tags are not in the tree and have their own commands. `verb` is the command,
+    for the message.
+    """
     if kind == "tag":
         raise UsageError("a tag has no path", hint=f"'limnos tag {verb} {path}'")
 

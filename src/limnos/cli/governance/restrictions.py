@@ -72,7 +72,7 @@ def set_(
 
 @app.command
 def show(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show the restrictions of a table or namespace, including those of the namespaces above it.
+    """Show the restrictions of a table or namespace, including the restrictions of its parent namespaces.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ def _lines(client: Client, expected: dict[str, object], *, limit: int) -> Iterat
 
 
 def _row(line: AuditLine, *, whole: bool) -> dict[str, object]:
-    """Format an audit record: all fields for JSON, those that fit on a terminal line for a table."""
+    """Format an audit record: all fields for JSON, a selection that fits on a terminal line for a table."""
     if whole:
         return msgspec.to_builtins(line)  # type: ignore[no-any-return]
     about, right = line.object, line.rights[0] if line.rights else {}

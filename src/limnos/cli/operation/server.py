@@ -173,7 +173,7 @@ def restore(
     Parameters
     ----------
     keep_tokens
-        Keep tokens valid, although those revoked since the backup are unknown.
+        Keep tokens valid, including tokens that were revoked after the backup.
     plain_copy
         Confirm that no server ran while a copy was made without `server backup`.
     without_keys

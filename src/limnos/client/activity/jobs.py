@@ -86,7 +86,7 @@ class JobTemplates(Resource[S]):
     def register(self, name: str, *, job_type: str, executable: str, fields: Json | None = None) -> Flow[None]:
         """Create a template, owned by the caller.
 
-        `fields` are the other fields of `JobTemplate`, with Gravitino's names.
+        `fields` are further fields of `JobTemplate`, such as arguments and environments, with Gravitino's names.
         """
         template = {**(fields or {}), "name": name, "jobType": job_type, "executable": executable}
         yield request("POST", self.gravitino_url("jobs", "templates"), body={"jobTemplate": template})

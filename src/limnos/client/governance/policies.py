@@ -76,7 +76,9 @@ class Policies(Resource[S]):
     def change(
         self, path: str | Sequence[str], *, kind: str, adds: Iterable[str] = (), removes: Iterable[str] = ()
     ) -> Flow[tuple[str, ...]]:
-        """Attach policies to an object and detach others. Returns the names of its policies afterwards."""
+        """Attach the policies `adds` to an object, and detach the policies `removes`. Returns the names of its policies
+        afterwards.
+        """
         url = yield from self._on(path, kind)
         body = {"policiesToAdd": [*adds], "policiesToRemove": [*removes]}
         return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))

@@ -40,7 +40,7 @@ class Protection(Resource[S]):
 
     @verb
     def set(self, path: str | Sequence[str], *, kind: str, below: bool = False) -> Flow[None]:
-        """Protect a catalog, namespace, table or view; with `below` also everything below it."""
+        """Protect a catalog, namespace, table or view; with `below` also all objects below it."""
         yield request("PUT", (yield from self._url(path, kind)), body={"below": below})
 
     @verb

@@ -18,7 +18,7 @@ class Restrictions(Resource[S]):
 
     @verb
     def list(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[ReadRestriction, ...]]:
-        """List the restrictions of a `table` or `namespace`, including those of its parent namespaces."""
+        """List the restrictions of a `table` or `namespace`, including the restrictions of its parent namespaces."""
         url = yield from self._url(path, kind)
         return (yield from call("GET", url, answer=tuple[ReadRestriction, ...], field="restrictions"))
 
@@ -29,7 +29,7 @@ class Restrictions(Resource[S]):
     ) -> Flow[None]:  # fmt: skip
         """Set a restriction: a row `filter`, and `masks` by column.
 
-        It applies to the principals in `to`, or if that is empty to all users, but never to those in `unless`.
+        It applies to the principals in `to` (all users if that is empty), but never to the principals in `unless`.
         """
         body = {
             "filter": filter,

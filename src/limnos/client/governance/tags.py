@@ -61,7 +61,9 @@ class Tags(Resource[S]):
     def change(
         self, path: str | Sequence[str], *, kind: str, adds: Iterable[str] = (), removes: Iterable[str] = ()
     ) -> Flow[tuple[str, ...]]:
-        """Attach tags to an object and detach others. Returns the names of its tags afterwards."""
+        """Attach the tags `adds` to an object, and detach the tags `removes`. Returns the names of its tags
+        afterwards.
+        """
         name = yield from object_name(self.scope, path, kind=kind)
         url = self.gravitino_url("objects", TYPES[kind], name, "tags")
         body = {"tagsToAdd": [*adds], "tagsToRemove": [*removes]}

@@ -53,7 +53,7 @@ class NamedPrincipals(msgspec.Struct, frozen=True):
 class ReadRestriction(msgspec.Struct, frozen=True, rename={"unless": "except"}):
     """A restriction of a table or namespace: a row filter as an Iceberg REST expression, and masks by column.
 
-    It applies to the principals in `to`, or if that is empty to all users, but not to those in `unless`.
+    It applies to the principals in `to` (all users if that is empty), but not to the principals in `unless`.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Preview of publishing a run: rows added, removed and changed on a branch, compared with `main`.
 
-One comparison per table: whole rows are compared, with their number of occurrences. If the step has keys, rows with the
-same key that differ count as changed. May import `names`, `pipeline` and PySpark; it must not know of runs.
+One comparison per table: whole rows are compared, with their counts. If the step has keys, rows with the same key that
+differ count as changed. May import `names`, `pipeline` and PySpark; it must not know of runs.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def difference(spark: SparkSession, branch: StepBranch, *, keys: Sequence[str] =
 
 
 def _unequal(new: DataFrame, old: DataFrame, *, shared: Sequence[str]) -> DataFrame:
-    """Return rows whose number of occurrences differs, with the difference, which is positive if the branch has
+    """Return the rows whose counts in `new` and `old` differ, with the difference, which is positive if the branch has
     more.
     """
     columns = [F.col(_quote_column(column)) for column in shared]

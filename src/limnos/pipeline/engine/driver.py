@@ -75,9 +75,9 @@ class SparkEngine:
             return reads_of(self._spark, pipeline)
 
     def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
-        """Return pins of the tables' current snapshots, and of those that views read.
+        """Return pins of the tables' current snapshots, and pins of the tables that views read.
 
-        Raises NotFound, UnsupportedOperation.
+        Raises NotFound for a missing table, UnsupportedOperation for a table that is no Iceberg table.
         """
         with _spark_errors_before_run(self._spark):
             return pin_tables(self._spark, sorted(tables))

@@ -48,9 +48,9 @@ class StepInputs:
 
 
 def reads_of(spark: SparkSession, pipeline: Pipeline) -> dict[str, frozenset[Parts]]:
-    """Return the tables that each step reads, including those below views, by the step's name.
+    """Return the tables that each step reads, including the tables below views, by the step's name.
 
-    Raises InvalidPipeline, NotFound.
+    Raises InvalidPipeline for a malformed query, NotFound for a missing table.
     """
     results = tables(all_reads(pipeline, queries=lambda sql: query_names(spark, sql), catalogs=catalogs_of(spark)))
     entries = {step.table for step in pipeline.steps}

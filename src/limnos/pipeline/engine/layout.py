@@ -69,7 +69,7 @@ def partition_term(text: str) -> PartitionTerm:
 
 
 def sort_term(text: str) -> SortTerm:
-    """Parse a declared sort field, `flight_date DESC NULLS LAST`. Raises BadRequest."""
+    """Parse a declared sort field, `flight_date DESC NULLS LAST`. Raises BadRequest with the allowed forms."""
     match = _SORT.fullmatch(text)
     if match is None:
         raise BadRequest(f"sort: {text!r} is not a column: write `name`, `name DESC` or `name DESC NULLS LAST`.")

@@ -79,7 +79,7 @@ class SparkGrammar:
 
     def accept(self, sql: str) -> None:
         """Validate a statement by Spark's own planner, to find errors that the grammar does not detect. Raises
-        InvalidQuery.
+        InvalidQuery with Spark's message.
         """
         try:
             self.sql_parser.parsePlan(sql)
@@ -90,7 +90,7 @@ class SparkGrammar:
 def grammar_of(spark: SparkSession | None) -> SparkGrammar:
     """Return the parser of the session's JVM, or else of the JVM without Spark.
 
-    Raises UnsupportedOperation, ServiceUnavailable.
+    Raises UnsupportedOperation without PySpark, ServiceUnavailable if the JVM does not start.
     """
     session = getattr(spark, "_jsparkSession", None) if spark is not None else None
     if spark is None or session is None:

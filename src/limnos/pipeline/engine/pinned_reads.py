@@ -197,7 +197,9 @@ def _read_table(spark: SparkSession, pin: ReadPin, *, table: Parts) -> PinnedRea
 def _as_named_now(
     spark: SparkSession, frame: DataFrame, *, name: str, then: TableSchema, now: TableSchema
 ) -> DataFrame:
-    """Return a snapshot's rows with the table's current columns. Iceberg returns those of the snapshot's schema."""
+    """Return a snapshot's rows with the table's current columns. Iceberg itself returns the columns of the snapshot's
+    schema.
+    """
     before = {each.id: each.name for each in then.fields}
     columns = [f.col(quote_column(before[each.id])).alias(each.name) for each in now.fields if each.id in before]
     schema = spark.table(name).schema

@@ -3,8 +3,8 @@
 Traces each output column to columns of the sources, and finds the columns that filter, join or group the rows. May
 import the standard library. Must not know Spark's session or sources: the caller names the leaves.
 
-Spark writes a plan as a list of nodes in pre-order, each with its number of children; expressions have the same form.
-Columns are identified by expression ids, which stay the same from their definition to their uses.
+Spark writes a plan as a list of nodes in pre-order, each with the count of its children; expressions have the same
+form. Columns are identified by expression ids, which stay the same from their definition to their uses.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _is_tree(value: object) -> bool:
 
 
 def _trees(value: object) -> Iterator[PlanTree]:
-    """Yield the expressions in a field, including those in nested lists."""
+    """Yield the expression trees in a node's field, including expressions in nested lists."""
     if _is_tree(value):
         yield tree_of(value)  # type: ignore[arg-type]
     elif isinstance(value, list):

@@ -99,7 +99,9 @@ def query_names(spark: SparkSession | None, sql: str) -> QueryNames:
 
 
 def relations(spark: SparkSession | None, sql: str) -> tuple[NamedRelation, ...]:
-    """Return the names of tables and sources in a query, in the order of the text. Raises InvalidQuery."""
+    """Return the names of tables and sources in a query, in the order of the text. Raises InvalidQuery as `query_names`
+    does.
+    """
     return query_names(spark, sql).relations
 
 

@@ -32,7 +32,7 @@ def staged_rows(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def release(frame: DataFrame) -> None:
-    """Free the rows that `stage` holds for `frame`. Does nothing for a frame that is not staged.
+    """Free the rows that `stage` holds for `frame`. No-op for a frame that is not staged.
 
     Over Spark Connect the server frees them itself when the client drops the frame.
     """

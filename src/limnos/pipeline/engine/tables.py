@@ -1,8 +1,8 @@
 """Preparation of a step's table: create it, add and widen columns, set its layout.
 
-Compares the step's rows with the existing table, refuses changes that lose data, and executes the others. May import
-`pipeline`, `model`, `names` and PySpark. Must know neither write modes nor publishing. Columns belong to the table and
-not to a branch, so readers see an added column (empty) at once. Columns are dropped by the publishing commit.
+Compares the step's rows with the existing table, refuses changes that lose data, and executes all other changes. May
+import `pipeline`, `model`, `names` and PySpark. Must know neither write modes nor publishing. Columns belong to the
+table and not to a branch, so readers see an added column (empty) at once. Columns are dropped by the publishing commit.
 """
 
 from __future__ import annotations
@@ -126,7 +126,9 @@ def prepare(
 
 
 def columns_of(step: StepDeclaration, frame: DataFrame) -> StructType:
-    """Return the columns of the step's table: those of the query, and the three columns of a history."""
+    """Return the columns of the step's table: the columns of the query, and for a history the three columns of
+    validity.
+    """
     if step.write.mode is not WriteMode.HISTORY:
         return frame.schema
     write = step.write

@@ -32,7 +32,9 @@ class StepEngine(Protocol):
         """Return the tables that each step reads, by the step's name."""
 
     def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
-        """Return pins of the tables' current snapshots, and of those that views among them read. Raises LimnosError."""
+        """Return pins of the tables' current snapshots, and pins of the tables that views among them read. Raises
+        LimnosError, for example NotFound.
+        """
 
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Return the tables whose pinned snapshot or view definition is no longer available."""

@@ -51,7 +51,7 @@ def publish(
 ) -> PublishResult | tuple[MovedOutput, ...]:
     """Move `main` of all tables to their branches' heads, or return the outputs that have moved.
 
-    `again` is the number of earlier tries in this attempt.
+    `again` is the count of earlier tries in this attempt.
 
     Raises:
         RunStopped: Another attempt has taken over, or the run was cancelled.

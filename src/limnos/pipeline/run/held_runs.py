@@ -92,7 +92,7 @@ def _own_branches(seen: Run) -> list[StepBranch]:
 
     The run's user wrote the record, but publishing uses the caller's rights. Only a user who may write a table can
     create a branch of the run on it. Other refs, or dropped columns without a branch, could name any table. Raises
-    CommitConflict for those.
+    CommitConflict for such entries.
     """
     branches = branches_of(seen)
     if not branches:

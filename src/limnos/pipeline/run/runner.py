@@ -1,7 +1,7 @@
 """One attempt of a run, from its first step to its end.
 
 Executes steps in order, records their outcomes, publishes all by one commit, and repeats steps whose table another
-client wrote meanwhile. May import `client` and `pipeline`. Must not know Spark. Either the attempt's end is in the
+client wrote concurrently. May import `client` and `pipeline`. Must not know Spark. Either the attempt's end is in the
 run's record, or the run's lease expires.
 """
 
@@ -288,7 +288,7 @@ class AttemptRunner:
         return result
 
     def _again(self, moved: tuple[MovedOutput, ...]) -> frozenset[str]:
-        """Return the steps to repeat: those whose tables have changed, and their downstream steps."""
+        """Return the steps to repeat: the steps whose tables have changed, and their downstream steps."""
         tables = {each.branch.table for each in moved}
         own = {
             name

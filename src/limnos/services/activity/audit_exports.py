@@ -56,7 +56,7 @@ class AuditDays(msgspec.Struct, frozen=True):
 
 def export_days(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> AuditExport:
     """Return the command for a request to export: by default all complete days to the configured location. Raises
-    BadRequest, OutsideRoots.
+    BadRequest without a location, OutsideRoots for a location that the settings do not allow.
     """
     place = location or ctx.services.defaults.audit.export
     if place is None:
@@ -75,7 +75,7 @@ def over_at(now_ms: int) -> date:
 async def audit_export(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> int:
     """Create a task that exports the audit records of some days; for service admins.
 
-    Returns its id. Raises PermissionDenied, BadRequest.
+    Returns its id. Raises PermissionDenied, and the errors of `export_days`.
     """
     await refuse_former(ctx)
 
@@ -121,7 +121,7 @@ async def days_run(work: TaskContext, payload: AuditDays) -> tuple[AuditDays, st
 
 
 async def day_write(work: TaskContext, location: str, *, day: date) -> tuple[int, int]:
-    """Export one day's audit records. Returns the numbers of files and of records."""
+    """Export one day's audit records. Returns the count of files and the count of records."""
     files = total = after = 0
     while lines := await _lines(work, day, after=after):
         target = f"{location.rstrip('/')}/{name_of(day, lines)}"

@@ -2,7 +2,7 @@
 
 May import the layers below. Must not know any wire format. Revisions have no gaps, and are assigned under a lock that
 is held until the commit. So a reader who has read a zone up to a revision has not missed an earlier change. A reader of
-a metalake reads the metalake's own zone and those of the catalogs that the reader may use. A change that was hidden
+a metalake reads the metalake's zone and the zones of the catalogs that the reader may use. A change that was hidden
 when the reader's position passed it is not delivered later (decision record on the change feed).
 """
 
@@ -199,7 +199,9 @@ async def position_restrict(ctx: Context, position: FeedPosition) -> FeedPositio
 
 
 async def _own_of(ctx: Context, zones: Collection[int], *, home: int) -> set[int]:
-    """Return the zones that belong to the home: its own, and those of its present and former catalogs."""
+    """Return the zones among `zones` that belong to the metalake or catalog `home`: its own zone, and the zones of its
+    present and former catalogs.
+    """
     node_positions = await ctx.look_up(partial(zones_read, zones))
     return {
         zone

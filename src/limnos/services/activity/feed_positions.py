@@ -33,7 +33,7 @@ class FeedPosition(msgspec.Struct, frozen=True, array_like=True):
 
 
 def position_of(text: str) -> FeedPosition:
-    """Parse a position's text. Raises BadRequest."""
+    """Parse a position's text. Raises BadRequest for a malformed text."""
     try:
         if len(text) > TEXT_MAX:
             raise ValueError

@@ -266,7 +266,7 @@ def _end(dataset: ResolvedDataset) -> LineageEnd:
 
 
 def lineage_put(tx: Tx, permit: Permit[LineagePuts]) -> int:
-    """Write the edges, except those of objects that no longer exist. Returns the count of edges written."""
+    """Write the edges, except edges of objects that no longer exist. Returns the count of edges written."""
     metalake_id = permit.command.metalake_id
     return sum(_put_one(tx, put, metalake_id=metalake_id) for put in permit.command.puts)
 

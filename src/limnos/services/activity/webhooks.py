@@ -119,7 +119,8 @@ def _is_climbing(path: str) -> bool:
 
 
 async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | None) -> Webhook:
-    """Create a webhook; only this response contains its secret. Raises BadRequest, PositionPruned, PermissionDenied.
+    """Create a webhook; only this response contains its secret. Raises BadRequest for an invalid URL or position,
+    PositionPruned, PermissionDenied.
 
     `after` is a position in the metalake's changes, `oldest`, or None for changes from now on.
     """
@@ -145,8 +146,8 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
 
 
 async def _start(ctx: Context, metalake: str, after: str) -> str:
-    """Return the text of the starting position: `after`, or the newest or oldest position. Raises BadRequest,
-    PositionPruned.
+    """Return the text of the starting position: `after`, or the newest or oldest position. Raises BadRequest for a
+    malformed position, PositionPruned for a pruned one.
     """
     feed_position = None if after in (NOW, OLDEST_WORD) else position_of(after)
     page = await page_read(ctx, RequestScope(metalake), feed_position, limit=1, start=NEWEST)
@@ -204,7 +205,7 @@ async def webhook_retry(ctx: Context, *, metalake: str, webhook_id: int, after: 
     """Schedule the next delivery of a webhook immediately, also if it has stopped. It continues from the position
     `after`, by default from its own position.
 
-    Raises NotFound, BadRequest, PositionPruned, PermissionDenied.
+    Raises NotFound, BadRequest for a malformed position, PositionPruned, PermissionDenied.
     """
 
     def require(request_view: RequestView) -> None:

@@ -85,8 +85,8 @@ def with_record_number(number: int) -> Iterator[None]:
 async def record_check(
     ctx: Context, checked_record: CheckedRecord, *, catalogs: Mapping[int, CatalogRecord]
 ) -> CheckedRecord:
-    """Validate one record. `catalogs` are the catalogs of earlier records, by their ids in the file. Raises
-    BadRequest.
+    """Validate one record. `catalogs` are the catalogs of earlier records, by their ids in the file. Raises BadRequest
+    for an invalid record.
     """
     record = checked_record.record
     with with_record_number(checked_record.number):
@@ -104,7 +104,7 @@ async def record_check(
 
 
 def catalog_of(number: int, record: ExportRecord, *, defaults: RequestDefaults, metalake: str) -> CatalogRecord:
-    """Check a catalog, and return its stored record. Raises BadRequest.
+    """Validate a catalog's record, and return the record to store. Raises BadRequest for invalid properties.
 
     If the exported catalog had no `warehouse` property, the property is set to its former default, since the tables'
     files are there.
@@ -209,7 +209,7 @@ async def _entity(
 
 def _policy(record: PolicyRecord) -> PolicyRecord:
     """Validate the content of a policy, because the server's tasks read the policies of all metalakes. Raises
-    BadRequest.
+    BadRequest for invalid content.
 
     A policy of Polaris becomes one of this server. Its comment names the fields that are dropped.
     """

@@ -75,8 +75,8 @@ class ImportWriter:
         """New objects that have locations."""
 
     def _assign_ids(self, records: Sequence[CheckedRecord]) -> None:
-        """Assign an id to each new object: the id in the file if the import keeps ids, else a new id. Raises
-        BadRequest.
+        """Assign an id to each new object: the id in the file if the import keeps ids, else a new id. Raises BadRequest
+        if an id occurs twice or is in use.
         """
         for ready in records:
             old = defined_id(ready.record)

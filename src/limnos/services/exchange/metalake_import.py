@@ -97,7 +97,9 @@ def _may(request_view: RequestView) -> None:
 
 
 async def import_begin(ctx: Context, *, name: str, form: str, ids: str) -> MetalakeImport:
-    """Begin an import of a metalake under a name. Raises AlreadyExists, BadRequest, InvalidName, PermissionDenied."""
+    """Begin an import of a metalake under a name. Raises AlreadyExists, InvalidName, PermissionDenied, and BadRequest
+    for an unknown `form` or `ids`.
+    """
     check_metalake_name(name)
     if form not in FORMS or ids not in IDS:
         raise BadRequest(f"An import has a format ({' or '.join(FORMS)}) and a treatment of ids ({' or '.join(IDS)})")

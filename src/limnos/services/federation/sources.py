@@ -58,7 +58,7 @@ class SourceConnectors:
         self._open: dict[int, _OpenConnector] = {}
 
     def check(self, provider: str, properties: Mapping[str, str]) -> None:
-        """Check that properties name a source that the server may use. Raises BadRequest."""
+        """Raise BadRequest for properties that are invalid or name a source to which the server may not connect."""
         check_source(provider, properties, limits=self.limits)
 
     async def ask(
@@ -94,7 +94,9 @@ class SourceConnectors:
             raise (_unknown_outcome_error() if changes else SourceFailed(_timeout_error().message)) from None
 
     async def check_connection(self, provider: str, properties: Mapping[str, str]) -> None:
-        """Test the connection to a source with a temporary connector. Raises BadRequest, SourceFailed."""
+        """Test the connection to a source with a temporary connector. Raises BadRequest for invalid properties,
+        SourceFailed if the source does not respond.
+        """
         connector = open_source(provider, properties, limits=self.limits)
 
         def reach() -> None:

@@ -64,7 +64,7 @@ def work_read(text: str) -> JobWork:
 def work_checked(rules: JobRules, job_type: str, *, content: TemplateContent) -> JobWork:
     """Return a job's definition after checking its files, variables and Spark properties against the settings.
 
-    Raises BadRequest.
+    Raises BadRequest for content that the settings do not allow.
     """
     files = (content.executable, *content.scripts, *content.jars, *content.files, *content.archives)
     for each in files:
@@ -77,7 +77,9 @@ def work_checked(rules: JobRules, job_type: str, *, content: TemplateContent) ->
 
 
 def path_of(text: str) -> str:
-    """Return the local path of a job's file, given as a path or a `file:` URI. Raises BadRequest."""
+    """Return the local path of a job's file, given as a path or a `file:` URI. Raises BadRequest for a relative path,
+    another scheme, or a path with `,` or `#`.
+    """
     parts = urlsplit(text)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         text = unquote(parts.path)
@@ -109,7 +111,7 @@ def _require_names(arguments: Mapping[str, str], patterns: Iterable[str], *, lab
 
 
 def _require_apart(scripts: tuple[str, ...]) -> None:
-    """Refuse two scripts of the same name, since a job's scripts are in one directory. Raises BadRequest."""
+    """Raise BadRequest for two scripts of the same name, since a job's scripts are in one directory."""
     names = [each.rpartition("/")[2] for each in scripts]
     if len(set(names)) < len(names):
         raise BadRequest(

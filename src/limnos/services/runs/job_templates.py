@@ -69,7 +69,9 @@ def record_of(template: Node) -> JobTemplateRecord:
 
 
 async def template_register(ctx: Context, *, metalake: str, name: str, request: TemplateRequest) -> Node:
-    """Create a template; the caller owns it. Raises AlreadyExists, InvalidName, BadRequest, PermissionDenied."""
+    """Create a template; the caller owns it. Raises AlreadyExists, InvalidName, BadRequest for invalid content,
+    PermissionDenied.
+    """
     job_type = type_of(request.job_type)
     content = content_of(job_type, request.fields)
     record = JobTemplateRecord(request.comment, {}, 0, "", job_type, content.text)

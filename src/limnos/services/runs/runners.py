@@ -133,7 +133,8 @@ async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) 
 async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, report: StepReport) -> RunStepState:
     """Store a report on a step. The call is idempotent.
 
-    Raises AttemptSuperseded, RunConflict, NotFound, BadRequest, PermissionDenied.
+    Raises AttemptSuperseded, RunConflict if the run has ended, NotFound, BadRequest for a malformed report,
+    PermissionDenied.
     """
     if report.state not in STEP_STATES:
         raise BadRequest(f"'{report.state[:50]}' is not a state of a step: use one of {', '.join(STEP_STATES)}")

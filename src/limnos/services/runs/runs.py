@@ -127,7 +127,7 @@ def begin_check(begin: RunBegin) -> None:
 
 
 def lease_check(holder: str, lease_ms: int) -> None:
-    """Check the name of a run's holder, and the length of its lease. Raises BadRequest."""
+    """Raise BadRequest for a malformed holder's name, or a lease that is too short or too long."""
     if not holder or len(holder) > HOLDER_MAX:
         raise BadRequest(f"Field 'holder' must name the process, as host:pid, in at most {HOLDER_MAX} characters")
     if not LEASE_S_MIN * 1000 <= lease_ms <= LEASE_S_MAX * 1000:
@@ -137,7 +137,8 @@ def lease_check(holder: str, lease_ms: int) -> None:
 async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: RunBegin) -> RunView:
     """Start a run, which the caller owns; a repeated request with the same UUID returns the same run.
 
-    Raises PipelineBusy, AlreadyExists, NotFound, BadRequest, PermissionDenied.
+    Raises PipelineBusy if a process executes another run, AlreadyExists if the UUID belongs to a different run,
+    NotFound, BadRequest for an invalid request, PermissionDenied.
     """
     begin_check(begin)
     await _require_version(ctx, metalake, pipeline=pipeline, version=begin.version)

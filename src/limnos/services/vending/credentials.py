@@ -122,7 +122,8 @@ class CredentialVendor:
 
         If STS does not answer, older cached credentials are returned while they are still valid long enough.
 
-        Raises ServiceUnavailable, StorageFailed, UnsupportedOperation.
+        Raises ServiceUnavailable if STS does not answer, StorageFailed if it refuses, UnsupportedOperation if its
+        library is not installed.
         """
         result = self.cached_credentials(request)
         if result is not None:

@@ -1,5 +1,5 @@
-"""Network addresses of sources: parses them from a catalog's properties and compares them with those that the server
-allows.
+"""Network addresses of sources: parses them from a catalog's properties and checks that the server allows connections
+to them.
 
 May import `model`. Pure. A catalog's creator names the address; the server's settings list the allowed hosts and ports.
 All other parts of a URL (key files, other hosts, options) are refused unless they are known to be harmless.
@@ -104,7 +104,9 @@ def database_url(text: str, *, scheme: str, port: int, parameters: Collection[st
 
 
 def http_url(text: str, *, name: str) -> HttpUrl:
-    """Parse `https://host:port/path`, the value of the property `name`. Raises BadRequest."""
+    """Parse `https://host:port/path`, the value of the property `name`. Raises BadRequest for a malformed URL, or one
+    with a user, a query or a fragment.
+    """
     message = f"Property {name}"
     try:
         parts = urlsplit(text)
@@ -124,7 +126,9 @@ def http_url(text: str, *, name: str) -> HttpUrl:
 
 
 def metastore_addresses(text: str, *, name: str) -> tuple[SourceAddress, ...]:
-    """Parse `thrift://host:port`, several separated by commas; the default port is 9083. Raises BadRequest."""
+    """Parse `thrift://host:port`, several separated by commas; the default port is 9083. Raises BadRequest for a
+    malformed URL.
+    """
     message = f"Property {name}"
     names = [each.strip() for each in text.split(",") if each.strip()]
     if not 0 < len(names) <= METASTORES_MAX:

@@ -2,8 +2,8 @@
 
 May import `formats` for the types of columns and changes, `model`, and `names` for paths. Must not know the tree's
 names, callers or their rights. A connector implements the protocols of its capabilities, and callers test for them with
-isinstance. Calls block and have their own deadlines. Errors are those of `model.errors`; a source that does not respond
-raises SourceFailed. Nothing is cached: each result is the source's current state.
+isinstance. Calls block and have their own deadlines. Methods raise the errors of `model.errors`; a source that does not
+respond raises SourceFailed. Nothing is cached: each result is the source's current state.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class BaseCatalog(Protocol):
     def check(self) -> None:
         """Check that the source responds to a request with the catalog's properties.
 
-        Raises SourceFailed, BadRequest.
+        Raises SourceFailed without a response, BadRequest for properties that the source rejects.
         """
 
     def close(self) -> None:
@@ -158,7 +158,9 @@ class TableCatalog(BaseCatalog, Protocol):
         """
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
-        """Apply the changes atomically. Raises NotFound, BadRequest, UnsupportedOperation."""
+        """Apply the changes atomically. Raises NotFound, BadRequest for an invalid change, and UnsupportedOperation for
+        a kind of change that the source lacks.
+        """
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
         """Rename a table, also into another schema. Raises NotFound, AlreadyExists, UnsupportedOperation."""
@@ -185,10 +187,12 @@ class ViewCatalog(BaseCatalog, Protocol):
         """Return a view's columns and SQL texts. Raises NotFound for the schema or the view."""
 
     def view_create(self, schema: Levels, view: str, *, definition: IcebergViewCreate) -> None:
-        """Create a view. Raises AlreadyExists, NotFound, BadRequest."""
+        """Create a view. Raises AlreadyExists, NotFound for the schema, BadRequest for an invalid definition."""
 
     def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
-        """Apply the updates of Iceberg's view specification atomically. Raises NotFound, BadRequest."""
+        """Apply the updates of Iceberg's view specification atomically. Raises NotFound, BadRequest for an invalid
+        update.
+        """
 
     def view_rename(self, schema: Levels, view: str, *, target: Levels) -> None:
         """Rename a view, also into another schema. Raises NotFound, AlreadyExists."""
@@ -228,10 +232,10 @@ class TopicCatalog(BaseCatalog, Protocol):
         """Return a topic's configuration. Raises NotFound for the schema or the topic."""
 
     def topic_create(self, schema: str, topic: str, *, properties: Mapping[str, str]) -> None:
-        """Create a topic. Raises AlreadyExists, NotFound, BadRequest."""
+        """Create a topic. Raises AlreadyExists, NotFound for the schema, BadRequest for an invalid name or setting."""
 
     def topic_alter(self, schema: str, topic: str, *, sets: Mapping[str, str], removes: Sequence[str]) -> None:
-        """Change a topic's properties atomically. Raises NotFound, BadRequest."""
+        """Change a topic's properties atomically. Raises NotFound, BadRequest for an invalid setting."""
 
     def topic_drop(self, schema: str, topic: str) -> None:
         """Drop a topic with its messages.

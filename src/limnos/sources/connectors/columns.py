@@ -146,7 +146,9 @@ def _plain_of(text: str, *, column: str) -> Type:
 
 
 def _named(text: str, *, column: str, dialect: Dialect) -> Type:
-    """Return a type by the database's own name, without parameters, if the dialect knows it. Raises BadRequest."""
+    """Return a type by the database's own name, without parameters, if the dialect knows it. Raises BadRequest for an
+    unknown name.
+    """
     known: Mapping[str, Callable[[], Type]] = getattr(type(dialect), "ischema_names", {})
     result = known.get(text.strip().lower())
     if result is None:
@@ -162,7 +164,9 @@ def _unknown(column: str, kind: str) -> BadRequest:
 
 
 def column_of(fields: Json, *, dialect: Dialect) -> sa.Column[object]:
-    """Build a column from Gravitino's JSON. Raises BadRequest, UnsupportedOperation."""
+    """Build a column from Gravitino's JSON. Raises BadRequest for an invalid definition, UnsupportedOperation for a
+    default that databases lack.
+    """
     name = name_of(text_at(fields, "name", where="Column"), dialect=dialect)
     kind = type_of(fields.get("type"), column=name, dialect=dialect)
     comment = fields.get("comment") if isinstance(fields.get("comment"), str) else None
@@ -177,8 +181,8 @@ def column_of(fields: Json, *, dialect: Dialect) -> sa.Column[object]:
 
 
 def name_of(name: str, *, dialect: Dialect, what: str = "Column") -> str:
-    """Return a new name after checking its length: databases truncate a long name without an error. Raises
-    BadRequest.
+    """Return a new name after checking its length: databases truncate a long name without an error. Raises BadRequest
+    for a name that is empty or too long.
     """
     most = dialect.max_identifier_length
     if not name or "\0" in name or len(name.encode()) > most:
@@ -193,7 +197,9 @@ def require_counting(kind: Type, *, column: str) -> None:
 
 
 def default_of(value: object, *, column: str) -> str | sa.ColumnElement[Any] | None:
-    """Return a default for DDL: a literal or the current time. Raises BadRequest, UnsupportedOperation."""
+    """Return a default for DDL: a literal or the current time. Raises BadRequest for malformed JSON,
+    UnsupportedOperation for any other expression.
+    """
     fields = as_object(value, f"The default of column {preview_value(column)}")
     kind, where = fields.get("type"), f"The default of column {preview_value(column)}"
     if kind == "literal":

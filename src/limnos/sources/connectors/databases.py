@@ -75,22 +75,26 @@ class DatabaseSource(ABC):
 
     @abstractmethod
     def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
-        """Return the columns, keys and comment of a table. Raises NotFound if it was dropped meanwhile."""
+        """Return the columns, keys and comment of a table. Raises NotFound if it was dropped concurrently."""
 
     @abstractmethod
     def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
-        """Create a table atomically. Raises BadRequest, UnsupportedOperation."""
+        """Create a table atomically. Raises BadRequest for an invalid definition, UnsupportedOperation for a feature
+        that the database lacks.
+        """
 
     @abstractmethod
     def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
-        """Apply the changes atomically. Raises BadRequest, UnsupportedOperation."""
+        """Apply the changes atomically. Raises BadRequest for an invalid change, UnsupportedOperation for a change that
+        the database lacks.
+        """
 
     @abstractmethod
     def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
-        """Rename a table. Raises AlreadyExists, UnsupportedOperation."""
+        """Rename a table. Raises AlreadyExists, and UnsupportedOperation for a move that the database lacks."""
 
     def _require_name(self, connection: sa.Connection, name: str, *, what: str) -> None:
-        """Check that the database does not truncate or change a new name. Raises BadRequest."""
+        """Raise BadRequest for a new name that the database would truncate or change."""
         name_of(name, dialect=connection.dialect, what=what)
 
     def _schema_dropped(self, connection: sa.Connection, schema: str) -> None:
@@ -282,9 +286,10 @@ def no_table(table: str) -> NotFound:
 
 
 def require_no_layout(create: GravitinoCreate, *, properties: bool = False) -> None:
-    """Check that a request has no file layout, which databases lack. Raises UnsupportedOperation.
+    """Raise UnsupportedOperation for a request with a file layout (partitioning, sort order, location), which databases
+    lack.
 
-    `properties` allows properties.
+    `properties`: table properties are allowed.
     """
     stated = {
         "properties": create.properties and not properties, "partitioning": create.partitioning, "sortOrders": create.sort_orders,
@@ -296,6 +301,6 @@ def require_no_layout(create: GravitinoCreate, *, properties: bool = False) -> N
 
 
 def require_columns(create: GravitinoCreate) -> None:
-    """Check that a table has columns. Raises BadRequest."""
+    """Raise BadRequest for a new table without columns."""
     if not create.columns:
         raise BadRequest("A table needs at least one column: columns is empty")

@@ -80,7 +80,9 @@ def _address(text: str) -> SourceAddress:
 
 
 def _login(text: str) -> dict[str, str]:
-    """Return the user and password in the value of a Java client's `sasl.jaas.config`. Raises BadRequest."""
+    """Return the user and password in the value of a Java client's `sasl.jaas.config`. Raises BadRequest for another
+    login module or a malformed text.
+    """
     line = _LOGIN.fullmatch(text.strip())
     options = dict(_OPTION.findall(line["options"])) if line is not None else {}
     if not {"username", "password"} <= set(options):

@@ -1,4 +1,5 @@
-"""Tables of a Hive metastore: converts requests to the metastore's structures, and these to Gravitino's JSON.
+"""Tables of a Hive metastore: converts requests to the metastore's Thrift structures, and the structures to Gravitino's
+JSON.
 
 May import the metastore's generated structures, this package, `formats` for the types of requests, and `model`. Pure. A
 caller may not set the location of a table's files, their deletion at a drop, or the classes that read them: this could
@@ -80,7 +81,9 @@ def is_name(name: str) -> bool:
 
 
 def table_of(schema: str, table: str, *, definition: GravitinoCreate) -> Table:
-    """Build the Thrift structure of a new table from a request. Raises BadRequest, UnsupportedOperation."""
+    """Build the Thrift structure of a new table from a request. Raises BadRequest for an invalid definition,
+    UnsupportedOperation for a feature that Hive lacks.
+    """
     if definition.indexes:
         raise UnsupportedOperation("Tables of this source have no indexes: leave them out")
     properties = dict(definition.properties)
@@ -121,8 +124,8 @@ def _refuse_reserved(key: str) -> None:
 
 
 def column_of(fields: Json) -> FieldSchema:
-    """Convert a column in Gravitino's JSON to the metastore's `FieldSchema`. Raises BadRequest,
-    UnsupportedOperation.
+    """Convert a column in Gravitino's JSON to the metastore's `FieldSchema`. Raises BadRequest for an invalid type,
+    UnsupportedOperation for NOT NULL, a default or auto-increment.
     """
     name = name_of(text_at(fields, "name", where="Column"), what="Column")
     if fields.get("nullable") is False or fields.get("autoIncrement") is True or fields.get("defaultValue") is not None:
@@ -247,8 +250,8 @@ def _sort(result: Order) -> Json:
 
 
 def alter_table(result: Table, changes: Sequence[TableChange]) -> None:
-    """Apply changes to the loaded structure `result`, which the caller then sends to the metastore. Raises BadRequest,
-    UnsupportedOperation.
+    """Apply changes to the loaded structure `result`, which the caller then sends to the metastore. Raises BadRequest
+    for an invalid change, UnsupportedOperation for a change that Hive lacks.
     """
     form = format_of(result)
     if form is not None and form not in _FORMATS:

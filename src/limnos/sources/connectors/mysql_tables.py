@@ -85,7 +85,9 @@ class MysqlColumn:
 
 
 def column_of(fields: Json) -> MysqlColumn:
-    """Build a new column from Gravitino's JSON. Raises BadRequest, UnsupportedOperation."""
+    """Build a new column from Gravitino's JSON. Raises BadRequest for an invalid definition, UnsupportedOperation for a
+    default that MySQL lacks.
+    """
     name = name_of(text_at(fields, "name", where="Column"), what="Column")
     kind = type_of(fields.get("type"), column=name)
     comment = fields.get("comment")
@@ -104,7 +106,9 @@ def column_of(fields: Json) -> MysqlColumn:
 
 
 def name_of(name: str, *, what: str) -> str:
-    """Return a new name after checking its length and characters. Raises BadRequest."""
+    """Return a new name after checking its length and characters. Raises BadRequest for a name that is empty, too long,
+    or has characters that MySQL rejects.
+    """
     if (
         name != name.rstrip()
         or not name
@@ -128,7 +132,9 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def create_statement(schema: str, table: str, *, definition: GravitinoCreate) -> str:
-    """Return the CREATE TABLE statement. Raises BadRequest, UnsupportedOperation."""
+    """Return the CREATE TABLE statement. Raises BadRequest for an invalid definition, UnsupportedOperation for a
+    feature that MySQL lacks.
+    """
     engine = _engine_of(definition.properties)
     columns = [column_of(each) for each in definition.columns]
     if len({each.name.lower() for each in columns}) != len(columns):
@@ -179,7 +185,9 @@ class MysqlTableDraft:
         self._before = {each.was: each for each in self.columns if each.was is not None}
 
     def carry_out(self, changes: Sequence[TableChange]) -> None:
-        """Apply changes to the draft in order. Raises BadRequest, UnsupportedOperation."""
+        """Apply changes to the draft in order. Raises BadRequest for an invalid change, UnsupportedOperation for a
+        change that MySQL lacks.
+        """
         for change in changes:
             self._do(change)
 

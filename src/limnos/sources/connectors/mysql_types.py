@@ -118,7 +118,9 @@ def literal(text: str) -> str:
 
 
 def default_of(value: object, *, column: str, kind: str) -> str | None:
-    """Return a default as SQL: a literal or the current time. Raises BadRequest, UnsupportedOperation."""
+    """Return a default as SQL: a literal or the current time. Raises BadRequest for malformed JSON,
+    UnsupportedOperation for any other expression.
+    """
     fields = as_object(value, f"The default of column {preview_value(column)}")
     word, where = fields.get("type"), f"The default of column {preview_value(column)}"
     if word == "literal":

@@ -209,7 +209,7 @@ _CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], SourceLimits], object]
 
 
 def check_source(provider: str, properties: Mapping[str, str], *, limits: SourceLimits) -> None:
-    """Check that properties name an allowed source. Raises BadRequest."""
+    """Raise BadRequest for properties that are invalid, or name a host to which the server may not connect."""
     _CHECKED[provider](properties, limits)
 
 

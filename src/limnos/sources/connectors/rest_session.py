@@ -219,7 +219,9 @@ class RestSession:
 
 
 def _read(response: httpx2.Response, call: RestCall, *, deadline: float) -> bytes:
-    """Read a body within the deadline and the size limit. Raises SourceFailed, StateUnknown."""
+    """Read a body within the deadline and the size limit. Raises SourceFailed beyond a limit, or StateUnknown if the
+    request may have made a change.
+    """
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise rest_failed_error(call, "the response has a content encoding that was not requested", sent=True)
     parts, size = [], 0

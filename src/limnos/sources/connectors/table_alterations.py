@@ -139,7 +139,9 @@ def refuse(change: TableChange) -> None:
 
 
 def index_parts(index: Json) -> tuple[str | None, list[str]]:
-    """Return the name and the columns of a primary or unique key. Raises UnsupportedOperation, BadRequest."""
+    """Return the name and the columns of a primary or unique key. Raises UnsupportedOperation for another kind of
+    index, BadRequest for malformed JSON.
+    """
     if str(index.get("indexType", "")).upper() not in (PRIMARY, UNIQUE):
         raise UnsupportedOperation(
             f"Indexes of this source are {PRIMARY} and {UNIQUE}, not {preview_value(str(index.get('indexType')))}"

@@ -46,7 +46,7 @@ class ArrowHeader(NamedTuple):
 
 
 def read_header(metadata: bytes) -> ArrowHeader:
-    """Parse a message's header. Raises BadRequest."""
+    """Parse the Flatbuffers header of an Arrow IPC message. Raises BadRequest for a malformed header."""
     try:
         message = _FlatbufferTable(metadata, _U32.unpack_from(metadata)[0])
         body_bytes, kind = message.number(3), message.byte(1)

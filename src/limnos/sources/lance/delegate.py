@@ -83,7 +83,9 @@ def fit_request(request: Any, method: Callable[..., object]) -> object:  # noqa:
 
 
 def implementation_of(name: str, properties: Mapping[str, str]) -> LanceNamespace:
-    """Create an implementation by its name: `dir`, `rest` or `module.Class`. Raises BadRequest."""
+    """Create an implementation by its name: `dir`, `rest` or `module.Class`. Raises BadRequest for an unknown name or
+    invalid properties.
+    """
     try:
         return connect(name, dict(properties))
     except Exception as error:

@@ -1,8 +1,8 @@
 """A directory as a namespace of Lance tables: list, create, register, deregister, rename and drop.
 
 May import `formats.lance`, `model`, `names` and `sources`. Must not know requests of the protocol. The layout of a
-directory is detected at each call, because others write to it, unless the caller states it. Reads write nothing.
-Decision record 0053.
+directory is detected at each call, because other clients write to the directory, unless the caller states the layout.
+Reads write nothing. Decision record 0053.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ class LanceDirectory:
         return entry
 
     def drop(self, levels: Levels) -> DirectoryTable:
-        """Drop a table and delete its files; other files in the folder are not deleted. Raises NotFound,
-        InvalidTable.
+        """Drop a table and delete its files; other files in the folder are not deleted. Raises NotFound, InvalidTable
+        for a folder that is no table.
         """
         state = self._state()
         entry = self._find(state, levels)
@@ -296,7 +296,9 @@ class LanceDirectory:
             raise _taken_error(levels, kind="table")
 
     def _for_tables(self, levels: Levels) -> _DirectoryState:
-        """Return the directory's state for creating a table in it. Raises BadRequest, NotFound."""
+        """Return the directory's state for creating a table in it. Raises BadRequest for a name that the layout does
+        not allow, NotFound for the namespace.
+        """
         if not levels:
             raise BadRequest("Name a table")
         state = self._state()
@@ -335,7 +337,9 @@ class LanceDirectory:
 
 
 def list_directory(contents: Contents) -> DirectoryContents:
-    """List all namespaces and tables of a directory. Raises InvalidTable, StorageFailed."""
+    """List all namespaces and tables of a directory. Raises InvalidTable for a damaged index, StorageFailed if the
+    storage cannot be read.
+    """
     directory = LanceDirectory(rules.root_of(contents.location, here="/"), options=contents.options)
     return directory.listed()
 

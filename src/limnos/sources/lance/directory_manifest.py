@@ -41,7 +41,9 @@ class DirectoryManifest:
         self._options = dict(options)
 
     def rows(self) -> list[ManifestRow]:
-        """Return the rows of the index; empty if it does not exist. Raises InvalidTable, StorageFailed."""
+        """Return the rows of the index; empty if it does not exist. Raises InvalidTable for a damaged index,
+        StorageFailed if the storage cannot be read.
+        """
         dataset = open_latest(self._at, self._options)
         if dataset is None:
             return []

@@ -213,7 +213,7 @@ def _levels_of(request: Any) -> Levels:  # noqa: ANN401
 
 def _word(text: str | None, words: tuple[str, ...], *, field: str) -> str:
     """Return the word of `words` that a request's `field` has, ignoring case and underscores; without a text, the first
-    word. Raises BadRequest.
+    word. Raises BadRequest for any other text.
     """
     result = (text or words[0]).lower().replace("_", "")
     if result not in words:

@@ -28,7 +28,8 @@ Json = Mapping[str, Any]
 
 
 def query_of(text: Json, columns: list[str]) -> dict[str, Any] | FullTextQuery:
-    """Convert the protocol's full-text query to an argument of a Lance scanner. Raises BadRequest.
+    """Convert the protocol's full-text query to an argument of a Lance scanner. Raises BadRequest for a malformed
+    query.
 
     Args:
         text: Search words (`{"query": "lake"}`) or a structured query (`{"query": {"match": {"terms": "lake"}}}`).

@@ -1,8 +1,8 @@
 """Maintains Lance tables: reads their state, merges fragments, refreshes indexes and removes old versions.
 
 May import Lance's library, `formats.maintenance`, `model` and `sources`. Must not know policies. Runs in a worker
-process. A compaction and a refresh are commits like those of writers; if another commit touched the same files, they
-fail, and nothing has changed.
+process. A compaction and a refresh are commits like those of writers; if another commit changed the same files, they
+fail without a change.
 """
 
 from __future__ import annotations

@@ -160,10 +160,7 @@ def _field(schema: pa.Schema, path: str) -> pa.Field:
 
 
 def _check_names(names: Iterable[str]) -> None:
-    """Refuse column names that the library writes but cannot read again, which would lose the table.
-
-    Raises BadRequest.
-    """
+    """Raise BadRequest for column names that the library writes but cannot read again, which would lose the table."""
     if any("\x00" in name or not name for name in names):
         raise BadRequest("The name of a column is empty, or has a zero byte in it: choose another one")
 

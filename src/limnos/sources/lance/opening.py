@@ -65,7 +65,8 @@ def open_for_reading(question: LanceQuestion, *, rows: bool) -> lance.LanceDatas
     """Open a table at the version, tag or branch of a request; None if the table has no data and the request names
     none.
 
-    Raises NotFound, BadRequest, InvalidTable, StorageFailed.
+    Raises NotFound (version, tag, branch), BadRequest for several references, InvalidTable for a damaged table,
+    StorageFailed if the storage cannot be read.
     """
     if question.version is not None and question.tag is None and question.branch is None:
         dataset = _opened_at(question.location, question.options, version=question.version, rows=rows)
@@ -80,7 +81,7 @@ def open_for_reading(question: LanceQuestion, *, rows: bool) -> lance.LanceDatas
 
 
 def _refuse_bases(dataset: lance.LanceDataset, location: str) -> lance.LanceDataset:
-    """Refuse a version with files outside of the table's directory. Raises InvalidTable.
+    """Return the dataset if its version has no files outside of the table's directory, else raise InvalidTable.
 
     Otherwise a writer of a manifest could read other tables' rows. A branch may use its table's files. Each version has
     its own manifest, so each opened version is checked.
@@ -133,7 +134,7 @@ def no_data_error(question: LanceQuestion) -> NotFound:
 
 
 def _refuse_strays(path: str, *, rows: bool) -> None:
-    """Refuse a local table with a symbolic link that leads out of it. Raises InvalidTable.
+    """Raise InvalidTable for a local table with a symbolic link to a path outside of its directory.
 
     Otherwise a writer of files below a warehouse could read other files of the machine.
     """
@@ -146,7 +147,7 @@ def _refuse_strays(path: str, *, rows: bool) -> None:
 
 
 def _links(directory: str, *, rows: bool) -> Iterator[str]:
-    """Yield the symbolic links in a table's directory at any depth; those in its data and indices only with `rows`."""
+    """Yield the symbolic links in a table's directory at any depth; links in its data and indices only with `rows`."""
     try:
         with os.scandir(directory) as entries:
             results = list(entries)
@@ -160,7 +161,9 @@ def _links(directory: str, *, rows: bool) -> Iterator[str]:
 
 
 def checkout_reference(dataset: lance.LanceDataset, question: LanceQuestion) -> lance.LanceDataset:
-    """Return the dataset at the version, tag or branch of a request. Raises NotFound, BadRequest."""
+    """Return the dataset at the version, tag or branch of a request. Raises NotFound (version, tag, branch), BadRequest
+    for several references.
+    """
     if question.tag is not None and (question.version is not None or question.branch is not None):
         raise BadRequest("A tag determines version and branch: leave out version and branch, or the tag")
     if question.tag is not None:

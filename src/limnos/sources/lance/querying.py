@@ -149,7 +149,9 @@ def _vector_column(dataset: lance.LanceDataset, request: Query) -> str:
 
 
 def _only_vector(dataset: lance.LanceDataset) -> str:
-    """Return the column of vectors if it is the only one or has the usual name. Raises BadRequest."""
+    """Return the name of the table's only vector column, or of its vector column with the usual name. Raises BadRequest
+    if neither exists.
+    """
     if DEFAULT_COLUMN in dataset.schema.names:
         return DEFAULT_COLUMN
     vectors = [field.name for field in dataset.schema if _holds_vectors(field.type)]

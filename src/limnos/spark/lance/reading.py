@@ -83,7 +83,7 @@ class LanceReader(DataSourceReader):
         self._filters: list[str] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - PySpark's name
-        """Accept the filters that Lance evaluates like Spark; return the others to Spark."""
+        """Accept the filters that Lance evaluates like Spark; return all other filters, which Spark then evaluates."""
         for each in filters:
             sql = sql_of(each)
             if sql is None:

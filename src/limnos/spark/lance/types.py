@@ -72,7 +72,7 @@ def _spark_type(kind: pa.DataType, column: str) -> spark.DataType:
 
 
 def arrow_schema_of(schema: spark.StructType, *, vectors: dict[str, int]) -> pa.Schema:
-    """Return a new table's schema for Spark's columns. Raises BadRequest.
+    """Return a new table's schema for Spark's columns. Raises BadRequest for a type that Lance lacks.
 
     `vectors` maps array columns to their fixed sizes.
     """

@@ -72,7 +72,7 @@ class ExecutorSummary:
 
     @property
     def count(self) -> int:
-        """The number of operations that ended."""
+        """The count of operations that ended with any outcome."""
         return sum(self.ended.values())
 
 

@@ -59,7 +59,8 @@ class RuleFlags:
         return flagged.withColumns({flag: F.coalesce(F.col(flag), F.lit(False)) for flag in self.names})
 
     def counts(self) -> list[Column]:
-        """Return aggregates over flagged rows: the number of rows, and of rows that break each rule.
+        """Return aggregates over flagged rows: the count of all rows, and for each rule the count of rows that break
+        it.
 
         Rules with the actions fail and warn count only rows that are written to the table, not dropped and quarantined
         rows.

@@ -72,7 +72,7 @@ class RowRules:
         return observed.drop(*self._flags.names), RuleCounts(self._flags, observation)
 
     def staged(self, frame: DataFrame, *, run: str, at: datetime) -> StagedRows:
-        """Compute `frame` once, and return the rows for the table and those for its quarantine table.
+        """Compute `frame` once, and return the rows for the table and the rows for its quarantine table.
 
         `run` and `at` are the run's id and time, which are written with each quarantined row. The caller must release
         the result.
@@ -108,7 +108,7 @@ class RowRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedRows:
-    """Staged rows of a step: those for the table, those for quarantine, and the findings."""
+    """Staged rows of a step: rows for the table, rows for quarantine, and the findings."""
 
     rows: DataFrame
     quarantined: DataFrame | None

@@ -212,7 +212,9 @@ def _schema_change_message(what: str) -> str:
 def _check_headers(
     request: SourceReadRequest, files: Files, *, schema: StructType, among: Sequence[SourceFileState]
 ) -> None:
-    """Compare the headers of the oldest and the newest file with the schema. Spark checks the others while reading."""
+    """Compare the headers of the oldest and the newest file with the schema. Spark checks the headers of other files
+    while reading.
+    """
     if files.format != "csv" or not _has_header(files):
         return
     inside = [file.path.rpartition("/")[0].split("/") for file in among]
@@ -255,7 +257,7 @@ def _header_options(files: Files) -> Mapping[str, str]:
 def _part_malformed(
     request: SourceReadRequest, files: Files, *, reader: DataFrameReader, schema: StructType, paths: list[str]
 ) -> tuple[DataFrame, MalformedRows]:
-    """Split the rows into those that fit the schema and malformed rows, with their text and file."""
+    """Split the rows into valid rows, which fit the schema, and malformed rows, with their text and file."""
     parsed = permissive(files, reader, schema=schema).load(paths)
     parsed = parsed.select("*", F.col("_metadata.file_path").alias(FILE))
     observation = Observation()

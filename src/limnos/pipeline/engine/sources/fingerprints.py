@@ -5,8 +5,8 @@ fingerprints. If a file changed after it was read, all files must be read again,
 cannot be identified. Pure: may import the standard library only.
 
 Up to `EACH_MAX` files have an entry each, of eight bytes: four of the path's digest, four of path, size and time. For
-more files, only the newest time and one digest of all files are stored. New files are then those with later times, if
-the others still have the same digest.
+more files, only the newest time and one digest of all files are stored. New files are then the files with later times,
+if all other files still have the same digest.
 """
 
 from __future__ import annotations

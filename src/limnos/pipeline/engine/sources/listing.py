@@ -34,7 +34,7 @@ _SECRET = re.compile(r"//[^/@]*@")
 def locate_path(request: SourceReadRequest, path: str) -> str:
     """Return a source's path for Spark.
 
-    URLs and absolute paths are unchanged; others are below the pipeline's directory.
+    URLs and absolute paths are unchanged; a relative path is below the pipeline's directory.
     """
     if not path.strip():
         raise request.failed("its path is empty: write a URL, or a path from the pipeline's file.")

@@ -48,7 +48,7 @@ class SourceReadRequest:
     """URL of a directory for the progress of streams."""
 
     def declared(self, schema: str) -> StructType:
-        """Parse a declared schema. Raises SourceFailed."""
+        """Parse a declared schema, Spark's column list. Raises SourceFailed if it is malformed or has no column."""
         try:
             columns = StructType.fromDDL(schema)
         except PySparkException as error:
