@@ -145,7 +145,7 @@ class Text(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Boolean(Shape):
-    """The word true or false."""
+    """A YAML boolean: true or false."""
 
     word: str = "true or false"
     only: bool | None = None

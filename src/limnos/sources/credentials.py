@@ -197,7 +197,8 @@ def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_write
 def assume_narrowed_role(role: AwsRole, policy: str) -> AwsCredentials:
     """Assume a role by STS AssumeRole with `policy` as session policy; blocks.
 
-    Raises ServiceUnavailable, StorageFailed if STS refuses, UnsupportedOperation if botocore is not installed.
+    Raises ServiceUnavailable if STS does not respond, StorageFailed if it refuses, UnsupportedOperation if botocore is
+    not installed.
     """
     client = _client(role)
     words: dict[str, object] = {"RoleArn": role.arn, "RoleSessionName": "limnos", "Policy": policy}

@@ -96,7 +96,7 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
     Parameters
     ----------
     name
-        The restriction.
+        The restriction's name, as `limnos restriction show` shows it.
     path
         The table or namespace, as `main.sales.orders`.
     """

@@ -22,7 +22,7 @@ def create(name: str, /, *, comment: Comment = None, property: Property = None, 
     Parameters
     ----------
     name
-        The tag.
+        The tag's name, such as `pii`.
     """
     with common.client() as client:
         tag = client.tags.create(name, comment=comment, properties=properties_of(property))
@@ -36,7 +36,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     Parameters
     ----------
     name
-        The tag.
+        The tag's name, such as `pii`.
     """
     confirm(f"Delete tag {name} of metalake {common.metalake}?", yes=yes)
     with common.client() as client:
@@ -72,7 +72,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The tag.
+        The tag's name, such as `pii`.
     """
     with common.client() as client:
         tag, objects = client.tags.get(name), client.tags.objects(name)
@@ -92,7 +92,7 @@ def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags =
     Parameters
     ----------
     name
-        The tag.
+        The tag's name, such as `pii`.
     path
         The object, as `main.raw.nyc`.
     """
@@ -108,7 +108,7 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
     Parameters
     ----------
     name
-        The tag.
+        The tag's name, such as `pii`.
     path
         The object, as `main.raw.nyc`.
     """

@@ -23,7 +23,7 @@ def create(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The group.
+        The group's name, such as `analysts`.
     """
     with common.client() as client:
         group = client.groups.create(name)
@@ -37,7 +37,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     Parameters
     ----------
     name
-        The group.
+        The group's name, such as `analysts`.
     """
     confirm(f"Delete group {name} of metalake {common.metalake}?", yes=yes)
     with common.client() as client:
@@ -47,7 +47,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
 
 @app.command(name="list")
 def list_groups(*, common: CommonFlags = DEFAULTS) -> None:
-    """List the groups of the metalake."""
+    """List the groups of the metalake with their roles."""
     with common.client() as client:
         rows = [{"name": group.name, "roles": group.roles} for group in client.groups.list()]
     show_rows(rows, ["name", "roles"], shape=common.shape, empty="no groups")
@@ -60,7 +60,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The group.
+        The group's name, such as `analysts`.
     """
     with common.client() as client:
         group = client.groups.get(name)
@@ -75,7 +75,7 @@ def add(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     group
-        The group.
+        The group's name, such as `analysts`.
     users
         One or more users of the metalake.
     """
@@ -93,7 +93,7 @@ def remove(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     group
-        The group.
+        The group's name, such as `analysts`.
     users
         One or more of its members.
     """

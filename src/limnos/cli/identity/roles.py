@@ -22,7 +22,7 @@ def create(name: str, /, *, property: Property = None, common: CommonFlags = DEF
     Parameters
     ----------
     name
-        The role.
+        The role's name, such as `analyst`.
     """
     with common.client() as client:
         role = client.roles.create(name, properties=properties_of(property))
@@ -36,7 +36,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     Parameters
     ----------
     name
-        The role.
+        The role's name, such as `analyst`.
     """
     confirm(f"Delete role {name} of metalake {common.metalake}?", yes=yes)
     with common.client() as client:
@@ -46,7 +46,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
 
 @app.command(name="list")
 def list_roles(*, common: CommonFlags = DEFAULTS) -> None:
-    """List the roles you may see."""
+    """List the roles that are visible to you."""
     with common.client() as client:
         rows = [{"name": name} for name in client.roles.list()]
     show_rows(rows, ["name"], shape=common.shape, empty="no roles")
@@ -59,7 +59,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The role.
+        The role's name, such as `analyst`.
     """
     with common.client() as client:
         role = client.roles.get(name)

@@ -53,7 +53,7 @@ def list_secrets(user: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     user
-        The service account.
+        The service account's name, as `limnos user secret accounts` shows it.
     """
     with common.client() as client:
         rows = [msgspec.structs.asdict(secret) for secret in client.service_accounts.list_secrets(user)]
@@ -67,7 +67,7 @@ def end(user: str, secret_id: str, /, *, yes: YesFlag = False, common: CommonFla
     Parameters
     ----------
     user
-        The service account.
+        The service account's name, as `limnos user secret accounts` shows it.
     secret_id
         Its id, as `limnos user secret list` shows it.
     """

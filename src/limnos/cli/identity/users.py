@@ -39,7 +39,7 @@ def remove(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     Parameters
     ----------
     name
-        The user.
+        The user's name, as `limnos user list` shows it.
     """
     confirm(f"Remove user {name} from metalake {common.metalake}?", yes=yes)
     with common.client() as client:
@@ -49,7 +49,7 @@ def remove(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
 
 @app.command(name="list")
 def list_users(*, common: CommonFlags = DEFAULTS) -> None:
-    """List the users of the metalake."""
+    """List the users of the metalake with their roles."""
     with common.client() as client:
         rows = [_row(user) for user in client.users.list()]
     show_rows(rows, ["name", "enabled", "roles"], shape=common.shape, empty="no users")
@@ -62,7 +62,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The user.
+        The user's name, as `limnos user list` shows it.
     """
     with common.client() as client:
         user = client.users.get(name)
@@ -76,7 +76,7 @@ def disable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The user.
+        The user's name, as `limnos user list` shows it.
     """
     with common.client() as client:
         user = client.users.disable(name)
@@ -90,7 +90,7 @@ def enable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The user.
+        The user's name, as `limnos user list` shows it.
     """
     with common.client() as client:
         user = client.users.enable(name)
@@ -105,7 +105,7 @@ def password(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The user.
+        The user's name, as `limnos user list` shows it.
     """
     with common.client() as client:
         old = ask_password("Old password, if any: ", required=False) if client.whoami() == name else None

@@ -31,7 +31,7 @@ def run(template: str, /, *, conf: Conf = None, common: CommonFlags = DEFAULTS) 
     Parameters
     ----------
     template
-        The job template.
+        The job template's name, as `limnos job templates` shows it.
     """
     with common.client() as client:
         job = client.jobs.run(template, conf=properties_of(conf))
@@ -100,15 +100,15 @@ def register(
     Parameters
     ----------
     name
-        The job template.
+        The name of the new job template.
     executable
-        The program, on the server's machine.
+        The program's path on the server's machine.
     words
-        Its arguments; `{{day}}` is a parameter of the job.
+        The program's arguments; `{{day}}` is a parameter of the job.
     spark
         Run the program as a Spark application.
     class_name
-        The main class of a jar.
+        The main class of a JAR file.
     env
         KEY=VALUE of an environment variable; may be repeated.
     config
@@ -141,12 +141,12 @@ def templates(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Delete a job template with its jobs.
+    """Delete a job template with the records of its jobs.
 
     Parameters
     ----------
     name
-        The job template.
+        The job template's name, as `limnos job templates` shows it.
     """
     confirm(f"Delete job template {name} of metalake {common.metalake}, with its jobs?", yes=yes)
     with common.client() as client:

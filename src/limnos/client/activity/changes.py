@@ -10,7 +10,7 @@ from limnos.client.values import ChangesPage
 
 
 class Changes(Resource[S]):
-    """The change feed of the metalake or of one catalog, with the changes that the caller may see."""
+    """Calls that read the change feed of the metalake or of one catalog: the changes that are visible to the caller."""
 
     @verb
     def read(

@@ -88,7 +88,7 @@ def _end_of(buffer: bytearray, at: int, *, form: ExportForm) -> int | None:
 
 
 class Imports(Resource[S]):
-    """Imports of metalakes, for service admins."""
+    """Calls that import metalakes from export files, for service admins."""
 
     @verb
     def list(self) -> Flow[tuple[ImportInfo, ...]]:

@@ -69,7 +69,7 @@ class JobResult(msgspec.Struct, frozen=True):
 
 
 class JobTemplates(Resource[S]):
-    """The job templates of the client's metalake, including pipelines."""
+    """Calls on the job templates of the client's metalake, including pipelines."""
 
     @verb
     def list(self) -> Flow[tuple[JobTemplate, ...]]:
@@ -105,7 +105,7 @@ class JobTemplates(Resource[S]):
 
 
 class Jobs(Resource[S]):
-    """The jobs of the client's metalake, including runs of pipelines."""
+    """Calls on the jobs of the client's metalake, including runs of pipelines."""
 
     @verb
     def list(self, template: str | None = None) -> Flow[tuple[JobInfo, ...]]:

@@ -10,7 +10,7 @@ from limnos.client.values import NewWebhook, WebhookInfo
 
 
 class Webhooks(Resource[S]):
-    """Webhooks: URLs to which the server sends the metalake's changes."""
+    """Calls on webhooks: URLs to which the server sends the metalake's changes."""
 
     def _path(self, *rest: str) -> str:
         return f"{OWN}{segments('metalakes', self.scope.metalake, 'webhooks', *rest)}"

@@ -50,7 +50,7 @@ class ChildrenAnswer(msgspec.Struct, frozen=True):
 
 
 class Children(Resource[S]):
-    """Objects of all kinds directly in a namespace or catalog."""
+    """Calls that list the objects directly in a namespace or catalog, of all kinds."""
 
     @verb
     def list(self, parent: str | Sequence[str], *, kind: str | None = None) -> Flow[tuple[ChildInfo, ...]]:

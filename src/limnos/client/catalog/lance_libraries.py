@@ -93,7 +93,7 @@ def _library(name: str) -> ModuleType:
 
 
 class Lance(LanceTables[BlockingSender]):
-    """Client for Lance tables, which it can also open with pylance or LanceDB."""
+    """Calls on Lance tables that also open the tables with pylance or LanceDB."""
 
     __slots__ = ("_connection",)
 

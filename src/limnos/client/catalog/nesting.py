@@ -15,7 +15,7 @@ class _NameChangesResponse(NameChanges, frozen=True):
 
 
 class NamespaceNames(Resource[S]):
-    """Names of namespaces that contain the separator, and their migration to nested namespaces."""
+    """Calls that check namespace names for the separator, and migrate such names to nested namespaces."""
 
     @verb
     def check(self, catalog: str, *, separator: str | None = None) -> Flow[NameCheck]:

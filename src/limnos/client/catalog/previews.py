@@ -14,7 +14,7 @@ from limnos.names import display
 
 
 class Previews(Resource[S]):
-    """Previews: the first rows of tables, and the files of filesets."""
+    """Calls that read the first rows of tables and the files of filesets."""
 
     @verb
     def head(

@@ -50,7 +50,7 @@ def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
 
 
 class Schemas(Resource[S]):
-    """Schemas, tables and topics of external systems, in connector catalogs."""
+    """Calls on the schemas, tables and topics of connector catalogs, whose objects are in external systems."""
 
     @verb
     def holding(self, catalog: str) -> Flow[str]:

@@ -22,7 +22,7 @@ class _TrashListResponse(msgspec.Struct):
 
 
 class Trash(Resource[S]):
-    """Dropped objects that can be restored."""
+    """Calls on the trash: dropped objects that can be restored."""
 
     @verb
     def list(self, path: str | Sequence[str], *, limit: int = 1000) -> Flow[tuple[TrashItem, ...]]:

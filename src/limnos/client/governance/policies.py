@@ -28,7 +28,7 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Policies(Resource[S]):
-    """The policies of the client's metalake. Objects inherit policies from their ancestors."""
+    """Calls on the policies of the client's metalake. Objects inherit policies from their ancestors."""
 
     def _url(self, *names: str) -> str:
         return self.gravitino_url("policies", *names)

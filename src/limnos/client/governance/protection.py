@@ -24,7 +24,7 @@ class _ProtectionResponse(msgspec.Struct):
 
 
 class Protection(Resource[S]):
-    """Protection of objects against drops."""
+    """Calls that protect objects against drops."""
 
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Protector | None]:

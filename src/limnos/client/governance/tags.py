@@ -14,7 +14,7 @@ from limnos.client.values import MetadataObject, Tag
 
 
 class Tags(Resource[S]):
-    """The tags of the client's metalake. Objects inherit tags from their ancestors."""
+    """Calls on the tags of the client's metalake. Objects inherit tags from their ancestors."""
 
     @verb
     def list(self) -> Flow[tuple[Tag, ...]]:

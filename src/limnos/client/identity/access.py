@@ -136,7 +136,7 @@ class AccessConsequence(msgspec.Struct, frozen=True):
 
 
 class Access(Resource[S]):
-    """Access analysis: decisions, holders, accessible objects, and previews of changes."""
+    """Calls for access analysis: decisions, users with access, accessible objects, and previews of changes."""
 
     @verb
     def explain(

@@ -20,7 +20,7 @@ class _OwnerResponse(msgspec.Struct):
 
 
 class Owners(Resource[S]):
-    """Owners of objects. Each object has one owner, a user or a group."""
+    """Calls on the owners of objects. Each object has one owner, a user or a group."""
 
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Owner | None]:

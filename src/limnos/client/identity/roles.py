@@ -14,7 +14,7 @@ from limnos.client.values import Group, Role, User
 
 
 class Roles(Resource[S]):
-    """The roles of the client's metalake. Privileges are granted through roles only."""
+    """Calls on the roles of the client's metalake. Privileges are granted through roles only."""
 
     @verb
     def list(self) -> Flow[tuple[str, ...]]:

@@ -20,7 +20,7 @@ from limnos.names import display
 
 
 class Maintenance(Resource[S]):
-    """Calls that plan, explain and report the maintenance of Iceberg tables."""
+    """Calls that plan, explain, request and report the maintenance of tables."""
 
     @verb
     def plan(self, catalog: str) -> Flow[tuple[MaintenanceFinding, ...]]:

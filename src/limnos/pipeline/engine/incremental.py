@@ -130,8 +130,8 @@ def read_whole(spark: SparkSession, *, pins: Mapping[Parts, ReadPin], reason: st
 
 
 def not_incremental(frame: DataFrame, chosen: ReadChoice, *, also: frozenset[str] = frozenset()) -> str | None:
-    """Return the reason why the query over increments is not the increment of the query; None if it is. The result of
-    such a query may be written without a full read.
+    """Return the reason why the query cannot be evaluated over increments alone; None if it can, so that no full read
+    is needed.
 
     `also` are temporary views of other sources that contain only new rows. Filters, projections, unions, and joins with
     unchanged tables qualify. Operators that combine several rows do not.

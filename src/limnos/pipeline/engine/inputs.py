@@ -180,7 +180,7 @@ class _InputReader:
         return [argument if isinstance(argument, tuple) else (argument,) for argument in body.inputs.values()]
 
     def _names(self) -> tuple[str, ...]:
-        """Return the names of sources, which have one part."""
+        """Return the names of the sources in the step's body: names of one part, unlike names of tables."""
         return tuple(dict.fromkeys(parts[0] for parts in self._mentioned() if len(parts) == 1))
 
     def _tables(self) -> list[Parts]:

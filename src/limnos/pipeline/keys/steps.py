@@ -53,7 +53,7 @@ def _step(values: Values, site: NodeSite) -> StepDraft:
 
 
 def require_unique_names(values: Values, site: NodeSite) -> Values:
-    """Return the values if all expectations have different names."""
+    """Record a problem for each name that several expectations of a step have. Returns `values`, unchanged."""
     names = [one.name for one in values.get("expect", ())]
     for name in sorted({name for name in names if names.count(name) > 1}):
         site.add(f"two expectations are called '{name}': give them different names")

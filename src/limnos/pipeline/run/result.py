@@ -52,7 +52,7 @@ EXIT_CODES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """The end of a run. `state` is the server's state; `message` has the problem and advice."""
+    """The result of a run. `state` is the run's state in the server's record; `message` has the problem and advice."""
 
     run: str
     pipeline: str

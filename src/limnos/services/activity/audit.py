@@ -38,8 +38,8 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
     """Return audit records of a metalake, or of the whole server if `metalake` is None.
 
     The owner of the metalake, or a service admin, sees all records; another user of the metalake sees their own. Raises
-    PermissionDenied, NotFound, BadRequest for an invalid filter, and ServiceUnavailable if too many changes are not
-    converted to records yet.
+    PermissionDenied, NotFound, BadRequest for a filter with both `before` and `after`, and ServiceUnavailable if too
+    many changes are not converted to records yet.
     """
     if filters.before is not None and filters.after is not None:
         raise BadRequest("Continue before a line or after one, not both")

@@ -252,7 +252,9 @@ def import_take(tx: Tx, permit: Permit[ImportFeed]) -> MetalakeImport:
 
 
 async def import_finish(ctx: Context, import_id: int) -> FinishedImport:
-    """Publish the metalake with all of its content. Raises BadRequest if the file is incomplete, AlreadyExists."""
+    """Publish the metalake with all of its content. Raises BadRequest if the file is incomplete, AlreadyExists if the
+    name is in use.
+    """
     metalake_import = await import_load(ctx, import_id)
 
     def decide(request_view: RequestView) -> Permit[ImportEnd]:

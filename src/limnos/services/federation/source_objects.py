@@ -133,7 +133,8 @@ async def drop_in_source(
 ) -> None:  # fmt: skip
     """Drop an object in the source, and its placeholder node.
 
-    Raises NotFound, NotEmpty, ProtectedObject, UnsupportedOperation, PermissionDenied.
+    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied, and UnsupportedOperation if the source has no objects
+    of this kind.
     """
     source_lookup, permit = await ctx.read(
         scope,

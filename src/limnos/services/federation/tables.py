@@ -60,7 +60,8 @@ async def table_create(
 ) -> FederatedTable:
     """Create a table in the source; the caller owns its placeholder node.
 
-    Raises AlreadyExists, NotFound (the schema), BadRequest, UnsupportedOperation, PermissionDenied.
+    Raises AlreadyExists, NotFound for the schema, BadRequest for an invalid definition, UnsupportedOperation for a
+    feature that the source lacks, PermissionDenied.
     """
     schema, name = path[:-1], path[-1]
     origin, node = await source_objects.create_in_source(
@@ -76,7 +77,8 @@ async def table_alter(
 ) -> FederatedTable:
     """Apply all changes to a table in the source atomically.
 
-    Raises NotFound, BadRequest, UnsupportedOperation, PermissionDenied.
+    Raises NotFound, BadRequest for an invalid change, UnsupportedOperation for a change that the source lacks,
+    PermissionDenied.
     """
     schema, name = path[:-1], path[-1]
     source_lookup = await ctx.read(
@@ -95,7 +97,7 @@ async def table_alter(
 async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, target: Levels) -> FederatedTable:
     """Rename a table or move it to another schema, with its placeholder node.
 
-    Raises NotFound, AlreadyExists, UnsupportedOperation, PermissionDenied.
+    Raises NotFound, AlreadyExists, UnsupportedOperation if the source cannot rename tables so, PermissionDenied.
     """
     check_gravitino_name(target[-1], kind="TABLE")
     source_lookup, permit = await ctx.read(
@@ -117,7 +119,7 @@ async def table_drop(ctx: Context, scope: RequestScope, *, path: Levels, purge: 
 
     A purge also deletes its files, if it has any.
 
-    Raises NotFound, ProtectedObject, UnsupportedOperation, PermissionDenied.
+    Raises NotFound, ProtectedObject, UnsupportedOperation for a purge that the source lacks, PermissionDenied.
     """
     await source_objects.drop_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_DROP, of=with_tables,

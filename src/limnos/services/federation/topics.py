@@ -89,7 +89,7 @@ async def topic_create(
 async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits) -> FederatedTopic:
     """Change a topic's properties in the source, and its comment on the placeholder node.
 
-    Raises NotFound, BadRequest, PermissionDenied.
+    Raises NotFound, BadRequest for an invalid setting, PermissionDenied.
     """
     schema, name = path
 
@@ -126,7 +126,7 @@ def topic_annotate(tx: Tx, permit: Permit[tuple[PlaceholderCreate, PropertyEdits
 async def topic_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     """Drop a topic in the source with its messages, and its placeholder node.
 
-    Raises NotFound, ProtectedObject, UnsupportedOperation, PermissionDenied.
+    Raises NotFound, ProtectedObject, UnsupportedOperation if the source forbids drops of topics, PermissionDenied.
     """
     schema, name = path
     await source_objects.drop_in_source(

@@ -81,7 +81,9 @@ async def view_create(
 
 
 async def view_alter(ctx: Context, scope: RequestScope, *, path: Levels, updates: Sequence[object]) -> FederatedView:
-    """Apply all updates to a view in the source, in one request. Raises NotFound, BadRequest, PermissionDenied."""
+    """Apply all updates to a view in the source, in one request. Raises NotFound, BadRequest for an invalid update,
+    PermissionDenied.
+    """
     schema, name = path[:-1], path[-1]
     source_lookup = await ctx.read(
         scope, lambda request_view: find_source_view(request_view, path, action=Action.VIEW_ALTER)

@@ -42,7 +42,9 @@ SIGNED = Counter(
 
 
 class RequestSigning(NamedTuple):
-    """The signing configuration of a table; `properties` are the catalog's, which connect to the object store."""
+    """The signing configuration for clients of a table. `properties` are the catalog's properties, which connect to the
+    object store.
+    """
 
     properties: Mapping[str, str]
 

@@ -286,8 +286,8 @@ def no_table(table: str) -> NotFound:
 
 
 def require_no_layout(create: GravitinoCreate, *, properties: bool = False) -> None:
-    """Raise UnsupportedOperation for a request with a file layout (partitioning, sort order, location), which databases
-    lack.
+    """Raise UnsupportedOperation for a request with a file layout (partitioning, sort orders, distribution) or
+    properties, which databases lack.
 
     `properties`: table properties are allowed.
     """

@@ -239,7 +239,7 @@ class _KafkaCall(NamedTuple):
     def answer(self, future: Future[T]) -> T:
         """Return the result of a future of the library. Raises KafkaException, or TimeoutError after the deadline.
 
-        The library repeats a failed login until the deadline. This stops at the first failure.
+        The library repeats a failed login until the deadline. This method stops at the first failed login.
         """
         late = self.ends + 1.0  # one second after the library's own deadline, whose error is more precise
         while True:

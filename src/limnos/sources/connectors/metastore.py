@@ -157,8 +157,8 @@ class MetastoreSource:
             return metastore_tables.source_table_of(_get_table(client, schema, table=table))
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
-        """Create a table in the directory of its database. Raises AlreadyExists, NotFound for the database,
-        BadRequest.
+        """Create a table in the directory of its database. Raises AlreadyExists, NotFound for the database, BadRequest
+        for an invalid definition.
         """
         result = metastore_tables.table_of(_single(schema), table, definition=definition)
         with self._asking(_schema(schema), kind="namespace") as client:

@@ -216,6 +216,6 @@ def check_source(provider: str, properties: Mapping[str, str], *, limits: Source
 def open_source(provider: str, properties: Mapping[str, str], *, limits: SourceLimits) -> BaseCatalog:
     """Return the connector of a catalog, without connecting.
 
-    Raises BadRequest, UnsupportedOperation if its library is not installed.
+    Raises BadRequest for invalid properties, UnsupportedOperation if the connector's library is not installed.
     """
     return _OPENED[provider](properties, limits)

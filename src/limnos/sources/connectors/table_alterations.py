@@ -34,7 +34,9 @@ class DatabaseAlteration:
         self._operations = Operations(MigrationContext.configure(connection))
 
     def carry_out(self, changes: Sequence[TableChange]) -> None:
-        """Apply all changes. Raises BadRequest, UnsupportedOperation; the caller then rolls back."""
+        """Apply all changes. Raises BadRequest for an invalid change, UnsupportedOperation for a change that databases
+        lack; the caller then rolls back.
+        """
         for change in changes:
             refuse(change)
         for change in changes:

@@ -296,8 +296,8 @@ class LanceDirectory:
             raise _taken_error(levels, kind="table")
 
     def _for_tables(self, levels: Levels) -> _DirectoryState:
-        """Return the directory's state for creating a table in it. Raises BadRequest for a name that the layout does
-        not allow, NotFound for the namespace.
+        """Return the directory's state for creating a table in it. Raises BadRequest for an empty path, NotFound for
+        the namespace.
         """
         if not levels:
             raise BadRequest("Name a table")

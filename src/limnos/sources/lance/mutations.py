@@ -167,7 +167,7 @@ def _check_names(names: Iterable[str]) -> None:
 
 def add_columns(columns: AddColumns) -> LanceWriteResult:
     """Add columns whose values are computed by SQL expressions. Raises NotFound for a column that an expression names,
-    BadRequest.
+    BadRequest for an invalid name or expression.
     """
     _check_names(columns.columns)
     dataset = open_for_writing(columns)

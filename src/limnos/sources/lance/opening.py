@@ -65,8 +65,8 @@ def open_for_reading(question: LanceQuestion, *, rows: bool) -> lance.LanceDatas
     """Open a table at the version, tag or branch of a request; None if the table has no data and the request names
     none.
 
-    Raises NotFound (version, tag, branch), BadRequest for several references, InvalidTable for a damaged table,
-    StorageFailed if the storage cannot be read.
+    Raises NotFound (version, tag, branch), BadRequest for a tag together with a version or branch, InvalidTable for a
+    damaged table, StorageFailed if the storage cannot be read.
     """
     if question.version is not None and question.tag is None and question.branch is None:
         dataset = _opened_at(question.location, question.options, version=question.version, rows=rows)
@@ -162,7 +162,7 @@ def _links(directory: str, *, rows: bool) -> Iterator[str]:
 
 def checkout_reference(dataset: lance.LanceDataset, question: LanceQuestion) -> lance.LanceDataset:
     """Return the dataset at the version, tag or branch of a request. Raises NotFound (version, tag, branch), BadRequest
-    for several references.
+    for a tag together with a version or branch.
     """
     if question.tag is not None and (question.version is not None or question.branch is not None):
         raise BadRequest("A tag determines version and branch: leave out version and branch, or the tag")

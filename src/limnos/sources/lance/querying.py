@@ -149,8 +149,8 @@ def _vector_column(dataset: lance.LanceDataset, request: Query) -> str:
 
 
 def _only_vector(dataset: lance.LanceDataset) -> str:
-    """Return the name of the table's only vector column, or of its vector column with the usual name. Raises BadRequest
-    if neither exists.
+    """Return `DEFAULT_COLUMN` if the table has that column, else the name of its only vector column. Raises BadRequest
+    if it has no vector column, or several.
     """
     if DEFAULT_COLUMN in dataset.schema.names:
         return DEFAULT_COLUMN

@@ -30,7 +30,7 @@ class ManagedVersion(msgspec.Struct, frozen=True, omit_defaults=True):
 class LanceQuestion(msgspec.Struct, frozen=True):
     """A request about the table at a location: the latest version, or a version by number, branch or tag.
 
-    `kept` is set if the server manages the table's versions: the newest of each branch (`""` is main). Commits then
+    `kept` has the newest version of each branch (`""` is main) if the server manages the table's versions; commits then
     call back.
     """
 

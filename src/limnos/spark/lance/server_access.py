@@ -53,7 +53,9 @@ class ServerAccess:
         )
 
     def namespace(self) -> LanceNamespace:
-        """Connect Lance's own namespace client, to commit to tables whose versions the server manages."""
+        """Create Lance's REST namespace client, by which Lance's library commits to tables whose versions the server
+        manages.
+        """
         with self.client() as client:
             return client.lance.namespace()
 
