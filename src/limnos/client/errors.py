@@ -121,7 +121,7 @@ class ConflictError(ClientError):
 
 
 class ServerError(ClientError):
-    """The server failed: 5xx. Whether anything was changed is unknown."""
+    """The server failed: 5xx. The request may have taken effect or not."""
 
 
 class UnexpectedAnswerError(ClientError):

@@ -111,7 +111,7 @@ def _levels(steps: Sequence[StepDeclaration], before: Needs) -> tuple[tuple[Step
 
 
 def _cycle_problem(steps: Sequence[StepDeclaration], before: Needs, *, level: Mapping[Parts, int]) -> Problem:
-    """Describe one cycle among the steps that have no level: each of them needs another of them."""
+    """Describe one cycle among the steps without a level, each of which depends on another step without a level."""
     by_table = {step.table: step for step in steps}
     table = next(step.table for step in steps if step.table not in level)
     walked: dict[Parts, int] = {}

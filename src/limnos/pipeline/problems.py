@@ -53,7 +53,7 @@ class InvalidQuery(BadRequest):
 def within(at: SourcePosition | None, error: InvalidQuery) -> SourcePosition | None:
     """Translate the position of a query's error into a position in the file.
 
-    Assumes that the following lines are indented like the first one.
+    Assumes that the following lines are indented like the first line.
     """
     if at is None:
         return None
@@ -63,7 +63,7 @@ def within(at: SourcePosition | None, error: InvalidQuery) -> SourcePosition | N
 def offset(at: SourcePosition | None, text: str, *, index: int) -> SourcePosition | None:
     """Return the position of the character `index` of a text that begins at `at`.
 
-    Assumes that the following lines are indented like the first one.
+    Assumes that the following lines are indented like the first line.
     """
     if at is None or index < 0:
         return at

@@ -23,7 +23,7 @@ _GIVERS: dict[str, Callable[[Mapping[str, str]], CredentialIssuer | None]] = {
 def credential_issuer_of(properties: Mapping[str, str], scheme: str) -> CredentialIssuer | None:
     """Return the issuer of credentials for a scheme; None if the catalog has none.
 
-    Raises BadRequest for wrong properties.
+    Raises BadRequest for invalid properties.
     """
     result = _GIVERS.get(scheme)
     return None if result is None else result(properties)

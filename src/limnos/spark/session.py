@@ -246,7 +246,7 @@ def lineage_environment(uri: str, *, metalake: str, authorization: str | None) -
 def authorization(*, token: str | None, user: str | None = None) -> str | None:
     """Return the Authorization header's value for a Bearer token or a Basic user; None without either.
 
-    Raises BadRequest if both are given or one is malformed.
+    Raises BadRequest if both are given, or the token or user is malformed.
     """
     if token is not None and user is not None:
         raise BadRequest("Give either `token` or `user`, not both.")

@@ -46,7 +46,7 @@ def catalog(
     property: Property = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Create a catalog.
+    """Create a catalog, by default of Iceberg tables; `--type` and `--provider` select another kind.
 
     Parameters
     ----------

@@ -261,7 +261,9 @@ def _number(text: object) -> int | None:
 
 
 def _time(at_ms: object) -> str | None:
-    """Format a time of a metadata file in the server's format; None if the value is not a time."""
+    """Format a time in milliseconds since 1970, as metadata files have it, as ISO 8601 in UTC; None for another
+    value.
+    """
     if not isinstance(at_ms, int) or not 0 <= at_ms < _TIME_MS_MAX:
         return None
     return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -82,7 +82,8 @@ def drop(
     yes: YesFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Drop a table, view, fileset or model, or an empty catalog or namespace. See `--force` for others.
+    """Drop a table, view, fileset or model, or an empty catalog or namespace. `--force` also drops a catalog or
+    metalake with content.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def protect(
 ) -> None:
     """Protect an object from being dropped, purged, unregistered or replaced.
 
-    Only the owner of an object above it can end that.
+    Only the owner of an ancestor can remove the protection.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def protect(
 
 
 def unprotect(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """End an object's protection. This needs the ownership of an object above it.
+    """Remove an object's protection. You need the ownership of an ancestor.
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ class SqlCompleter(Completer):
 
 
 def run_shell(session: SqlSession, history: Path | None) -> int:
-    """Read statements from a terminal until its end. Returns the exit code."""
+    """Read statements from a terminal and run them, until Ctrl-D or a command ends the shell. Returns the exit code."""
     names = CompletionNames(session)
     names.refresh()
     prompt: PromptSession[str] = PromptSession(

@@ -97,7 +97,7 @@ class Imports(Resource[S]):
 
     @verb
     def begin(self, name: str, *, format: ExportForm = "proto", ids: str = "map") -> Flow[ImportInfo]:
-        """Begin to import a metalake under a name. `ids`: objects keep their ids (`keep`) or get new ones (`map`)."""
+        """Begin to import a metalake under a name. `ids`: objects keep their ids (`keep`) or get new ids (`map`)."""
         body = {"name": name, "format": format, "ids": ids}
         return call("POST", f"{OWN}/imports", answer=ImportInfo, body=body)
 

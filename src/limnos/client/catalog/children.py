@@ -43,7 +43,7 @@ class ChildInfo(msgspec.Struct, frozen=True):
 
 
 class ChildrenAnswer(msgspec.Struct, frozen=True):
-    """A page of children. `after` is the start of the next page; None at the end."""
+    """A page of children. `after` is the cursor of the next page; None on the last page."""
 
     children: tuple[ChildInfo, ...]
     after: str | None = None

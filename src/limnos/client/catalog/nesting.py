@@ -19,14 +19,14 @@ class NamespaceNames(Resource[S]):
 
     @verb
     def check(self, catalog: str, *, separator: str | None = None) -> Flow[NameCheck]:
-        """Return the names that contain a separator, by default the server's."""
+        """Return the namespace names that contain `separator`, by default the server's separator."""
         return call("GET", self._url(catalog), answer=NameCheck, query={"separator": separator})
 
     @verb
     def plan(
         self, catalog: str, *, separator: str | None = None, replacement: str = "_", nested: bool = True
     ) -> Flow[NameChanges]:
-        """Plan the migration of all such names, without changing any."""
+        """Plan new names for all namespace names that contain the separator, without renaming a namespace."""
         body: dict[str, object] = {"replacement": replacement, "nested": nested}
         if separator is not None:
             body["separator"] = separator

@@ -34,7 +34,8 @@ class Objects(Resource[S]):
 
     @verb
     def kind(self, path: str | Sequence[str]) -> Flow[str]:
-        """Return the kind of a path's object: `catalog`, `namespace`, `table`, `view`, `topic`, `fileset` or `model`.
+        """Return the kind of the object with a path: `catalog`, `namespace`, `table`, `view`, `topic`, `fileset` or
+        `model`.
 
         Raises NotFoundError, DeniedError, or ArgumentError if objects of two kinds have the path.
         """

@@ -20,7 +20,7 @@ class Storage(Resource[S]):
 
     @verb
     def keys(self) -> Flow[SecretKeys]:
-        """List the keys that seal secrets, by id. For service admins."""
+        """List the ids of the keys that encrypt secrets, with their uses. For service admins."""
         return call("GET", f"{OWN}/storage/keys", answer=SecretKeys)
 
     @verb

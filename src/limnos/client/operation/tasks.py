@@ -10,7 +10,7 @@ from limnos.client.values import TaskInfo
 
 
 class Tasks(Resource[S]):
-    """The server's background tasks: waiting, failed, or completed."""
+    """Calls on the server's background tasks: waiting, failed or completed."""
 
     @verb
     def list(self, *, state: str = "dead", after: int = 0) -> Flow[tuple[TaskInfo, ...]]:

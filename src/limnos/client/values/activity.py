@@ -189,7 +189,9 @@ class LineageEdge(msgspec.Struct, frozen=True):
 
 
 class LineageGraph(msgspec.Struct, frozen=True):
-    """The sources or results of an object. `complete` is false if the graph was cut at its size limit."""
+    """The lineage graph of an object: its sources or its derived objects. `complete` is false if the graph was
+    truncated at its size limit.
+    """
 
     root: str
     nodes: tuple[LineageNode, ...]

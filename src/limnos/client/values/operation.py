@@ -22,7 +22,7 @@ class StorageStep(msgspec.Struct, frozen=True):
 
 
 class StorageCheckResult(msgspec.Struct, frozen=True):
-    """The location of a storage check, and its steps."""
+    """The result of a storage check: the checked location, and the steps."""
 
     location: str
     steps: tuple[StorageStep, ...]

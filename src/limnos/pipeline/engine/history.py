@@ -172,7 +172,7 @@ def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, 
 
 
 def _changed_events(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
-    """Return the events that change the table: a state that already begins at that moment is omitted."""
+    """Return the events that change the table: an event whose state already begins at that time is omitted."""
     began = have.withColumn(_AT, _column(shape.start))
     return _without(source, began, by=(*shape.keys, *shape.values, _AT), shape=shape)
 
@@ -265,7 +265,9 @@ def _tracked_column(name: str, shape: _HistoryColumns) -> Column:
 
 
 def _key_of(kind: DataType) -> DataType:
-    """Return the type by which values of `kind` are compared: for a map, that of its entries."""
+    """Return the type by which values of `kind` are compared: a map is compared as its entries, structs of key and
+    value.
+    """
     return StructType().add("key", kind.keyType).add("value", kind.valueType) if isinstance(kind, MapType) else kind
 
 

@@ -43,7 +43,7 @@ _ASIDE = {QUARANTINE: "Rows that violate expectations of", MALFORMED: "Rows of f
 
 
 def carry_out(spark: SparkSession, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
-    """Execute the step. Raises DataBroken with the complete outcome, and the errors of the parts."""
+    """Execute the step. Raises DataBroken with the complete outcome, and the errors of its phases."""
     return _StepExecution(spark, step, context=context).done()
 
 
@@ -93,7 +93,7 @@ class _StepExecution:
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        """Add the duration of the body to a phase. Phases are never nested."""
+        """Add the duration of the body of a `with` to the phase `name`. Phases are never nested."""
         began = time.monotonic()
         try:
             yield
@@ -213,7 +213,7 @@ class _StepExecution:
         )
 
     def _rows_before(self) -> int | None:
-        """Count the published rows, if a rule needs the number."""
+        """Count the published rows, if a rule needs the count; else None."""
         base = self.branches[0].base
         if base is None or all(rule.kind is not RuleKind.NO_FEWER_ROWS for rule in self.step.expectations):
             return None

@@ -51,7 +51,7 @@ class StepEngine(Protocol):
         """Return the counts of done and submitted Spark tasks of a running step."""
 
     def halt(self) -> None:
-        """Cancel running steps."""
+        """Cancel the Spark jobs of all running steps, which then fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class AttemptWork:
 
     @property
     def steps(self) -> tuple[StepDeclaration, ...]:
-        """The attempt's steps, including those already done, in the order of the file."""
+        """The attempt's steps, including steps that are already done, in the order of the file."""
         return tuple(step for step in self.pipeline.steps if step.name in self.needs)
 
 

@@ -39,8 +39,8 @@ class MovedOutput:
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """The result of publishing all outputs. `revision` is their catalog's; None if it is known only from the run's
-    record.
+    """The result of publishing all outputs. `revision` is the catalog's revision of the commit; None if its response
+    was lost and only the run's record shows the commit.
     """
 
     revision: int | None

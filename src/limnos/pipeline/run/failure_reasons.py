@@ -29,7 +29,9 @@ def error_text(error: BaseException) -> str:
 
 
 def end_reason_of(errors: list[BaseException]) -> EndReason:
-    """Choose the reason to report if several steps failed: code before data, because broken code may break data."""
+    """Choose the reason to report if several steps failed: an error of code takes precedence over a broken expectation,
+    which it may have caused.
+    """
     if any(isinstance(error, (StepAway, UnavailableError)) and not isinstance(error, NoSpaceError) for error in errors):
         return EndReason.AWAY
     if any(isinstance(error, (StepDenied, DeniedError)) for error in errors):

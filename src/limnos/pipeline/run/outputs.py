@@ -43,7 +43,7 @@ class RunOutputs:
 
 
 def outputs_now(client: Client, tables: Iterable[Parts], *, patience: RetryPolicy) -> RunOutputs:
-    """Look up the output tables, and the namespaces of those that do not exist."""
+    """Look up the output tables, and the namespaces of output tables that do not exist."""
     uuids: dict[Parts, str] = {}
     namespaces: dict[Parts, bool] = {}
     for table in tables:

@@ -46,5 +46,5 @@ class StopSignal:
             raise RunStopped(self._reason.why, self._reason.message)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a number of seconds, or until a stop is requested. Returns whether one was requested."""
+        """Wait for a number of seconds, or until a stop is requested. Returns whether a stop was requested."""
         return self._asked.wait(seconds)

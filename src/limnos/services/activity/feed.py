@@ -110,7 +110,7 @@ async def changes_read(
 
 
 async def changes_latest(ctx: Context, scope: RequestScope, *, count: int) -> list[PublishedChange]:
-    """Return the latest changes that the caller sees, the newest first, of the last `count` revisions of each zone.
+    """Return the visible changes in the last `count` revisions of each zone, the newest first.
 
     Raises as `changes_read`, except PositionPruned.
     """

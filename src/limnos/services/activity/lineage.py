@@ -247,7 +247,7 @@ class _LineageIntake:
         return ColumnPairDraft(source, aimed, self._field(link.source, link.source_field), link.subtype, link.direct)
 
     def _field(self, key: LineageKey, name: str) -> LineageField:
-        """Return the field of a column by the name that it had in the event."""
+        """Return the key of a column: its field id, if the dataset's document has one, and its name in the event."""
         dataset = self.datasets[key]
         known = self._fields.get(key)
         if known is None:

@@ -161,7 +161,7 @@ async def _start(ctx: Context, metalake: str, after: str) -> str:
 
 
 def webhook_insert(tx: Tx, permit: Permit[WebhookCreate]) -> Webhook:
-    """Insert the webhook. Raises BadRequest if there are too many."""
+    """Insert the webhook. Raises BadRequest if the metalake has `WEBHOOKS_MAX` webhooks."""
     command = permit.command
     if tx.webhooks.count(command.metalake_id) >= WEBHOOKS_MAX:
         raise BadRequest(f"A metalake has at most {WEBHOOKS_MAX} webhooks: drop one first, see 'limnos webhook list'")
@@ -250,7 +250,7 @@ class WebhookBatch(NamedTuple):
 
 
 async def webhook_next(services: NodeServices, webhook: Webhook, position: str, *, limit: int) -> WebhookBatch:
-    """Read the next changes for a webhook, as its creator may see them now.
+    """Read the next changes for a webhook that are visible to its creator now.
 
     Raises the errors of the feed, BadRequest if its URL is no longer allowed, PermissionDenied if its creator was
     removed.

@@ -149,7 +149,7 @@ class ImportPart(ImportWriter):
         self._add_node(ready, new, parent_id=above.new_id, name=message.name, audit=message.audit_info)
 
     def entity(self, ready: CheckedRecord) -> None:
-        """Add an object of any other kind."""
+        """Add an object of a kind that has no own method: a view, fileset, topic, model and so on."""
         message = ready.record.entity
         kind = KINDS[message.kind]
         if kind in _METALAKE_ONLY:

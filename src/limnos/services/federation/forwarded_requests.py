@@ -120,7 +120,7 @@ async def forward_load(
 ) -> tuple[RestReply, VendingDecision]:
     """Forward a request for a table.
 
-    `vending` is the same request with credentials; it is sent if the caller may have them.
+    `vending` is the same request with credentials; it is sent if the caller may receive credentials.
 
     Returns the source's response, and the decision on credentials.
     """

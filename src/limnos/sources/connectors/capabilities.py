@@ -163,7 +163,9 @@ class TableCatalog(BaseCatalog, Protocol):
         """
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
-        """Rename a table, also into another schema. Raises NotFound, AlreadyExists, UnsupportedOperation."""
+        """Rename a table, also into another schema. Raises NotFound, AlreadyExists, UnsupportedOperation if the source
+        cannot move tables.
+        """
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
         """Drop a table with its rows; `purge` also deletes its files.
@@ -203,7 +205,7 @@ class ViewCatalog(BaseCatalog, Protocol):
 
 @runtime_checkable
 class RestCatalog(BaseCatalog, Protocol):
-    """A source that implements Iceberg REST; requests are forwarded to it."""
+    """A connector for a source that implements Iceberg REST, to which requests are forwarded."""
 
     def endpoints(self) -> frozenset[str]:
         """Return the endpoints of the source, such as `GET /namespaces/{namespace}`."""
@@ -214,7 +216,7 @@ class RestCatalog(BaseCatalog, Protocol):
     def exchange(self, call: RestCall) -> RestReply:
         """Forward a request and return its successful response.
 
-        Raises the error for the response's status otherwise.
+        An unsuccessful response raises the error of `model` for its status.
         """
 
 

@@ -228,7 +228,9 @@ class DatabaseSource(ABC):
             self._altered(connection, single, table=table, changes=changes)
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
-        """Rename a table, also into another schema if the database supports that."""
+        """Rename a table, also into another schema. Raises NotFound, AlreadyExists, UnsupportedOperation for a move
+        that the database lacks.
+        """
         single, name = _single(schema), target[-1]
         with self._write_transaction(f"Table {preview_value(name)}") as connection:
             self._require_name(connection, name, what="Table")

@@ -57,7 +57,7 @@ class _LoadResult(msgspec.Struct):
 def names_of(call: RestCall, body: bytes) -> SourceNames:
     """Parse a list of namespaces, tables or views.
 
-    Raises SourceFailed, also if one of them is not in the requested namespace.
+    Raises SourceFailed for a malformed response, or an object outside of the requested namespace.
     """
     try:
         if call.endpoint == f"GET {NAMESPACES}":
@@ -303,7 +303,7 @@ class RestSource:
 
 
 class _GravitinoTable(msgspec.Struct):
-    """The decoded parts of a table's Gravitino JSON."""
+    """The fields of a table in Gravitino's JSON that `SourceTableInfo` needs."""
 
     columns: list[dict[str, object]]
     indexes: list[dict[str, object]]

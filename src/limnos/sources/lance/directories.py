@@ -153,7 +153,8 @@ class LanceDirectory:
     def declare(self, levels: Levels, properties: Mapping[str, str] | None = None) -> DirectoryTable:
         """Reserve a table's name and create its folder.
 
-        Raises NotFound for the namespace, AlreadyExists, BadRequest, UnsupportedOperation.
+        Raises NotFound for the namespace, AlreadyExists, BadRequest for an empty path, UnsupportedOperation for
+        properties in a layout without an index.
         """
         state = self._for_tables(levels)
         self._require_free(state, levels)

@@ -27,7 +27,7 @@ _S3: Final = {
 
 
 class DirectoryStorage:
-    """The folders of a root and the names in them."""
+    """Reads and changes the folders of a root directory, on a local disk or in an object store, by fsspec."""
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
         self.root = root

@@ -38,7 +38,7 @@ _DELEGATION: Final = {"header.X-Iceberg-Access-Delegation": "vended-credentials,
 
 
 class SparkRunner:
-    """Executes operations on Spark, which starts with the first one."""
+    """Executes operations in one Spark application, which starts with the first operation."""
 
     def __init__(
         self, uri: str, *, metalake: str, master: str, config: Mapping[str, str] | None = None,

@@ -33,7 +33,7 @@ class OperationEnd(NamedTuple):
 
 
 class OperationSource(Protocol):
-    """The calls to a server that an executor needs."""
+    """A client of the server, with the calls by which an executor leases, renews and reports operations."""
 
     def lease(self, holder: str, *, limit: int) -> LeasedOperations:
         """Lease at most `limit` operations that are due, for the executor `holder`."""

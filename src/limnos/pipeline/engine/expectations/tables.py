@@ -98,7 +98,7 @@ def check_columns(step: StepDeclaration, columns: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _SharedCounts:
-    """The shared aggregation's row, and the column of one rule in it."""
+    """The result row of the shared aggregation, and the name of one rule's column in it."""
 
     row: Row
     name: str

@@ -79,7 +79,7 @@ def _read(
 
 
 def _streaming(request: SourceReadRequest, stream: Stream, *, stored_schema: object) -> tuple[object, DataFrame]:
-    """Return the stream, and the inferred schema to keep (None if it is declared)."""
+    """Return the stream, and the inferred schema to record (None if the schema is declared)."""
     try:
         if stream.files is not None:
             path = locate_path(request, stream.files.path)
