@@ -137,7 +137,9 @@ class CommonFlags:
         return next((each for each in same if each[0] == known.used), same[0] if same else None)
 
     def _token_of_profile(self, environ: Mapping[str, str]) -> str | None:
-        """Return the profile's token, refreshed if it expires soon. Raises StoppedError and the client's errors."""
+        """Return the profile's token, refreshed if it expires soon. Raises StoppedError if the session cannot be
+        refreshed, and the client's errors.
+        """
         result = self._profile(environ)
         if result is None:
             return None

@@ -72,7 +72,7 @@ def inputs_of(spark: SparkSession, step: StepDeclaration, *, context: StepContex
     """Build the step's rows. `watched`: the step writes the rows unchanged in one read, so that sources may count
     malformed rows during the write.
 
-    Raises BadRequest, and Spark's errors.
+    Raises BadRequest for a step that cannot be evaluated, and Spark's errors.
     """
     return _InputReader(spark, step, context=context, watched=watched).inputs()
 

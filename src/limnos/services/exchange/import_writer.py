@@ -149,7 +149,7 @@ class ImportWriter:
         """Check that the name of a new user, group or role is valid and not in use. `statement` inserts the batch's
         other objects of the kind, whose names are compared, too.
 
-        Raises BadRequest.
+        Raises BadRequest for an invalid name, or one that is in use or too similar.
         """
         check_principal_name(name, kind)
         known: list[str] = []

@@ -70,7 +70,8 @@ async def schema_create(
 ) -> FederatedSchema:
     """Create a schema in the source; the caller owns its placeholder node.
 
-    Raises AlreadyExists, NotFound (the parent), PermissionDenied, UnsupportedOperation.
+    Raises AlreadyExists, NotFound for the parent, PermissionDenied, UnsupportedOperation for properties that the source
+    cannot store.
     """
     origin, node = await source_objects.create_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_CREATE, of=with_schemas,

@@ -75,7 +75,8 @@ async def topic_create(
 ) -> FederatedTopic:
     """Create a topic in the source; the caller owns its placeholder node.
 
-    Raises AlreadyExists, NotFound (the schema), BadRequest, UnsupportedOperation, PermissionDenied.
+    Raises AlreadyExists, NotFound for the schema, BadRequest for an invalid name or setting, UnsupportedOperation if
+    the source has no topics, PermissionDenied.
     """
     schema, name = path
     origin, node = await source_objects.create_in_source(

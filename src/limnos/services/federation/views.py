@@ -69,7 +69,8 @@ async def view_create(
 ) -> FederatedView:
     """Create a view in the source; the caller owns its placeholder node.
 
-    Raises AlreadyExists, NotFound (the schema), BadRequest, UnsupportedOperation, PermissionDenied.
+    Raises AlreadyExists, NotFound for the schema, BadRequest for an invalid definition, UnsupportedOperation if the
+    source has no views, PermissionDenied.
     """
     schema, name = path[:-1], path[-1]
     origin, node = await source_objects.create_in_source(

@@ -93,8 +93,8 @@ async def template_alter(
 ) -> Node:  # fmt: skip
     """Rename a template, or change its comment or content.
 
-    Raises NotFound, AlreadyExists, InvalidName, BadRequest, PermissionDenied, UnsupportedOperation (content of a
-    pipeline).
+    Raises NotFound, AlreadyExists, InvalidName, BadRequest for invalid content, PermissionDenied, UnsupportedOperation
+    for the content of a pipeline.
     """
     if edits.name is not None:
         check_gravitino_name(edits.name, kind="JOB_TEMPLATE")
@@ -126,7 +126,9 @@ def template_update(tx: Tx, permit: Permit[TemplateAlter]) -> Node:
 
 
 async def template_drop(ctx: Context, *, metalake: str, name: str) -> None:
-    """Drop a template with its jobs. Raises NotFound, PipelineBusy, PermissionDenied."""
+    """Drop a template with the records of its jobs. Raises NotFound, PipelineBusy while a run or job is in progress,
+    PermissionDenied.
+    """
 
     def decide(request_view: RequestView) -> Permit[TemplateDrop]:
         metalake_object = metalake_object_find(request_view, KIND, name=name, action=Action.JOB_TEMPLATE_DROP)

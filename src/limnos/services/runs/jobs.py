@@ -76,8 +76,8 @@ class JobStop(msgspec.Struct, frozen=True):
 async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[str, str]) -> JobView:
     """Start a job of a template; the caller owns it.
 
-    Raises BadRequest, NotFound, PermissionDenied, UnsupportedOperation, and ServiceUnavailable if the caller has too
-    many unfinished jobs.
+    Raises BadRequest for invalid values or content, NotFound, PermissionDenied, UnsupportedOperation if the server runs
+    no jobs, and ServiceUnavailable if the caller has too many unfinished jobs.
     """
     text = msgspec.json.encode(conf).decode()
     if len(text) > CONF_MAX:

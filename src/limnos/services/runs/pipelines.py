@@ -77,7 +77,8 @@ async def pipeline_put(
     nothing.
 
     A caller who may use a pipeline may repeat its declaration; changing it needs ownership. Raises InvalidName,
-    BadRequest, PermissionDenied, AlreadyExists if a pipeline that is not visible to the caller has the name.
+    BadRequest for a malformed declaration, PermissionDenied, AlreadyExists if a pipeline that is not visible to the
+    caller has the name.
     """
     check_gravitino_name(name, kind="JOB_TEMPLATE")
     text, digest = declaration_of(declaration)
@@ -190,7 +191,9 @@ async def _with_declaration(ctx: Context, node: Node, *, version: int | None = N
 
 
 async def pipeline_drop(ctx: Context, *, metalake: str, name: str) -> None:
-    """Drop a pipeline with its runs. Raises NotFound, PipelineBusy, PermissionDenied."""
+    """Drop a pipeline with the records of its runs. Raises NotFound, PipelineBusy while a run is in progress,
+    PermissionDenied.
+    """
 
     def decide(request_view: RequestView) -> Permit[TemplateDrop]:
         request_view.require_in_metalake_use()

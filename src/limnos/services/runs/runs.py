@@ -293,7 +293,7 @@ async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
     """Request the cancellation of a run: its process stops at the next heartbeat; a run without a process is cancelled
     immediately.
 
-    Raises NotFound, PermissionDenied, RunConflict.
+    Raises NotFound, PermissionDenied, RunConflict if the run has ended.
     """
     pipeline_run = await run_look_up(ctx, metalake, uuid=uuid)
 

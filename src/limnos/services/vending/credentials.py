@@ -211,7 +211,7 @@ async def table_credentials(ctx: Context, scope: RequestScope, *, levels: Levels
     """Return credentials for a table's files, limited to the caller's rights to read and write; None if none are
     vended.
 
-    Raises ServiceUnavailable, StorageFailed if STS does not answer or refuses.
+    Raises ServiceUnavailable if STS does not answer, StorageFailed if it refuses.
     """
 
     def look(request_view: RequestView) -> TableFileAccess | None:

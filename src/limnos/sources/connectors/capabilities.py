@@ -153,8 +153,8 @@ class TableCatalog(BaseCatalog, Protocol):
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
         """Create a table in one atomic operation.
 
-        Raises AlreadyExists, NotFound for the schema, BadRequest, and UnsupportedOperation for a feature that the
-        source lacks.
+        Raises AlreadyExists, NotFound for the schema, BadRequest for an invalid definition, and UnsupportedOperation
+        for a feature that the source lacks.
         """
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
@@ -211,7 +211,9 @@ class RestCatalog(BaseCatalog, Protocol):
         """Return the endpoints of the source, such as `GET /namespaces/{namespace}`."""
 
     def names(self, call: RestCall) -> SourceNames:
-        """Return the names of a list: one page if `call` has `pageToken`, else all. Raises NotFound, SourceFailed."""
+        """Return the names of a list: one page if `call` has `pageToken`, else all. Raises NotFound for the namespace,
+        SourceFailed for a malformed response.
+        """
 
     def exchange(self, call: RestCall) -> RestReply:
         """Forward a request and return its successful response.

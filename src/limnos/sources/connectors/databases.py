@@ -106,7 +106,7 @@ class DatabaseSource(ABC):
     # -- the source itself -----------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Run `SELECT 1`, which shows that the connection and the credentials work. Raises SourceFailed."""
+        """Run `SELECT 1`, which shows that the connection and the credentials work. Raises SourceFailed otherwise."""
         with self._read_connection("the database") as connection:
             connection.execute(sa.select(sa.literal(1)))
 
@@ -208,7 +208,7 @@ class DatabaseSource(ABC):
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
         """Run CREATE TABLE, with comments and keys, in one transaction. Raises AlreadyExists, NotFound for the schema,
-        BadRequest.
+        BadRequest for an invalid definition.
         """
         single = _single(schema)
         with self._write_transaction(f"Table {preview_value(table)}") as connection:
@@ -219,8 +219,8 @@ class DatabaseSource(ABC):
             self._made(connection, single, table=table, definition=definition)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
-        """Run the ALTER statements of all changes in one transaction. Raises NotFound, BadRequest,
-        UnsupportedOperation.
+        """Run the ALTER statements of all changes in one transaction. Raises NotFound, BadRequest for an invalid
+        change, UnsupportedOperation for a change that the database lacks.
         """
         single = _single(schema)
         with self._write_transaction(f"Table {preview_value(table)}") as connection:

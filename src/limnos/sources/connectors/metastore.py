@@ -167,8 +167,8 @@ class MetastoreSource:
             client.create_table(result)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
-        """Apply all changes to a table's definition by one `alter_table` call. Raises NotFound, BadRequest,
-        UnsupportedOperation.
+        """Apply all changes to a table's definition by one `alter_table` call. Raises NotFound, BadRequest for an
+        invalid change, UnsupportedOperation for a change that Hive lacks.
         """
         with self._asking(_table(table), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)

@@ -186,7 +186,8 @@ class RestSession:
     def _asked(self, call: RestCall, url: str, *, deadline: float, token: str | None, method: str = "") -> RestReply:
         """Send one HTTP request and read its response, without renewing the token.
 
-        Raises SourceFailed, StateUnknown, ServiceUnavailable, and the error for the response's status.
+        Raises SourceFailed without a response, StateUnknown if a change may have been made, ServiceUnavailable if all
+        connections are in use, and the error for an unsuccessful status.
         """
         headers = dict(call.headers)
         if call.body is not None:

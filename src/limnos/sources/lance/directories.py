@@ -178,7 +178,8 @@ class LanceDirectory:
     def register(self, levels: Levels, location: str, *, properties: Mapping[str, str] | None = None) -> DirectoryTable:
         """Register an existing folder below the root as a table.
 
-        Raises NotFound, AlreadyExists, InvalidTable, UnsupportedOperation in a layout without an index.
+        Raises NotFound for the namespace, AlreadyExists, InvalidTable for a folder without a table,
+        UnsupportedOperation in a layout without an index.
         """
         state = self._for_tables(levels)
         if state.layout is not DirectoryLayout.V2:

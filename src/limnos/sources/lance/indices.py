@@ -29,7 +29,7 @@ _PARTITION_ROWS: Final = 4096
 
 def create(create_index: questions.CreateIndex) -> questions.LanceWriteResult:
     """Create a scalar, vector or full-text index on a column, as one commit. Raises NotFound for the column,
-    AlreadyExists, BadRequest.
+    AlreadyExists, BadRequest for an unknown type or invalid options.
     """
     dataset = open_for_writing(create_index)
     kind = create_index.index_type.upper()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 def merge(request: Merge, body: BodyPieces) -> LanceWriteResult:
     """Merge the rows of the body into the table by key columns (upsert). Raises NotFound (table, column),
-    SchemaMismatch, BadRequest, CommitConflict.
+    SchemaMismatch, BadRequest for a malformed body, CommitConflict.
     """
     rows = ArrowBody(body, batch_bytes_max=request.batch_bytes_max)
     dataset = open_for_writing(request)
@@ -74,8 +74,8 @@ def _merge_builder(dataset: lance.LanceDataset, request: Merge) -> Any:  # noqa:
 
 
 def update(request: Update) -> LanceWriteResult:
-    """Set columns to SQL expressions in the rows that match the predicate. Raises NotFound (table, column), BadRequest,
-    CommitConflict.
+    """Set columns to SQL expressions in the rows that match the predicate. Raises NotFound (table, column), BadRequest
+    for an invalid expression, CommitConflict.
     """
     dataset = open_for_writing(request)
     with translate_library_errors(request.location):
@@ -84,7 +84,9 @@ def update(request: Update) -> LanceWriteResult:
 
 
 def delete(request: Delete) -> LanceWriteResult:
-    """Delete the rows that match the predicate. Raises NotFound (table, column), BadRequest, CommitConflict."""
+    """Delete the rows that match the predicate. Raises NotFound (table, column), BadRequest for an invalid predicate,
+    CommitConflict.
+    """
     dataset = open_for_writing(request)
     with translate_library_errors(request.location):
         result = dataset.delete(request.predicate)
@@ -177,7 +179,9 @@ def add_columns(columns: AddColumns) -> LanceWriteResult:
 
 
 def alter_columns(columns: AlterColumns) -> LanceWriteResult:
-    """Rename columns, or change their types or nullability. Raises NotFound (column), BadRequest."""
+    """Rename columns, or change their types or nullability. Raises NotFound (column), BadRequest for an invalid name or
+    type.
+    """
     _check_names(each.rename for each in columns.alterations if each.rename is not None)
     dataset = open_for_writing(columns)
     with translate_library_errors(columns.location):
@@ -198,7 +202,7 @@ def _alteration(change: ColumnChange) -> dict[str, Any]:
 
 
 def drop_columns(columns: DropColumns) -> LanceWriteResult:
-    """Drop columns by name, as one commit. Raises NotFound (column), BadRequest."""
+    """Drop columns by name, as one commit. Raises NotFound (column), BadRequest if the library refuses."""
     dataset = open_for_writing(columns)
     with translate_library_errors(columns.location):
         dataset.drop_columns(list(columns.columns))

@@ -28,7 +28,7 @@ DECODED_BYTES_MAX: Final = 32 << 20
 def head(request: Head) -> LanceHead:
     """Return the first rows of a table as JSON values, within the request's limits.
 
-    Raises NotFound (table, version), BadRequest (unknown column), StorageFailed.
+    Raises NotFound (table, version), BadRequest for an unknown column, StorageFailed if the storage cannot be read.
     """
     dataset = open_for_rows(request)
     fields = {field.name: field for field in dataset.schema}

@@ -65,7 +65,9 @@ class ArrowSink:
 
 
 def query(request: Query, send: Callable[[list[bytes]], None]) -> None:
-    """Send the rows of a query as an Arrow file. Raises NotFound (table, version, tag, branch, column), BadRequest."""
+    """Send the rows of a query as an Arrow file. Raises NotFound (table, version, tag, branch, column), BadRequest for
+    an invalid query.
+    """
     dataset = open_for_rows(request)
     with translate_library_errors(request.location):
         schema, batches = _rows(dataset, request)

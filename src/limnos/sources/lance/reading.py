@@ -27,7 +27,8 @@ TRANSACTIONS_MAX: Final = 1000
 def describe(request: questions.Describe) -> questions.LanceDescription | None:
     """Describe a table; None if it has no data yet.
 
-    Raises NotFound (version, tag, branch), InvalidTable, StorageFailed.
+    Raises NotFound (version, tag, branch), InvalidTable for a damaged table, StorageFailed if the storage cannot be
+    read.
     """
     dataset = open_for_reading(request, rows=False)
     if dataset is None:
@@ -49,7 +50,9 @@ def _stats_of(dataset: lance.LanceDataset) -> dict[str, int]:
 
 
 def count(request: questions.Count) -> int:
-    """Count rows. Raises NotFound (table, version, tag, branch, column), BadRequest."""
+    """Count the rows that match the predicate. Raises NotFound (table, version, tag, branch, column), BadRequest for an
+    invalid predicate.
+    """
     dataset = open_for_rows(request)
     with translate_library_errors(request.location):
         return int(dataset.count_rows(request.predicate or None))

@@ -46,7 +46,9 @@ def references(question: LanceQuestion) -> TableReferences:
 
 
 def tag_put(request: TagPut) -> None:
-    """Create a tag, or move it with `replaces`. Raises AlreadyExists, NotFound (tag, version, branch), BadRequest."""
+    """Create a tag, or move it with `replaces`. Raises AlreadyExists, NotFound (tag, version, branch), BadRequest for
+    an invalid name.
+    """
     dataset = _open(request)
     existing = dataset.tags.list()
     if request.replaces and request.name not in existing:
@@ -73,7 +75,9 @@ def tag_drop(drop: TagDrop) -> None:
 
 
 def branch_make(make: BranchMake) -> None:
-    """Create a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest."""
+    """Create a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest for an invalid
+    name.
+    """
     dataset = _open(make)
     existing = dataset.branches.list()
     if make.name in existing:

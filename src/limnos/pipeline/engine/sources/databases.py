@@ -39,7 +39,9 @@ _ADDED: set[tuple[str, str]] = set()
 
 
 def database_frame(request: SourceReadRequest, jdbc: Jdbc) -> SourceRead:
-    """Open a table or query of a database. Raises SourceFailed, and the errors of downloading the driver."""
+    """Open a table or query of a database. Raises SourceFailed if the database refuses or is unreachable, and the
+    errors of downloading the driver.
+    """
     _check(request, jdbc)
     options = {"fetchsize": _FETCH_ROWS, **jdbc.options, **_access(request, jdbc)}
     _add_driver(request, options)
