@@ -21,7 +21,7 @@ class Server(Resource[S]):
 
     @verb
     def configs(self) -> Flow[Json]:
-        """Return the settings that the server publishes to all clients, without authentication."""
+        """Return the settings that the server publishes to all clients."""
         return call("GET", "/configs", answer=Json)
 
     @verb

@@ -75,9 +75,7 @@ class LanceTables(Resource[S]):
 
     @verb
     def namespaces(self, parent: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the direct child namespaces of a catalog or namespace, as full paths; also for a directory catalog,
-        whose namespaces Iceberg REST does not list.
-        """
+        """List the direct child namespaces of a catalog or namespace, as full paths, also in a directory catalog."""
         result = yield from self._listed(parts_of(parent), "list")
         return result
 

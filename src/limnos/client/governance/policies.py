@@ -53,7 +53,7 @@ class Policies(Resource[S]):
 
     @verb
     def enable(self, name: str, *, enabled: bool = True) -> Flow[None]:
-        """Enable a policy, or with `enabled` false disable it. A disabled policy has no effect."""
+        """Enable a policy, or disable it if `enabled` is false."""
         yield request("PATCH", self._url(name), body={"enable": enabled})
 
     @verb

@@ -43,7 +43,7 @@ class Maintenance(Resource[S]):
 
     @verb
     def run(self, path: str | Sequence[str], *, operation: str = "expire") -> Flow[int]:
-        """Request an operation on a table, which a background task executes on the caller's behalf. Returns the
+        """Request an operation on a table, which the server executes soon on the caller's behalf. Returns the
         operation's id.
         """
         parts = parts_of(path, least=3)

@@ -64,8 +64,8 @@ class ResolvedDataset(NamedTuple):
 
     @property
     def outside(self) -> DatasetKey:
-        """The key under which it is stored as an external dataset: its logical name if it has one, else its
-        location.
+        """The key under which it is stored as an external dataset: its first alias (logical name) if it has one, else
+        its own key.
         """
         return self.dataset.aliases[0] if self.dataset.aliases else self.dataset.key
 

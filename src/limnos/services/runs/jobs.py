@@ -159,7 +159,7 @@ async def _authorize_job(ctx: Context, metalake: str, *, job: TemplateJob) -> Jo
 
 
 async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
-    """Cancel a job: a waiting job immediately, a running job at its node's next heartbeat.
+    """Cancel a job: a waiting job immediately; a running job is set to cancelling until its node has ended it.
 
     Returns None if no job has the UUID.
 

@@ -20,7 +20,8 @@ from limnos.store.activity.runs import RunViewer, findings_read, runs_read
 
 
 def caller_of(request_view: RequestView) -> RunViewer:
-    """Return the filter for the runs that are visible to the caller: by owner, or all for a metalake owner.
+    """Return the filter for the runs that are visible to the caller: all runs if the caller may load every job of the
+    metalake, else runs by owner.
 
     Raises NotInUse, PermissionDenied.
     """

@@ -318,7 +318,7 @@ def credential_request_of(
         place: The catalog's storage.
         location: The location that the credentials give access to.
         rights: The caller's rights there.
-        open_to_writers: The directories below the location that a caller with only the right to write may also read.
+        open_to_writers: The directories below the location that every caller with the right to write may also read.
 
     Returns:
         The request; None if the catalog vends no credentials, its storage no longer contains the location, or no policy
