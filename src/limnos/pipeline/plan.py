@@ -70,7 +70,9 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRead:
-    """One input of a step in a plan: the pinned snapshot, and whether and why all of it will be read."""
+    """One input of a step in a plan: its name and kind, the snapshot after which it is read, and the reason for this
+    choice.
+    """
 
     name: str
     kind: str

@@ -101,8 +101,8 @@ class _StepExecution:
             self.phases[name] = self.phases.get(name, 0.0) + time.monotonic() - began
 
     def _is_watched(self, rules: RowRules) -> bool:
-        """Return whether the step writes a source's rows unchanged and reads them once, so that the write can count
-        them.
+        """Return whether the step writes a source's rows unchanged and reads them once, so that malformed rows can be
+        counted during the write.
         """
         plain = self.step.write.mode in (WriteMode.REPLACE, WriteMode.APPEND)
         return isinstance(self.step.body, Load) and plain and not rules.need_stage

@@ -25,7 +25,7 @@ CONF_MAX: Final = 16 << 10
 
 
 class JobRules(NamedTuple):
-    """The limits of the settings on the server's jobs. By default a server runs no jobs."""
+    """The settings that limit the jobs of the server. By default a server runs no jobs."""
 
     enabled: bool = False
     allowed: tuple[str, ...] = ()

@@ -213,8 +213,8 @@ async def _template_jobs(ctx: Context, metalake: str, *, of: int, of_template: b
     rows = await ctx.look_up(lambda: template_jobs_read(of, caller, of_template=of_template, limit=LIST_MAX))
 
     def seen(request_view: RequestView) -> list[JobView]:
-        """Return the visible jobs among the rows. The query selected by owners, which may have changed since, so access
-        to each job is decided again.
+        """Return the visible jobs among the rows. The SQL query filtered by owner; an owner may have changed since, so
+        access to each job is decided again.
         """
         result = ((job, pipeline_of(request_view, job)) for job in rows)
         return [

@@ -77,8 +77,8 @@ async def runs_list(
 
 
 def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms: int) -> list[RunView]:
-    """Return the visible runs among the rows. The query selected by owners, which may have changed since, so access to
-    each run is decided again.
+    """Return the visible runs among the rows. The SQL query filtered by owner; an owner may have changed since, so
+    access to each run is decided again.
     """
     views: list[RunView] = []
     for run in rows:
