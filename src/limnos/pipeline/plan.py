@@ -70,8 +70,8 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRead:
-    """One input of a step in a plan: its name and kind, the snapshot after which it is read, and the reason for this
-    choice.
+    """One input of a step in a plan: its name and kind, the table snapshot that the run would read, and in `why` the
+    extent of the read with its reason.
     """
 
     name: str
