@@ -15,9 +15,10 @@ _EVERY, _NONE = "ALL", "NONE"
 
 
 def active_roles_of(sent: bytes) -> frozenset[str] | None:
-    """Parse the header's value: names of roles, `ALL` or `NONE`. Returns None for all roles.
+    """Parse the header's value: role names separated by commas, `ALL` or `NONE`.
 
-    Blanks around a name are removed; a repeated name counts once. Raises BadRequest.
+    Whitespace around a name is removed, and duplicates are merged. Returns None for `ALL` and for an empty value.
+    Raises BadRequest if the value is not UTF-8, has an empty entry, or combines `ALL` or `NONE` with another entry.
     """
     try:
         text = sent.decode().strip()
@@ -36,7 +37,7 @@ def active_roles_of(sent: bytes) -> frozenset[str] | None:
 
 
 def refuse_active_roles() -> BadRequest:
-    """Build the error for a route that does not support the header.
+    """Return the error for a request with the header on a route that does not support it.
 
     Ignoring the header would grant more than the client requested.
     """

@@ -2,8 +2,8 @@
 
 May import `model`, `telemetry`, uvicorn, httptools and the shared modules of `limnos.http`. Must not know routes. Every
 connection is an instance of this class or of its subclass in `http.connection`. A refused request never reaches the
-application. Its answer says `connection: close`. Further input is discarded for a moment, so that the client can read
-the answer before the connection ends.
+application. Its response has the header `Connection: close`. Further input is discarded for a moment, so that the
+client can read the answer before the connection ends.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = get_logger("limnos.http")
 
 
 class GatheringTransport:
-    """A transport that writes once per iteration of the event loop.
+    """A transport that collects writes, and sends them once per iteration of the event loop.
 
     Everything else is delegated to the wrapped transport.
     """
@@ -85,7 +85,7 @@ class GatheringTransport:
         self._transport.write_eof()
 
     def get_write_buffer_size(self) -> int:
-        """Return the number of bytes that the client has not read yet."""
+        """Return the number of bytes that are not yet written to the socket."""
         return self._transport.get_write_buffer_size()
 
     def __getattr__(self, name: str) -> object:
@@ -127,7 +127,7 @@ class AdmissionProtocol(HttpToolsProtocol):
     # -- input -------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes | memoryview) -> None:
-        """Parse the received bytes, in chunks if there are many."""
+        """Parse the received bytes, split into chunks if they are long."""
         size = len(data)
         if size > PIECE_BYTES:
             view = memoryview(data)
@@ -188,7 +188,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Check the head, then let the request in."""
+        """Check the request's head, then pass the request on to uvicorn, or refuse it."""
         if self._is_read_anew():
             return
         self._enter(dict(self.headers))
@@ -276,7 +276,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, partial(self._run, app, cycle))
 
     async def _run(self, app: Any, cycle: RequestResponseCycle, scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: ANN401
-        """Run an application.
+        """Run an ASGI application for a request.
 
         If the client has disconnected, `send` raises StreamTruncated, so that no more chunks are produced.
         """

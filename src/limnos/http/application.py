@@ -68,7 +68,7 @@ log = get_logger("limnos.http")
 
 
 class Application:
-    """Serves all protocols at one address. The last protocol answers for unknown paths."""
+    """The ASGI application that routes requests to all protocols. The last protocol answers for unknown paths."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Application:
         return status, [*sent, *allow_origin(headers, self.admission.origins)], answer
 
     async def _still_holds(self, response: CachedResponse) -> bool:
-        """Return whether a cached response is valid, after this request's own gate."""
+        """Return whether a cached response is still valid, after a freshness check for this request."""
         if self.response_cache.inline:
             return self.response_cache.holds_now(response)
         if response.validity.ground is None:
@@ -153,7 +153,7 @@ class Application:
     def again(
         self, response: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
     ) -> Answer:  # fmt: skip
-        """Return a cached response, counted and logged like any other."""
+        """Return a cached response with this request's id, and count and log it like a new response."""
         self.count_again(response, key, started, request_id=request_id, peer=peer, headers=headers)
         return response.status, response.headers_with(request_id.encode()), response.body
 
@@ -184,7 +184,7 @@ class Application:
         """Return whether `respond` usually finishes without waiting: such a request needs neither a task nor a
         deadline.
 
-        If it has to wait nevertheless, the caller continues it in a task with a deadline.
+        If the request has to wait nevertheless, the caller continues it in a task with a deadline.
         """
         return self.services.gate.inline and method in ("GET", "HEAD")
 
@@ -270,7 +270,7 @@ class Application:
         self.response_cache.keep(keeping, response, observed=request.target, proven=proven)
 
     def refusal(self, method: str, url: bytes, failure: LimnosError, *, peer: str = "") -> Answer:
-        """Answer a request that admission control refused."""
+        """Return the response for a request that admission control refused, and log and count it."""
         path = url.partition(b"?")[0]
         target = self._route(method, path)
         request = Request(method, path, (), {}, b"", b"", next_request_id(), 0, peer, time.perf_counter())
@@ -279,7 +279,7 @@ class Application:
         return self._finished(target, response, request)
 
     def stop(self) -> None:
-        """Write pending log lines."""
+        """Write pending log records."""
         self.throttle.flush()
         if self.request_log is not None:
             self.request_log.flush()
@@ -287,7 +287,7 @@ class Application:
     def _finished(self, target: RouteTarget, response: Response, request: Request) -> Answer:
         """Return the response with all headers.
 
-        It is counted and logged now, or when the last chunk of a stream is sent.
+        The response is counted and logged now, or when the last chunk of a stream is sent.
         """
         status, method, body = response.status, request.method, response.body
         sent = [*response.headers, (b"x-request-id", request.id.encode())]
@@ -344,7 +344,7 @@ class Application:
 
     @staticmethod
     async def _admit(target: RouteTarget, request: Request, ctx: Context) -> None:
-        """Refuse a caller who may do nothing with a long body, before it is read."""
+        """Refuse a long body before it is read, if the caller lacks every right that the route could need."""
         route = cast("Route[Handler]", target.route)
         scope, kind, name = target.protocol.place_of(route.path, request, ctx=ctx)
         await ctx.read(
@@ -352,7 +352,7 @@ class Application:
         )
 
     def watch(self, seconds: float | None = None) -> asyncio.Task[object]:
-        """Set a deadline for the current task. The caller must release it."""
+        """Set a deadline for the current task, and return the task. The caller must release it from `deadlines`."""
         task = cast("asyncio.Task[object]", asyncio.current_task())
         self.deadlines.watch(task, seconds)
         return task

@@ -17,7 +17,7 @@ _SECONDS_MAX: Final = 1.0
 
 
 class ConnectionPhase(IntEnum):
-    """The event for which a connection waits.
+    """The phase of a connection, by the event for which it waits.
 
     `ANSWER`: the server sends the response; the client has no time limit. `TAKING`: the client reads the response.
     """
@@ -31,7 +31,7 @@ class ConnectionPhase(IntEnum):
 
 
 class ConnectionProgress(NamedTuple):
-    """The progress of a connection: the phase, the number of steps so far, and the number of bytes that the client has
+    """The progress of a connection: the phase, the count of steps so far, and the count of bytes that the client has
     not read.
     """
 
@@ -44,7 +44,7 @@ class TimedConnection(Protocol):
     """A connection whose progress `ClientTimeouts` monitors."""
 
     def step(self) -> ConnectionProgress:
-        """Return the connection's phase, and its numbers of steps and of unread bytes."""
+        """Return the connection's phase, its count of steps, and its count of unread bytes."""
 
     def overdue(self, phase: ConnectionPhase) -> None:
         """Close the connection, because the client exceeded the time limit of this phase."""

@@ -57,12 +57,15 @@ def batches_of(events: Sequence[dict[str, object]], *, size: int) -> Iterator[by
 
 
 def message_id(webhook_id: int, body: bytes) -> str:
-    """Return the id of a delivery's body: the same for every delivery of the same body."""
+    """Return the value of the header `webhook-id`: a digest, so that each retry of a delivery has the same id."""
     return f"msg_{hashlib.sha256(b'%d.%b' % (webhook_id, body)).hexdigest()[:32]}"
 
 
 def signed_headers(body: bytes, *, message: str, at_s: int, secret: str) -> dict[str, str]:
-    """Return the headers of a delivery. `secret` is base64 without its prefix."""
+    """Return the headers of a webhook delivery, with its HMAC-SHA256 signature.
+
+    `message` is the id from `message_id`. `secret` is the webhook's secret in base64, without the prefix `whsec_`.
+    """
     signed = b"%b.%d.%b" % (message.encode(), at_s, body)
     signature = base64.b64encode(hmac.new(base64.b64decode(secret), signed, hashlib.sha256).digest()).decode()
     return {

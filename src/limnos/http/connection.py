@@ -49,8 +49,8 @@ log = get_logger("limnos.http")
 class FreshnessCallback:
     """A cached response that waits for the freshness gate.
 
-    The freshness gate calls it directly, without a task or a future. It is a `GateWaiter`, and is cancelled by the
-    deadlines.
+    The freshness gate calls this object directly, without a task or a future. It implements `GateWaiter`, and
+    `Deadlines` may cancel it.
     """
 
     __slots__ = ("_done", "_exchange", "_kept", "_key", "_lane", "_started")
@@ -72,11 +72,11 @@ class FreshnessCallback:
         return self._done
 
     def set_result(self, _: object) -> None:
-        """Send the cached response if the freshness gate confirms it; else run the handler."""
+        """Handle a completed freshness check: send the cached response if it is still valid, else run the handler."""
         self._end(holds=self._lane.application.response_cache.holds_after_gate(self._kept))
 
     def set_exception(self, _: Exception) -> None:
-        """Run the handler. It reads the freshness gate again, and reports an error of that read."""
+        """Handle a failed freshness check: run the handler, which repeats the check and reports its error."""
         self._end(holds=False)
 
     def cancel(self) -> None:
@@ -107,7 +107,7 @@ class FreshnessCallback:
 
 
 class FastPathProtocol(AdmissionProtocol):
-    """The protocol with the fast path.
+    """Uvicorn's HTTP/1.1 protocol with a fast path for ordinary requests.
 
     Requests on one connection have mostly the same head fields. A head whose fields equal those of the last ordinary
     request needs no further check.
@@ -125,7 +125,7 @@ class FastPathProtocol(AdmissionProtocol):
     _peer = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Store the client's address."""
+        """Store the client's address when a connection is accepted."""
         super().connection_made(transport)
         self._usual_headers = {}
         self._peer = self.client[0] if self.client else ""
@@ -146,8 +146,7 @@ class FastPathProtocol(AdmissionProtocol):
             self._learn(data, end)
 
     def _asked_before(self, line: bytes) -> bool:
-        """Answer a request from the response cache if its bytes after the request target equal the usual ones of this
-        connection.
+        """Answer a request from the response cache if its bytes after the URL equal those of the last ordinary request.
 
         The parser has accepted these bytes before, so it is not called again. Returns False if they differ.
         """
@@ -175,8 +174,8 @@ class FastPathProtocol(AdmissionProtocol):
         return True
 
     def _learn(self, data: bytes, end: int) -> None:
-        """Store the bytes of a request after its request target, if it was ordinary, had no body, and nothing else was
-        received with it.
+        """Store the bytes of a request after its URL, if it was ordinary, had no body, and nothing else was received
+        with it.
         """
         exchange: object = self.cycle
         if (
@@ -225,7 +224,7 @@ class FastPathProtocol(AdmissionProtocol):
         self.headers = []
 
     def _may_go_straight(self) -> bool:
-        """Return whether the connection and the request line allow the fast path."""
+        """Return whether the state of the connection and the request line allow the fast path."""
         before, url = cast("RequestResponseCycle | None", self.cycle), self.url
         return (
             (before is None or before.response_complete)
@@ -240,7 +239,8 @@ class FastPathProtocol(AdmissionProtocol):
     def _is_ordinary(self, headers: dict[bytes, bytes]) -> bool:
         """Return whether the fields of an HTTP/1.1 head allow the fast path.
 
-        Heads of browsers are checked on each request.
+        Requests with `Origin` or `Sec-Fetch-Site`, which browsers send, are excluded: their heads are checked each
+        time.
         """
         return (
             not self.expect_100_continue
@@ -299,7 +299,7 @@ class FastPathProtocol(AdmissionProtocol):
     def _answer_kept(
         self, exchange: FastPathExchange, response: CachedResponse, *, key: ResponseCacheKey, started: float
     ) -> None:
-        """Send the cached response if it is valid, now or after a read of the freshness gate; otherwise run the
+        """Send the cached response if it is valid, immediately or after a freshness check; otherwise run the
         handler.
         """
         answers = self.application.response_cache
@@ -344,7 +344,7 @@ class FastPathProtocol(AdmissionProtocol):
     def send_again(
         self, exchange: FastPathExchange, response: CachedResponse, key: ResponseCacheKey, started: float
     ) -> None:
-        """Send a cached response with this request's own id."""
+        """Send a cached response with this request's id."""
         application, request_id = self.application, next_request_id()
         if exchange.disconnected or not exchange.keep_alive or self.transport.is_closing():
             answer = application.again(

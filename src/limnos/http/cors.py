@@ -23,8 +23,8 @@ _NAMES: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2000}")
 
 
 def allow_origin(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> Fields:
-    """Return the headers that allow a page to read the response; empty unless a page of a named origin sent the
-    request.
+    """Return the headers that allow a page to read the response; empty unless the request's `Origin` is in
+    `origins`.
     """
     origin = headers.get(b"origin")
     if not origins or origin is None:
@@ -33,7 +33,7 @@ def allow_origin(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> 
 
 
 def is_preflight(method: str, headers: Mapping[bytes, bytes], *, origins: Collection[bytes]) -> bool:
-    """Return whether the request is a browser's preflight for a page of a named origin."""
+    """Return whether the request is a browser's preflight for a page of an origin in `origins`."""
     return (
         bool(origins) and method == "OPTIONS" and b"origin" in headers and b"access-control-request-method" in headers
     )

@@ -17,7 +17,7 @@ class Cancellable(Protocol):
     """A task, or another object that can be cancelled."""
 
     def cancel(self) -> object:
-        """Cancel it, because it missed its deadline."""
+        """Cancel the task, because it missed its deadline."""
 
 
 class Deadlines:
@@ -49,7 +49,9 @@ class Deadlines:
         self._late.discard(task)
 
     def was_late(self, task: asyncio.Task[object]) -> bool:
-        """Return whether a cancellation was caused only by a missed deadline; if so, it counts as handled."""
+        """Return whether a missed deadline alone caused the cancellation of a task; if so, clear the task's
+        cancellation request.
+        """
         return task in self._late and task.uncancel() == 0
 
     def _look_again(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:

@@ -43,13 +43,13 @@ class FastPathExchange:
 
 
 async def return_answer(answer: Answer) -> Answer:
-    """Return an existing response from a coroutine, for callers that expect one."""
+    """Wrap an existing response in a coroutine, for callers that expect a coroutine."""
     return answer
 
 
 @types.coroutine
 def resume_coroutine(work: Coroutine[Any, Any, Answer], waits_for: object) -> Generator[object, Any, Answer]:
-    """Continue a coroutine that was started outside a task and has to wait."""
+    """Continue, in the current task, a coroutine that was started outside a task and waits for `waits_for`."""
     try:
         while True:
             try:

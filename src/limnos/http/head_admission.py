@@ -1,9 +1,9 @@
 """Admission control of request heads: hosts, origins and sizes, checked before any other processing of a request.
 
 May import `model` and the standard library. Pure except for a cache; must not know routes, protocols or sockets. A page
-of another site can make a browser send requests here, and can let its own host name resolve to this address (DNS
-rebinding). Such requests still reveal the host name they were sent to (`Host`) and the site they come from (`Origin`,
-`Sec-Fetch-Site`). Headers of proxies (`X-Forwarded-…`, `Forwarded`) are ignored: any client can send them.
+of another site can make a browser send requests to this server, and can let its own host name resolve to this server's
+address (DNS rebinding). Such requests still reveal the host name they were sent to (`Host`) and the site they come from
+(`Origin`, `Sec-Fetch-Site`). Headers of proxies (`X-Forwarded-…`, `Forwarded`) are ignored: any client can send them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ class HeadAdmission:
         self._known: set[bytes] = set()
 
     def knows(self, fields: Fields, headers: Mapping[bytes, bytes], url: bytes) -> bool:
-        """Return whether a head is ordinary and its host is known, so that no further check is needed."""
+        """Return whether a head needs no full check: its host was accepted before, no field is repeated, and it has no
+        `Origin` or `Sec-Fetch-Site`.
+        """
         return (
             headers.get(b"host") in self._known
             and len(headers) == len(fields) <= FIELDS_MAX
@@ -131,15 +133,14 @@ class HeadAdmission:
         self._known.add(host)
 
     def _check_absolute(self, url: bytes, local: str | None) -> None:
-        """Check the host of a request target in absolute form (RFC 9112, section 3.2.2), as clients send to proxies."""
+        """Check the host in a request target in absolute form, the form that clients send to proxies."""
         _, mark, rest = url.partition(b"://")
         if mark:
             self._check_host(re.split(rb"[/?#]", rest, maxsplit=1)[0], local)
 
     def _check_origin(self, origin: bytes, host: bytes) -> None:
-        """Refuse cross-origin requests, except from allowed origins.
-
-        The server's own origin is its scheme with the host and port of the request's `Host` header.
+        """Refuse pages of other origins. The server's own origin is its scheme with the host and port that the client
+        sent.
         """
         settled = _normal_origin(origin)
         if host and settled == _normal_origin(b"%s://%s" % (self._scheme, host)):
@@ -181,7 +182,7 @@ def _short_origin(origin: bytes) -> str:
 
 
 def too_large() -> HeadTooLarge:
-    """Build the error for a head over its limits."""
+    """Return the error for a request head that is too large or has too many fields."""
     return HeadTooLarge(
         f"The head of this request is too large: address and headers may have {HEAD_BYTES_MAX} bytes and {FIELDS_MAX} "
         "fields together; send long values in the body"

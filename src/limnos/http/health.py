@@ -29,7 +29,7 @@ async def live(_request: Request, _ctx: Context) -> Response:
 
 
 async def ready(_request: Request, ctx: Context) -> Response:
-    """Report whether the store answers."""
+    """Return 200 if the store answers, else 503."""
     return _health_response([await _store(ctx)])
 
 

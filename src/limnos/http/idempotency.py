@@ -59,7 +59,7 @@ REPEATS = Counter(
 
 
 class IdempotentRoute(NamedTuple):
-    """The way in which a route answers repeated requests with an idempotency key.
+    """The options of a route that supports idempotency keys: how it answers a repeated request.
 
     - `replay` builds the answer from the current state. If it is None, the answer has the stored body, or none.
     - `has_files`: the client wrote files for the request and deletes them on a refusal. So a repetition of a request
@@ -95,7 +95,7 @@ def make_idempotent(route: Route[Handler], keyed: IdempotentRoute, terms: Idempo
 
 
 def key_of(sent: bytes) -> str:
-    """Parse the value of an `Idempotency-Key` header. Raises BadRequest."""
+    """Parse the value of an `Idempotency-Key` header. Raises BadRequest if it is not a UUID of version 7."""
     text = sent.strip().lower()
     if _KEY.fullmatch(text) is None:
         rendered = sent[:50].decode("latin-1")
@@ -106,7 +106,7 @@ def key_of(sent: bytes) -> str:
 
 
 async def fingerprint_of(request: Request, data: bytes) -> bytes:
-    """Return a hash of method, URL and body as they were sent. A large body is hashed in a thread."""
+    """Return a hash of method, URL and body as the client sent them. A large body is hashed in a thread."""
     digest = blake2b(b"%s %s?%s\n" % (request.method.encode(), request.path, request.query_string), digest_size=16)
     if len(data) <= INLINE_BYTES_MAX:
         digest.update(data)
@@ -116,7 +116,7 @@ async def fingerprint_of(request: Request, data: bytes) -> bytes:
 
 
 class _IdempotentHandler:
-    """The handler of a route whose requests may have keys."""
+    """The handler of a route whose requests may have idempotency keys."""
 
     def __init__(self, route: Route[Handler], keyed: IdempotentRoute, terms: IdempotencyTerms) -> None:
         self.route = route
@@ -124,7 +124,7 @@ class _IdempotentHandler:
         self.terms = terms
 
     async def answer(self, request: Request, ctx: Context, sent: bytes) -> Response:
-        """Execute a request, or answer a repetition."""
+        """Execute a request with the idempotency key `sent`, or answer its repetition."""
         text = key_of(sent)
         data = await request.body()
         key = await idempotency_replay.key_find(ctx, self.terms.scope_of(request, ctx), text)
@@ -166,8 +166,8 @@ class _IdempotentHandler:
     async def _refused(
         self, request: Request, ctx: Context, once: IdempotentRequest, error: LimnosError | InvalidName
     ) -> RequestOutcome | None:
-        """Store a refusal, unless it depends on the caller or on temporary conditions. Returns the outcome that was
-        stored before, if any.
+        """Store a refusal, unless it depends on the caller or on temporary conditions. Returns the outcome that another
+        request with the key has stored before, or None.
         """
         if isinstance(error, _PASSING):
             return await idempotency_replay.outcome_find(ctx, once)
@@ -186,7 +186,8 @@ class _IdempotentHandler:
             )
 
     async def _decide_again(self, request: Request, ctx: Context, outcome: RequestOutcome) -> None:
-        """Refuse a caller who no longer has the right.
+        """Repeat the access decisions for a repetition, and refuse a caller who has lost the right. Raises
+        PermissionDenied.
 
         An outcome without a body reveals nothing, and the rights may have depended on the deleted object. In that case
         the caller only needs the right to use the catalog.
@@ -201,7 +202,7 @@ class _IdempotentHandler:
             raise self._kept_secret(outcome, error) from error
 
     async def _again(self, request: Request, ctx: Context, outcome: RequestOutcome) -> Response:
-        """Answer a repetition like the first request, but with the current state."""
+        """Answer a repetition with the outcome of the first request and the current state of the object."""
         REPEATS[self.route.operation, "answered"] += 1
         if outcome.status >= 400 or outcome.body is not None:
             return Response(outcome.status, outcome.body or b"")

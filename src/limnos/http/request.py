@@ -53,7 +53,7 @@ def _too_long(bytes_max: int) -> TooLarge:
 
 
 class Request:
-    """A request. `params` are the raw segments that matched the route's `{…}`, in order.
+    """An HTTP request for handlers. `params` are the raw segments that matched the route's `{…}`, in order.
 
     The body is complete bytes, or ASGI's function to receive it.
     """
@@ -144,7 +144,9 @@ class Request:
         return [unquote_form(value) for key, _, value in pairs if unquote_form(key) == name]
 
     def query_flag(self, name: str, *, default: bool = False) -> bool:
-        """Return a boolean query parameter, ignoring case. Raises BadRequest."""
+        """Return a boolean query parameter. Raises BadRequest unless it is `true` or `false`, in upper or lower
+        case.
+        """
         text = self.query(name)
         if text is None or text == "":
             return default
@@ -166,8 +168,9 @@ class Request:
         return b"transfer-encoding" in headers or headers.get(b"content-length", b"0").strip(b"0") != b""
 
     async def body(self) -> bytes:
-        """Read the body. A long body is read only if the caller may be able to use it. Raises TooLarge,
-        PermissionDenied.
+        """Read the body. A long body is read only from a caller with a right that the route could need.
+
+        Raises TooLarge above the limit, PermissionDenied for a long body of another caller.
         """
         if isinstance(self._body, bytes):
             if len(self._body) > self.body_bytes_max:
@@ -233,7 +236,7 @@ class Request:
         )
 
     async def json(self) -> dict[str, object]:
-        """Read the body as a JSON object. Raises BadRequest."""
+        """Read the body as a JSON object. Raises BadRequest if it is malformed or another type."""
         return self.decode(await self.body(), dict[str, object])
 
     @staticmethod
@@ -249,7 +252,9 @@ class Request:
 
     @staticmethod
     def glance(data: bytes, part: type[T]) -> T:
-        """Decode only a part of a body. The rest is decoded elsewhere; `part` is the type of that part."""
+        """Decode only some fields of a JSON body, those of the type `part`; the others are skipped. Raises BadRequest
+        if malformed.
+        """
         return _decode(data, part)
 
 
@@ -265,7 +270,11 @@ def _is_costly(data: bytes) -> bool:
 
 
 def _check_parts(data: bytes) -> None:
-    """Count the arrays, objects and values of a body again, without those inside strings. Raises BadRequest."""
+    """Count the arrays, objects and values of a body exactly, ignoring brackets and commas inside its top-level
+    strings.
+
+    Raises BadRequest if there are too many.
+    """
     raw = _decode(data, msgspec.Raw)
     fields = _decode(data, dict[str, msgspec.Raw]).values() if bytes(raw).startswith(b"{") else [raw]
     if _is_costly(b"".join([each for each in map(bytes, fields) if not each.startswith(b'"')])):

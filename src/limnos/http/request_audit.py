@@ -26,7 +26,7 @@ OBJECTS_MAX: Final = 100
 
 
 class CachedAnswerProof(NamedTuple):
-    """The decisions and the caller behind a cached response, for the audit."""
+    """The access decisions and the caller of the request whose response was cached, for the audit."""
 
     decided: tuple[Decision, ...]
     user_id: int | None
@@ -37,7 +37,7 @@ NOBODY: Final = CachedAnswerProof((), None, "")
 
 
 def audit_proof_of(request: Request) -> CachedAnswerProof:
-    """Return the data of a request that the audit needs if its response is cached."""
+    """Return the access decisions and the caller of a request, for the audit of its cached response."""
     decided = _distinct(request.decided or ())
     return CachedAnswerProof(tuple(decided), request.user_id, proof_of(request.credential))
 
@@ -114,7 +114,7 @@ def _detail(method: str, path: bytes, *, failure: Exception | None) -> str:
 
 
 def _distinct(decided: Iterable[Decision]) -> list[Decision]:
-    """Return each decision once, the latest one: a reader that ran again has decided again."""
+    """Return each distinct decision once, in its latest version: a reader that ran again has repeated its decisions."""
     return list({(each.action, each.target_kind, each.target): each for each in decided}.values())[:OBJECTS_MAX]
 
 
@@ -136,5 +136,7 @@ def _line(about: _AuditContext, at: int, *, metalake_id: int, right: AuditedDeci
 
 
 def _metalake_of(decision: Decision) -> int:
-    """Return the metalake of a decision. The first of its zones is the server's."""
+    """Return the id of the metalake in whose zone a decision was made; the server's root id if it concerns no
+    metalake.
+    """
     return decision.revision[1][0] if len(decision.revision) > 1 else ROOT_ID

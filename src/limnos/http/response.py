@@ -23,10 +23,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Response:
-    """A response. The application adds the length and the request id to `headers`.
+    """An HTTP response of a handler. The application adds the length and the request id to `headers`.
 
-    `stream` yields the body in chunks, in place of `body`. `validity` is the cache policy: how long the response
-    cache may use the response; None: it is not cached. `reason` is the error message for the log.
+    `stream` yields the body in chunks, in place of `body`. `validity` is the cache policy: how long the response cache
+    may use the response; None: it is not cached. `reason` is the error message for the log.
     """
 
     __slots__ = ("body", "headers", "reason", "status", "stream", "validity")
@@ -41,7 +41,7 @@ class Response:
 
 
 def json_response(value: object, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Response:
-    """Return a response with a value encoded as JSON, and its Content-Type."""
+    """Return a response whose body is `value` encoded as JSON, with the Content-Type of JSON."""
     return Response(status, _encode(value), (JSON, *headers))
 
 

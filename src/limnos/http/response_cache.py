@@ -1,8 +1,9 @@
 """The response cache: complete responses, sent again while their dependencies are unchanged.
 
 May import `services`, `view`, `model` and `telemetry`. Must not know protocols or connections: a handler sets the
-validity of its response (`Response.validity`), and the application looks here before it runs a handler. Every use comes
-after this request's own gate (docs/decisions/0035), and after the same check of a local metadata file.
+validity of its response (`Response.validity`), and the application looks here before it runs a handler. A response is
+used only after a freshness check for this request (docs/decisions/0035), and after a check that the local metadata file
+still exists.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ ResponseCacheKey = tuple[str, bytes, tuple[bytes | None, ...]]
 
 
 class CacheableRequest(NamedTuple):
-    """A request whose response may be cached: its key, and the store's moment and the view's generation at its
-    start.
+    """A request whose response may be cached: its key, and the store's commit marker and the view's generation when it
+    began.
     """
 
     key: ResponseCacheKey
@@ -116,14 +117,14 @@ class ResponseCache:
         return len(self._young) + len(self._old)
 
     def find(self, key: ResponseCacheKey) -> CachedResponse | None:
-        """Return the cached response for a key, valid or not, or None."""
+        """Return the cached response for a key without checking its validity, or None."""
         response = self._young.get(key)
         if response is None and (response := self._old.pop(key, None)) is not None:
             self._put(key, response)
         return response
 
     def keeping(self, key: ResponseCacheKey) -> CacheableRequest:
-        """Record the store's moment before a handler runs: its response is valid at that moment or later."""
+        """Record the store's commit marker before a handler runs: its response is valid as of that marker or later."""
         return CacheableRequest(key, self._moment(), self._view.generation)
 
     def keep(
@@ -138,10 +139,9 @@ class ResponseCache:
         self._put(keeping.key, CachedResponse(keeping, response, validity, observed=observed, proven=proven))
 
     def holds_now(self, answer: CachedResponse) -> bool:
-        """Return whether a response is valid at this moment; only for an inline store.
+        """Return whether a response is valid now; only for an inline store, which answers without waiting.
 
-        Either nothing was committed since, or the freshness gate is read and the facts that it depends on are
-        unchanged.
+        It is valid if nothing was committed since, or if a freshness check finds its facts unchanged.
         """
         moment, view = self._moment(), self._view
         if moment is not None and answer.moment == moment and answer.generation == view.generation:
@@ -163,8 +163,9 @@ class ResponseCache:
         return True
 
     def ask(self, answer: CachedResponse, waiter: GateWaiter) -> bool:
-        """Read the freshness gate for a response and notify the waiter. Returns False if the response does not depend
-        on a gate.
+        """Start a freshness check for a response, which notifies the waiter when it is complete.
+
+        Returns False without a check if the response depends on no zone.
         """
         ground = answer.validity.ground
         if ground is not None:
@@ -172,9 +173,9 @@ class ResponseCache:
         return ground is not None
 
     def holds_after_gate(self, answer: CachedResponse) -> bool:
-        """Return whether a response is still valid.
+        """Return whether a response is still valid after a freshness check.
 
-        Call it right after a freshness check of its zones, without an await in between.
+        The caller must not await between the freshness check of the response's zones and this call.
         """
         validity = answer.validity
         if validity.ground is None or not validity.ground.stands(self._view) or not self._lasts(validity):
@@ -185,7 +186,7 @@ class ResponseCache:
     def _drop(self, answer: CachedResponse) -> bool:
         """Remove a response that is no longer valid, so that the next request runs only one freshness check.
 
-        Returns False, for the caller's return statement.
+        Always returns False, so that callers can return it as the validity.
         """
         if self._young.get(answer.key) is answer:
             del self._young[answer.key]
@@ -197,7 +198,9 @@ class ResponseCache:
         return False
 
     def _lasts(self, validity: CacheValidity) -> bool:
-        """Return whether the conditions outside the store are met: the token has not expired, the local file exists."""
+        """Return whether a response's conditions outside the store are met: the token has not expired, the local file
+        exists.
+        """
         if validity.expires_ms is not None and validity.expires_ms <= self._time.now_ms():
             return False
         try:
@@ -216,15 +219,15 @@ class ResponseCache:
 
 
 def key_of(method: str, url: bytes, depends: tuple[bytes | None, ...]) -> ResponseCacheKey | None:
-    """Return the cache key of a request, or None if its response may depend on other things.
+    """Return the cache key of a request, or None if its response cannot be cached under one.
 
-    The meaning of a plus in a URL depends on the client's name (docs/decisions/0022).
+    `method` is GET or HEAD. The meaning of a plus in a URL depends on the client's name (docs/decisions/0022).
     """
     return (method, url, depends) if method in METHODS and b"+" not in url else None
 
 
 def dependencies_of(headers: Mapping[bytes, bytes]) -> tuple[bytes | None, ...]:
-    """Return the header values that a response may depend on."""
+    """Return the values of the request headers that a response may depend on, such as `Authorization`."""
     return tuple([headers.get(name) for name in HEADERS])
 
 

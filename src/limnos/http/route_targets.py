@@ -1,7 +1,7 @@
 """The target of a request: finds the protocol and the route of a path, and builds that protocol's refusals.
 
-May import `model`, `names`, `services` for types, and this package's shared modules. Must not know single protocols or
-the application.
+May import `model`, `names`, `services` for types, and this package's shared modules. Must not know particular protocols
+or the application.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ UNKNOWN_METHOD: Final = "unknown-method"
 
 
 def find_target(protocols: Sequence[Protocol], *, method: str, raw: bytes, body_bytes_max: int) -> RouteTarget:
-    """Find the target of a path. HEAD has the route of GET."""
+    """Find the protocol and route for a path and method. HEAD has the route of GET."""
     segments = raw.strip(b"/").split(b"/")
     for protocol in protocols:
         match = protocol.router.find(segments)
@@ -109,7 +109,7 @@ def find_target(protocols: Sequence[Protocol], *, method: str, raw: bytes, body_
 
 
 def _owner(protocols: Sequence[Protocol], segments: list[bytes]) -> Protocol:
-    """Return the protocol whose routes match most segments of an unknown path.
+    """Return the protocol whose routes match the longest prefix of an unknown path.
 
     If several match equally, the first is returned; if none matches, the last protocol.
     """

@@ -124,7 +124,9 @@ class Router(Generic[H]):
         return len(segments)
 
     def _leads(self, node: TrieNode[H], rest: list[bytes]) -> bool:
-        """Return whether a literal segment leads to a route; if not, the parameter at the same position is tried."""
+        """Return whether a route matches `rest` below this node; if not, the parameter at the same position is
+        tried.
+        """
         if not rest:
             return bool(node.routes)
         literal = node.children.get(rest[0])

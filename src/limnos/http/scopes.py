@@ -11,7 +11,11 @@ from limnos.services.request.request_scope import RequestScope
 
 
 def scope_of_path(path: str, request: Request) -> RequestScope:
-    """Return the scope of a request. `path` is the route's path. Raises InvalidName."""
+    """Return the metalake and catalog that a request's path names.
+
+    `path` is the route's path, whose parameters `{m}` and `{c}` are those names. Raises InvalidName for an invalid
+    name.
+    """
     names = [segment.strip("{}") for segment in path.split("/") if segment.startswith("{")]
     fields = dict(zip(names, request.params, strict=True))
     return RequestScope(*[unquote_form(fields[name]) for name in ("m", "c") if name in fields])

@@ -1,4 +1,4 @@
-"""Throttling of wrong credentials: counted per address, refused with 429 above a limit, logged once a second.
+"""Throttling of wrong credentials: counted per client address, refused with 429 above a limit, logged once a second.
 
 May import `model`, `telemetry` and the standard library. Must not know protocols or credentials. A valid credential is
 never delayed, because many users may share a proxy's address. A credential that was valid once is not counted either.
@@ -29,7 +29,7 @@ WRONG = Counter(
 
 
 class CredentialThrottle:
-    """The allowance of wrong credentials for each address: `burst` at first, then `PER_S` per second."""
+    """A leaky bucket for wrong credentials per client address: `burst` attempts at once, then `PER_S` per second."""
 
     def __init__(self, *, burst: int = BURST, now: Callable[[], float] = time.monotonic) -> None:
         self.burst = burst
@@ -67,7 +67,7 @@ class CredentialThrottle:
             self.flush(reason=wrong.message)
 
     def samples(self) -> bool:
-        """Return whether a throttled request gets its own log line: one per second."""
+        """Return whether a throttled request gets its own log record; true at most once per second."""
         now = self._now()
         if now - self._sampled_at < LOG_EVERY_S:
             return False
@@ -75,7 +75,7 @@ class CredentialThrottle:
         return True
 
     def flush(self, *, reason: str = "") -> None:
-        """Log the attempts counted since the last line."""
+        """Log the number of wrong credentials since the last log record. `reason` is the message of the latest."""
         if self._count:
             some = sorted(self._addresses)[:5]
             log.warning(
@@ -90,8 +90,8 @@ class CredentialThrottle:
 
 
 def address_of(peer: str) -> str:
-    """Return the rate-limit key of a peer: the IPv4 address, or the /64 network of an IPv6 address, because one client
-    may use all addresses of that network.
+    """Return the key under which a client address is throttled: an IPv4 address, or the /64 prefix of an IPv6
+    address.
     """
     if ":" not in peer:
         return peer or "unknown"

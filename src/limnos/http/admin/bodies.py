@@ -16,5 +16,5 @@ class AdminRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def names_of(request: Request) -> tuple[str, ...]:
-    """Decode the names in a request's path, once. Raises InvalidName."""
+    """Percent-decode the names in a request's path, exactly once. Raises InvalidName."""
     return tuple([unquote_form(raw) for raw in request.params])

@@ -1,4 +1,5 @@
-"""The admin API's error body and statuses: a stable code, the message, the request id, and for a refusal the decision.
+"""The admin API's error body and statuses: a stable code, the message, the request id, and for a denied access the
+decision.
 
 May import `model`, `names` and the shared modules of `limnos.http`. Must not know resources.
 """
@@ -29,7 +30,7 @@ def error_response(failure: LimnosError | InvalidName, *, request_id: str) -> Re
 
 
 def code_of(error: LimnosError | InvalidName) -> str:
-    """Return the stable code of an error."""
+    """Return the code of an error, which never changes between releases."""
     return errors.IllegalName.code if isinstance(error, InvalidName) else error.code
 
 

@@ -1,4 +1,4 @@
-"""Numbers in paths and query strings: ids, limits, seconds.
+"""Non-negative integers in URL paths and query parameters: ids, limits, seconds.
 
 May import msgspec and the standard library only. An invalid number is None, and the route builds the error.
 """

@@ -1,7 +1,7 @@
-"""Pages at the root for people and tools: an overview as text or HTML, and all contracts as one OpenAPI document.
+"""Pages at the root: an overview of the API as text or HTML, and one OpenAPI document for all protocols.
 
-May import `model`, `services` and the shared modules of `limnos.http`. Must not know resources. The contracts are the
-committed documents of openapi/, which a wheel contains, too.
+May import `model`, `services` and the shared modules of `limnos.http`. Must not know resources. It is merged from the
+committed documents in openapi/, which the wheel contains, too.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class OpenApiContract(NamedTuple):
 
 
 async def first_page(request: Request, ctx: Context) -> Response:
-    """Return an overview of the addresses as plain text. Browsers are redirected to the console, or get the overview as
-    HTML.
+    """Return an overview of the server's URLs as plain text. Browsers are redirected to the console, or get the
+    overview as HTML.
     """
     if b"text/html" in request.headers.get(b"accept", b"").lower():
         if ctx.services.defaults.has_console:
@@ -103,7 +103,7 @@ async def openapi(request: Request, _ctx: Context) -> Response:
 
 @cache
 def contract() -> OpenApiContract:
-    """Merge the committed documents. Raises NotFound if the installation lacks them.
+    """Merge the committed OpenAPI documents of the protocols. Raises NotFound if the installation lacks them.
 
     Names of components and operations get their protocol as a prefix: several protocols have an `Error` and a
     `load-table`.
@@ -134,7 +134,7 @@ def contract() -> OpenApiContract:
 
 
 class OpenApiDocument(msgspec.Struct):
-    """The parts of an OpenAPI document that are merged."""
+    """The parts of an OpenAPI document that the merge combines."""
 
     openapi: str
     security: list[object]

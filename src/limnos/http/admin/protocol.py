@@ -87,7 +87,7 @@ def _make_idempotent(route: Route[Handler]) -> Route[Handler]:
 
 
 class AdminProtocol:
-    """The admin API and the root."""
+    """The admin API and the routes at the root, as a protocol of the HTTP application."""
 
     name = "admin"
     anonymous = service.ANONYMOUS | pages.ANONYMOUS | logins.ANONYMOUS
@@ -99,7 +99,9 @@ class AdminProtocol:
         )
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the scope of a path: the server, a metalake or a catalog. The access decision finds deeper objects."""
+        """Return the scope of a path (the server, a metalake or a catalog), with no object: kind None and an empty
+        path.
+        """
         if path in lineage.ANY_METALAKE:
             return RequestScope(lineage.metalake_of(request, ctx)), None, ()
         return scope_of_path(path, request), None, ()

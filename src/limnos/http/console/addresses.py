@@ -1,4 +1,4 @@
-"""URL paths of objects in the console: one path segment for each part of a name, so any name fits.
+"""URL paths of objects in the console: one path segment for each part of a name, so that any name can be encoded.
 
 May import `model`, `names` and `services`. Pure. The kind is part of a path, because a namespace and a table may have
 one name.
@@ -42,7 +42,7 @@ class ObjectAddress(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The object's own name."""
+        """The last part of the object's path: its name without its containers."""
         return self.levels[-1] if self.levels else self.catalog
 
     @property
@@ -54,16 +54,16 @@ class ObjectAddress(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path below the console's root."""
+        """The URL path of the object's page, below the console's root."""
         return f"/o/{self.kind.word}/{quote_path((self.metalake, self.catalog, *self.levels))}"
 
     def child(self, kind: Kind, name: str) -> ObjectAddress:
-        """Return the address of an object directly below this one."""
+        """Return the object address of a direct child."""
         return ObjectAddress(kind, self.metalake, self.catalog, (*self.levels, name))
 
 
 def catalog_address(metalake: str, catalog: str) -> ObjectAddress:
-    """Return the address of a catalog's page."""
+    """Return the object address of a catalog."""
     return ObjectAddress(Kind.CATALOG, metalake, catalog, ())
 
 
@@ -72,12 +72,14 @@ def _container(levels: Levels) -> Kind:
 
 
 def quote_path(parts: Sequence[str]) -> str:
-    """Return parts as path segments."""
+    """Join the parts of a name as percent-encoded path segments."""
     return "/".join(segment_of(part) for part in parts)
 
 
 def segment_of(part: str) -> str:
-    """Return one part as a path segment. `.` and `..`, which browsers resolve, get a tilde as prefix."""
+    """Percent-encode one part of a name as a path segment. `.` and `..`, which browsers resolve, get a tilde as
+    prefix.
+    """
     if _PLAIN.fullmatch(part):
         return part
     return f"~{quote(part)}" if part in _DOTS or part.startswith("~") else quote(part)
@@ -90,9 +92,9 @@ def part_of(segment: bytes) -> str:
 
 
 def parse_address(params: Sequence[bytes]) -> ObjectAddress:
-    """Parse path segments into an `ObjectAddress`: the kind, the metalake, the catalog, the levels.
+    """Parse path segments into an object address: the kind, the metalake, the catalog, the levels.
 
-    Raises NotFound for an unknown kind or an incomplete path, and InvalidName.
+    Raises NotFound for an unknown kind or an incomplete address, and InvalidName for an invalid name.
     """
     kind = KINDS.get(unquote_strict(params[0]))
     parts = tuple(part_of(segment) for segment in params[1:])

@@ -38,8 +38,8 @@ LEVEL: Final = 3
 def html_response(
     request: Request, text: str, *, status: int = 200, headers: Headers = (), is_secret: bool = False
 ) -> Response:
-    """Return a page as a response. A page with a secret is not compressed: its length must not depend on the secret's
-    letters.
+    """Return a page as a response. A page with a secret is not compressed: its length must not depend on the secret
+    (BREACH).
     """
     body = text.encode()
     sent: Headers = (_HTML, NO_STORE, _VARY, *SAFE, *headers)
@@ -50,5 +50,5 @@ def html_response(
 
 
 def redirect(to: str, *, headers: Headers = ()) -> Response:
-    """Return a redirect to a path of this server (303: the browser requests it by GET)."""
+    """Return a redirect with status 303 to a path of this server, which the browser then requests by GET."""
     return Response(303, b"", ((b"location", to.encode("ascii")), NO_STORE, *SAFE, *headers))

@@ -1,7 +1,8 @@
-"""The audit page: actions with their users and rights, with filters; an object's activity is the same page, filtered.
+"""The audit page: actions with their users and access decisions, with filters. An object's activity is the same page,
+filtered.
 
 May import `model`, `services`, `store` for the type of a filter, the shared modules of `limnos.http` and of this
-package. Users who may not read all records see their own.
+package. Users who may not read all records see those of their own actions.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _filter_of(page_request: PageRequest, filters: dict[str, str]) -> AuditFilte
 
 
 def _action_of(text: str) -> str:
-    """Return an action as the audit names it, from the words that the page shows for it: `drop` from `drop table`."""
+    """Return an action's name in the audit for the label that the page displays: `drop` for `drop table`."""
     words = text.lower().split()
     if len(words) > 1 and words[-1] in _KINDS:
         words.pop()

@@ -49,7 +49,7 @@ def snippets_of(page_request: PageRequest, address: ObjectAddress, *, is_lance: 
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
-    """Replace the placeholders of a snippet, such as `@URI@`, in one pass."""
+    """Replace the placeholders of a snippet, such as `@URI@`, by their values in one pass."""
     parts = text.split("@")
     return "".join(words.get(part, f"@{part}@") if number % 2 else part for number, part in enumerate(parts))
 
@@ -75,5 +75,5 @@ def _words(page_request: PageRequest, address: ObjectAddress) -> dict[str, str]:
 
 
 def _sql(name: str, mark: str) -> str:
-    """Quote a name for SQL, with the quotes inside doubled."""
+    """Quote an identifier for SQL with the quote character `mark`, which is doubled inside the name."""
     return f"{mark}{name.replace(mark, mark * 2)}{mark}"

@@ -84,7 +84,9 @@ async def error_page(page_request: PageRequest, failure: LimnosError | InvalidNa
 
 
 def _trash_address(page_request: PageRequest, error: LimnosError | InvalidName, *, frame: Frame) -> str:
-    """Return the URL of the trash for every missing object, so that the page does not reveal which were dropped."""
+    """Return the URL of the trash page for every missing object, so that the page does not reveal which were
+    dropped.
+    """
     if not isinstance(error, NotFound) or error.kind not in _TRASHED or not frame.metalake:
         return ""
     return f"{page_request.base}/trash?{urlencode({'metalake': frame.metalake})}"
@@ -92,7 +94,7 @@ def _trash_address(page_request: PageRequest, error: LimnosError | InvalidName, 
 
 def factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, ...]:
     """Return the reasons of a decision as text. Alternative missing rights, one of which is sufficient, share one
-    line.
+    entry.
     """
     if decision is None:
         return ()

@@ -41,7 +41,7 @@ PAGE_SIZE: Final = 200
 
 
 class FileLine(msgspec.Struct, frozen=True):
-    """An entry of a directory, with the URL of its own page; none for a name that is not UTF-8."""
+    """An entry of a directory, with the URL of its page; no URL for a name that is not UTF-8."""
 
     name: str
     href: str
@@ -53,7 +53,7 @@ class FileLine(msgspec.Struct, frozen=True):
 class FilesetPage(msgspec.Struct, frozen=True):
     """The page of a fileset: a directory, or the beginning of a file.
 
-    `trail` has the directories above, `locations` the fileset's named locations if there are several.
+    `trail` has links to the parent directories, `locations` the fileset's named locations if there are several.
     """
 
     frame: Frame
@@ -133,7 +133,7 @@ async def _with_lines(
 
 
 def _trail(page_request: PageRequest, address: ObjectAddress, *, location: str, path: str) -> tuple[Link, ...]:
-    """Return links to the top and to each directory on a path; the last part is the one shown."""
+    """Return breadcrumb links to the top directory and to each directory on a path, the displayed one last."""
     names = [name for name in path.split("/") if name]
     links = [Link("Top", _href(page_request, address, location=location), not names)]
     for number, name in enumerate(names, 1):

@@ -47,7 +47,7 @@ class TreeItem(msgspec.Struct, frozen=True, gc=False):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A link with its text."""
+    """A hyperlink: its text and URL, and whether it is the current page."""
 
     text: str
     href: str
@@ -55,7 +55,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """The parts of a console page around its content."""
+    """The parts of a console page around its content: title, user, navigation, tree and notice."""
 
     base: str
     version: str
@@ -74,7 +74,7 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 def plain_frame(page_request: PageRequest, title: str) -> Frame:
-    """Return the frame of a page without a session."""
+    """Return the frame of a page for a browser without a session, such as the sign-in page."""
     return Frame(
         page_request.base, static_version(), title, page_request.now_ms, is_access_off=_is_access_off(page_request)
     )
@@ -111,7 +111,7 @@ async def frame_of(
 
 
 def _first(page_request: PageRequest, visible: list[str]) -> str:
-    """Return the metalake to show on a page that names none."""
+    """Return the metalake to show on a page whose URL names none: one of the visible ones."""
     chosen = page_request.request.query("metalake")
     if chosen is not None and chosen in visible:
         return chosen

@@ -50,7 +50,7 @@ class ChangeLine(msgspec.Struct, frozen=True):
 
 
 class HomePage(msgspec.Struct, frozen=True):
-    """The home page: the visible catalogs and the latest changes."""
+    """The data of the home page: the visible catalogs and the latest changes."""
 
     frame: Frame
     catalogs: tuple[CatalogLine, ...]
@@ -59,7 +59,7 @@ class HomePage(msgspec.Struct, frozen=True):
 
 
 async def home(page_request: PageRequest) -> Response:
-    """Show the catalogs that the caller sees, and the latest changes."""
+    """Show the visible catalogs, and the latest changes."""
     frame = await frame_of(page_request, "Home", section="home")
     is_member = any(link.is_current for link in frame.metalakes)
     catalogs = await _catalogs(page_request, frame.metalake) if is_member else ()

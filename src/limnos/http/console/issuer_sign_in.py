@@ -1,8 +1,9 @@
-"""Sign-in at the external issuer: the browser is redirected to the issuer and returns with an authorization code.
+"""Sign-in at the external OpenID Connect issuer: the browser is redirected to the issuer and returns with an
+authorization code.
 
-May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Must not know rules or
-network: `ISSUER` exchanges the code. A short-lived cookie binds the redirect back to the browser that began
-(RFC 9700, section 4.7), which prevents login by a forged link (login CSRF).
+May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Has no business rules
+and no network access: `ISSUER` exchanges the code. A short-lived cookie binds the issuer's redirect to the browser that
+began the sign-in (RFC 9700, section 4.7), which prevents login by a forged link (login CSRF).
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ _NOT_BEGUN: Final = (
 
 
 async def to_issuer(page_request: PageRequest) -> Response:
-    """Send the browser to the issuer, with a cookie by which its return is known."""
+    """Redirect the browser to the issuer's authorization endpoint, with a cookie that stores state, nonce and code
+    verifier.
+    """
     require_takes(page_request)
     target = page_request.site.path_below(page_request.request.query("next"))
     request = AuthorizationRequest(_return_address(page_request), *(secrets.token_urlsafe(32) for _ in range(3)))
@@ -46,7 +49,10 @@ async def to_issuer(page_request: PageRequest) -> Response:
 
 
 async def from_issuer(page_request: PageRequest) -> Response:
-    """Open a session for the browser that the issuer sent back. Every answer but "try again" ends this sign-in."""
+    """Handle the issuer's redirect back: open a session.
+
+    The cookie of the sign-in is deleted, whether it succeeds or is refused; it stays only after temporary errors.
+    """
     require_takes(page_request)
     headers = page_request.request.headers
     ended = (page_request.site.cookie_header(headers, None, purpose=SIGN_IN),)
@@ -63,7 +69,10 @@ async def from_issuer(page_request: PageRequest) -> Response:
 
 
 def _begun(page_request: PageRequest) -> tuple[AuthorizationRequest, str]:
-    """Return the sign-in that this browser began, and the page to continue at. Raises AuthenticationFailed."""
+    """Return the authorization request of this browser's cookie, and the page to open after the sign-in.
+
+    Raises AuthenticationFailed if there is no cookie, or its state differs from that of the redirect.
+    """
     cookie = page_request.site.cookie_of(page_request.request.headers, SIGN_IN) or b""
     parts = cookie.split(b".", 3)
     sent = (page_request.request.query("state") or "").encode("utf-8", "replace")
@@ -76,7 +85,9 @@ def _begun(page_request: PageRequest) -> tuple[AuthorizationRequest, str]:
 
 
 def _code_of(page_request: PageRequest) -> str:
-    """Return the issuer's code. Raises AuthenticationFailed if it did not sign the person in."""
+    """Return the authorization code from the redirect. Raises AuthenticationFailed if the issuer sent an error or no
+    code.
+    """
     error = page_request.request.query("error")
     if error is not None:
         word = error if _ERROR.fullmatch(error) else "an unknown one"

@@ -45,7 +45,7 @@ def _template(name: str) -> str | None:
 
 
 def time_ago(at_ms: int | None, now_ms: int) -> str:
-    """Return the age of a time in one unit: `4 min ago`."""
+    """Format a time as an age in one unit, such as `4 min ago`."""
     if at_ms is None:
         return "never"
     left = max(now_ms - at_ms, 0) // 1000
@@ -59,7 +59,7 @@ def time_ago(at_ms: int | None, now_ms: int) -> str:
 
 
 def exact_time(at_ms: int | None) -> str:
-    """Return a time in UTC, to the second."""
+    """Format a time in UTC with a precision of seconds."""
     if at_ms is None:
         return ""
     try:
@@ -69,7 +69,7 @@ def exact_time(at_ms: int | None) -> str:
 
 
 def size_text(count: int | None) -> str:
-    """Return a number of bytes with a unit: `1.5 MiB`."""
+    """Format a size in bytes with a binary unit, such as `1.5 MiB`."""
     if count is None:
         return ""
     left = float(count)
@@ -81,7 +81,7 @@ def size_text(count: int | None) -> str:
 
 
 def count_text(count: int) -> str:
-    """Return a number with thin spaces between thousands."""
+    """Format a number with thin spaces between thousands."""
     return f"{count:,}".replace(",", "\u202f")
 
 
@@ -101,7 +101,7 @@ def duration_text(duration_ms: int) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return the environment of the templates, which are parsed once."""
+    """Return the template engine's environment, cached for the process, so that templates are parsed once."""
     environment_of_templates = Environment(
         loader=_template, undefined_behavior="strict", auto_escape_callback=lambda _: True, trim_blocks=True,
         lstrip_blocks=True, pycompat=False, debug=False,
@@ -114,5 +114,5 @@ def environment() -> Environment:
 
 
 def render(template: str, view: object) -> str:
-    """Render a template with a page's view."""
+    """Render a template, such as `table.html`, to HTML with the fields of a page's view."""
     return environment().render_template(template, view=view)

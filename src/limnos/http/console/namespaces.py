@@ -40,7 +40,7 @@ ROWS: Final = 100
 
 
 class ChildRow(msgspec.Struct, frozen=True, gc=False):
-    """A child of a namespace in the list."""
+    """A row of the list of a namespace's children."""
 
     name: str
     kind: str
@@ -64,7 +64,7 @@ class ContentsPart(msgspec.Struct, frozen=True):
 
 
 class NamespacePage(msgspec.Struct, frozen=True):
-    """The page of a catalog or namespace."""
+    """The data of the page of a catalog or namespace."""
 
     frame: Frame
     path: str
@@ -77,7 +77,7 @@ class NamespacePage(msgspec.Struct, frozen=True):
 
 
 async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> Response:
-    """Show a catalog or namespace; for the page's script only the next rows."""
+    """Show a catalog or namespace. Requests of the page's script receive only the next rows."""
     if page_request.is_part:
         return html_response(page_request.request, render("part_rows.html", await _contents(page_request, address)))
     tab = tab_of(page_request, NAMESPACE_TABS)

@@ -1,6 +1,6 @@
 """The tabs of the pages of objects, by the object's kind and a table's format.
 
-May import `model`. An object's page and its access page have the same tabs, so the names are kept here.
+May import `model`. An object's page and its access page have the same tabs, so their names are defined here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DROPPABLE: Final = frozenset({Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.FILESE
 
 
 def tabs_of(kind: Kind, *, is_lance: bool) -> Mapping[str, str]:
-    """Return the tabs of an object's page, as texts by name, the first one first.
+    """Return the labels of the tabs of an object's page by tab name, in display order.
 
     `is_lance` is whether the object lies in a catalog of Lance tables.
     """

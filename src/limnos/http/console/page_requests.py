@@ -57,7 +57,9 @@ class PageRequest:
         self._children: dict[tuple[RequestScope, Levels, ChildrenRequest], ChildrenPage] = {}
 
     async def children(self, scope: RequestScope, parent: Levels, *, request: ChildrenRequest) -> ChildrenPage:
-        """Return a page of children; the tree and the list of one page share the read. Raises as `children_list`."""
+        """Return a page of children, cached for this request: the tree and the list of the page share one read. Raises
+        as `children_list`.
+        """
         key = (scope, parent, request)
         page = self._children.get(key)
         if page is None:
@@ -66,7 +68,7 @@ class PageRequest:
 
     @property
     def base(self) -> str:
-        """The path of the console's root in browsers."""
+        """The path of the console's root as browsers request it, with a proxy's prefix."""
         return self.site.base
 
     @property
@@ -81,7 +83,7 @@ class PageRequest:
 
     @property
     def own_path(self) -> str:
-        """The requested path and query in browsers."""
+        """The path and query of this request as the browser sent them, with a proxy's prefix."""
         query = self.request.query_string.decode("latin-1")
         path = self.site.prefix + self.request.path.decode("latin-1")
         return f"{path}?{query}" if query else path
@@ -116,7 +118,7 @@ class PageRequest:
 async def serve(
     request: Request, ctx: Context, *, route: ConsoleRoute, site: ConsoleSite, error_page: ErrorPage
 ) -> Response:
-    """Serve a page: check the origin of posts, authenticate the caller, call the handler, and turn errors into
+    """Serve a page: check the origin of POST requests, authenticate the caller, call the handler, and turn errors into
     pages.
     """
     page_request = PageRequest(request, ctx, site=site)

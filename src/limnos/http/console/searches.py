@@ -33,7 +33,7 @@ QUESTION_MAX: Final = 300
 
 
 class HitLine(msgspec.Struct, frozen=True):
-    """An object that was found, with the matching part."""
+    """A search hit: an object with the matching part of its text."""
 
     name: str
     path: str
@@ -46,7 +46,7 @@ class HitLine(msgspec.Struct, frozen=True):
 
 
 class QueryLink(msgspec.Struct, frozen=True):
-    """A link to another query: its text, and the number of hits of that query, if known."""
+    """A link to another query: its text, and the count of its hits, if known."""
 
     text: str
     href: str
@@ -56,8 +56,8 @@ class QueryLink(msgspec.Struct, frozen=True):
 class SearchPage(msgspec.Struct, frozen=True):
     """The data of the search page.
 
-    `more`: further hits exist. `bounded`: not all objects were searched. `behind`: the number of changes that were not.
-    `meant`: the query with a corrected word. `facets`: the query with another filter.
+    `more`: further hits exist. `bounded`: not all objects were searched. `behind`: the number of changes that the
+    search index lacks. `meant`: the query with a corrected word. `facets`: the query with another filter.
     """
 
     frame: Frame
@@ -72,7 +72,7 @@ class SearchPage(msgspec.Struct, frozen=True):
 
 
 class PalettePart(msgspec.Struct, frozen=True):
-    """The hits that the palette shows."""
+    """The data of the search palette: the first hits, and corrected queries."""
 
     base: str
     version: str
@@ -111,7 +111,7 @@ def _link(page_request: PageRequest, text: str, *, metalake: str, count: int = 0
 def _facet_links(
     page_request: PageRequest, text: str, *, metalake: str, facets: Iterable[SearchFacet]
 ) -> Iterator[QueryLink]:
-    """Yield links that narrow a query by a filter, for filters with several values."""
+    """Yield links to queries with one more filter, for filters that have several values among the hits."""
     values = Counter(each.key for each in facets)
     for each in facets:
         if values[each.key] > 1:

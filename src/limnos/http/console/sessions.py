@@ -1,7 +1,7 @@
 """Signing in and out, and the user's own sessions.
 
 May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Has no business rules.
-A secret in a form is exchanged for a session immediately, and no page shows it.
+A password or token in a form is exchanged for a session immediately, and no page shows it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SignInPage(msgspec.Struct, frozen=True):
 
 
 class EnterPage(msgspec.Struct, frozen=True):
-    """The page on which a one-use code is confirmed."""
+    """The data of the page on which a user confirms a one-use code."""
 
     frame: Frame
     code: str
@@ -60,7 +60,7 @@ class EnterPage(msgspec.Struct, frozen=True):
 
 
 class SessionsPage(msgspec.Struct, frozen=True):
-    """The user's own sessions of the console."""
+    """The data of the page that lists the user's own sessions of the console."""
 
     frame: Frame
     sessions: tuple[SessionLine, ...]
@@ -97,7 +97,7 @@ def sign_in_answer(
 
 
 async def sign_in(page_request: PageRequest) -> Response:
-    """Open a session with a password, a token or, on loopback, a name."""
+    """Handle the sign-in form: open a session with a password, a token or, on loopback, only a user name."""
     fields = await page_request.form()
     target = page_request.site.path_below(fields.get("next"))
     require_takes(page_request)
@@ -111,7 +111,7 @@ async def sign_in(page_request: PageRequest) -> Response:
 
 
 def require_takes(page_request: PageRequest) -> None:
-    """Refuse a sign-in where others could read the cookie. Raises PermissionDenied."""
+    """Raise PermissionDenied for a sign-in over HTTP from another machine, because its cookie could be intercepted."""
     if not page_request.site.takes_sign_in(page_request.request.headers):
         raise PermissionDenied(
             "The console refuses sign-in over http from another machine, because its cookie could be intercepted. Set tls.certificate, or server.public_url to the https address of the proxy before it"
@@ -136,13 +136,13 @@ async def _session_of(page_request: PageRequest, fields: dict[str, str]) -> Cons
 
 
 def signed_in(page_request: PageRequest, session: ConsoleSession, *, target: str, headers: Headers = ()) -> Response:
-    """Return the redirect that gives the browser the session's cookie."""
+    """Return the redirect to `target` that sets the session's cookie."""
     cookie = page_request.site.cookie_header(page_request.request.headers, session.text)
     return redirect(target, headers=(cookie, *headers))
 
 
 async def enter_page(page_request: PageRequest) -> Response:
-    """Show the user for whom a one-use code opens a session. This does not use up the code."""
+    """Show the user for whom a one-use code opens a session. The code stays valid."""
     code = page_request.request.query("code") or ""
     user = await console_sessions.code_user(page_request.ctx, code=code)
     view = EnterPage(

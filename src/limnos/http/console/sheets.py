@@ -35,7 +35,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class FormInput(msgspec.Struct, frozen=True):
-    """An input of a form: with `choices` a selection, with `rows` a text area."""
+    """An input of a form: a text field; with `choices` a selection, with `rows` a text area."""
 
     name: str
     label: str
@@ -104,7 +104,7 @@ class TabPart(msgspec.Struct, frozen=True):
 
 
 class CodeBlock(msgspec.Struct, frozen=True):
-    """A text in monospace. `id` makes it the source of a copy button."""
+    """A block of text in monospace. With `id` it has a copy button."""
 
     title: str
     text: str
@@ -139,7 +139,7 @@ def hidden_fields(**fields: str) -> tuple[HiddenField, ...]:
 
 
 def number_field(text: str | None, *, what: str) -> int:
-    """Parse a number from a form or a query string. Raises BadRequest."""
+    """Parse a number from a form or URL. Raises BadRequest with the name `what` if it is missing or not a number."""
     if not text or not (text.isascii() and text.isdigit() and len(text) <= NUMBER_LETTERS_MAX):
         raise BadRequest(f"{what} must be a number")
     return int(text)

@@ -1,7 +1,8 @@
-"""The console's URL: the prefix of its links, its origin, its cookie, and the check of a post's origin.
+"""The console's public URL: the prefix of its links, its origin, its cookie, and the check of a POST request's origin.
 
 May import `model` and the standard library. Pure: must not know routes or sessions. Browsers send the cookie with
-requests of any site's pages. So a post is accepted only if the browser states that a page of the console sent it.
+requests of any site's pages. So a POST request is accepted only if the browser states that a page of the console sent
+it.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 class ConsoleSite(NamedTuple):
-    """The URL of the console in browsers.
+    """The public URL of the console, as browsers see it.
 
     - `prefix`: the path under which a proxy serves the server, without a slash at its end.
-    - `origin`: scheme, host and port of the public URL; None if the requests' own Host is used.
+    - `origin`: scheme, host and port of the public address; None if the request's Host header gives them.
     - `is_tls`: whether browsers access it by https.
     - `believes_names`: whether a name without a secret signs in, which only a server on loopback does.
     """
@@ -38,7 +39,7 @@ class ConsoleSite(NamedTuple):
 
     @property
     def base(self) -> str:
-        """The path of the console's root in browsers, without a slash at its end."""
+        """The path of the console's root as browsers request it, without a slash at its end."""
         return self.prefix + ROOT
 
     def own_origin(self, headers: Mapping[bytes, bytes]) -> str:
@@ -50,7 +51,7 @@ class ConsoleSite(NamedTuple):
         return f"{scheme}://{host}".removesuffix(_DEFAULT_PORTS[scheme])
 
     def require_own_page(self, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse a post that was not sent by a page of the console. Raises PermissionDenied."""
+        """Raise PermissionDenied for a POST request that no page of the console sent (a cross-site request)."""
         site = headers.get(b"sec-fetch-site")
         origin = headers.get(b"origin")
         if site is not None and site.lower() != b"same-origin":
@@ -91,14 +92,16 @@ class ConsoleSite(NamedTuple):
         return b"set-cookie", value.encode("latin-1")
 
     def cookie_of(self, headers: Mapping[bytes, bytes], purpose: str = SESSION) -> bytes | None:
-        """Return the text of a cookie, or None. If the name occurs twice, None is returned."""
+        """Return the value of the console's cookie; None if it is missing, empty, or sent twice."""
         name = self.cookie_name(headers, purpose).encode("latin-1")
         pairs = [pair.strip().partition(b"=") for pair in headers.get(b"cookie", b"").split(b";")]
         values = [value for key, mark, value in pairs if mark and key == name]
         return values[0] if len(values) == 1 and values[0] else None
 
     def path_below(self, text: str | None) -> str:
-        """Return a path of the console to redirect to: `text` if it is one, else the console's first page."""
+        """Validate the target of a redirect: return `text` if it is a path of the console, otherwise the console's
+        first page.
+        """
         home = f"{self.base}/"
         if text is None or not text.startswith(home) or not text.isascii() or not text.isprintable() or "\\" in text:
             return home

@@ -15,7 +15,7 @@ DEPTH_MAX: Final = 30
 
 
 class FieldPart(msgspec.Struct, frozen=True, gc=False):
-    """A field of a struct."""
+    """The displayed parts of a struct's field: its id, name and type, whether it is required, and its comment."""
 
     id: int
     name: str
@@ -44,7 +44,7 @@ class SnapshotPart(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class ReferencePart(msgspec.Struct, frozen=True, rename="kebab"):
-    """A branch or a tag."""
+    """The displayed parts of a snapshot reference: a branch or a tag."""
 
     snapshot_id: int
     type: str
@@ -82,7 +82,7 @@ class SortOrderPart(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class MetadataPart(msgspec.Struct, frozen=True, rename="kebab"):
-    """A table's metadata."""
+    """The parts of a table's metadata that the pages show."""
 
     format_version: int = 1
     table_uuid: str = ""
@@ -124,12 +124,14 @@ _decode = msgspec.json.Decoder(MetadataPart).decode
 
 
 def decode_metadata(body: bytes) -> MetadataPart:
-    """Decode a table's metadata."""
+    """Decode a table's metadata JSON; fields that no page shows are skipped."""
     return _decode(body)
 
 
 def type_text(value: object, *, depth: int = 0) -> str:
-    """Return a type in the notation of declarations: `list<string>`. The fields of a struct are lines of their own."""
+    """Return an Iceberg type in the notation of declarations, such as `list<string>`. The fields of a struct are
+    omitted: they are separate rows.
+    """
     if isinstance(value, str):
         return value
     if not isinstance(value, dict) or depth > DEPTH_MAX:
@@ -144,7 +146,7 @@ def type_text(value: object, *, depth: int = 0) -> str:
 
 
 def column_lines(schema: SchemaPart, tags: dict[int, list[str]]) -> tuple[list[ColumnLine], int]:
-    """Return the columns with their nested columns, at most `COLUMNS_MAX`, and the total number."""
+    """Return the columns with their nested columns, at most `COLUMNS_MAX`, and the total count of columns."""
     lines: list[ColumnLine] = []
     no_tags: list[str] = []
     keys, count = frozenset(schema.identifier_field_ids), 0

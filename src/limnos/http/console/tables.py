@@ -84,7 +84,7 @@ class LayoutLine(msgspec.Struct, frozen=True):
 
 
 class TablePage(msgspec.Struct, frozen=True):
-    """The page of an Iceberg table."""
+    """The data of the page of an Iceberg table."""
 
     frame: Frame
     heading: ObjectHeading
@@ -113,7 +113,9 @@ class _TableState(NamedTuple):
 
 
 async def table_page(page_request: PageRequest, address: ObjectAddress) -> Response:
-    """Show a table. A Lance table is shown by another page; the tab of lineage redirects to the page of lineage."""
+    """Show an Iceberg table. Lance tables are passed to their own page, and the tab `lineage` redirects to the lineage
+    page.
+    """
     if page_request.request.query("tab") == "lineage":
         return redirect(f"{page_request.base}/lineage{address.path.removeprefix('/o')}")
 
@@ -221,7 +223,7 @@ def _count(text: str) -> str:
 
 
 def _changed(added: str, removed: str) -> str:
-    """Return the signed numbers of added and removed rows or files of a snapshot; zeros are omitted."""
+    """Format the counts of rows or files that a snapshot added and removed, such as `+3`; zeros are omitted."""
     marks = (("+", added), ("\N{MINUS SIGN}", removed))
     return " ".join(f"{mark}{_count(text)}" for mark, text in marks if text not in ("", "0"))
 

@@ -1,6 +1,6 @@
 """Shared parts of the pages of objects: heading, tabs, facts, properties, and paging.
 
-May import `model`, `names`, `services` and this package's shared modules. Must not know single kinds.
+May import `model`, `names`, `services` and this package's shared modules. Must not know particular kinds of objects.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class ObjectHeading(msgspec.Struct, frozen=True):
-    """The top of an object's page."""
+    """The heading of an object's page: name, kind, path, labels and tabs."""
 
     name: str
     kind: str
@@ -73,7 +73,9 @@ class ObjectHeading(msgspec.Struct, frozen=True):
 
 
 def child_after(text: str | None) -> tuple[Kind, str] | None:
-    """Parse the child after which a page begins, such as `table:orders`. Raises BadRequest."""
+    """Parse the child after which a page begins, such as `table:orders`. Raises BadRequest if the kind is unknown or
+    the colon is missing.
+    """
     if not text:
         return None
     word, mark, name = text.partition(":")
@@ -162,5 +164,5 @@ def properties_of(properties: Mapping[str, str]) -> tuple[Property, ...]:
 
 
 async def object_frame(page_request: PageRequest, address: ObjectAddress) -> Frame:
-    """Return the frame of an object's page."""
+    """Return the frame of an object's page, titled with its path, and with the tree expanded down to it."""
     return await frame_of(page_request, display.render((address.catalog, *address.levels)), at=address)

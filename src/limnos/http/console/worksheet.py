@@ -1,7 +1,7 @@
 """The worksheet: statements of SQL++, run by a POST under the caller's rights, with their first results.
 
-May import `model`, `names`, `services` and this package's shared modules. Knows no rule: each statement makes its own
-access decisions. A page that only shows a text runs nothing.
+May import `model`, `names`, `services` and this package's shared modules. Has no business rules: each statement makes
+its own access decisions. A GET request never executes a statement.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ResultCell(msgspec.Struct, frozen=True):
 
 
 class WorksheetPage(msgspec.Struct, frozen=True):
-    """A worksheet: its text, its options, and its results or its error."""
+    """The data of the worksheet page: the text, the options, and the results or the error."""
 
     frame: Frame
     text: str
@@ -89,7 +89,7 @@ async def run(page_request: PageRequest) -> Response:
 
 
 async def cancel(page_request: PageRequest) -> Response:
-    """End the run that this worksheet began."""
+    """Cancel the statements that this worksheet is executing."""
     _require_sqlpp(page_request)
     await worksheet_cancel(page_request.ctx, (await page_request.form()).get("id", ""))
     return redirect(f"{page_request.base}/worksheet?done=The+statement+was+cancelled")
@@ -150,7 +150,7 @@ def _with_results(page: WorksheetPage, result: WorksheetResult, *, view: str) ->
 
 
 def _csv_response(result: WorksheetResult) -> Response:
-    """Return the results as a file, with a column per field. Its name says if there are more results."""
+    """Return the results as a CSV file with a column per field. The file name states whether results were omitted."""
     values = [msgspec.json.decode(line) for line in result.lines]
     names = _names(values)
     text = io.StringIO(newline="")
@@ -168,20 +168,20 @@ def _csv_response(result: WorksheetResult) -> Response:
 
 
 def _csv_text(value: object) -> str:
-    """Return a value for a CSV file: nothing for null and missing, JSON for nested values."""
+    """Return a value for a CSV file: an empty text for null and missing, JSON for nested values."""
     if value is None:
         return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _names(values: list[object]) -> tuple[str, ...]:
-    """Return the fields of results in the order of their first use."""
+    """Return the names of the results' fields, in the order of their first occurrence."""
     return tuple(dict.fromkeys(name for each in values for name in (each if isinstance(each, dict) else (_VALUE,))))
 
 
 def _indented(lines: list[bytes]) -> list[str]:
-    """Return lines of JSON, indented while they may fit into INDENTED_BYTES_MAX: each level of a nested value costs
-    bytes on each of its lines.
+    """Indent JSON texts for display, as long as the result may fit into INDENTED_BYTES_MAX; the remaining ones stay on
+    one line.
     """
     left, texts = INDENTED_BYTES_MAX, []
     for line in lines:

@@ -1,7 +1,7 @@
-"""Hints below an error of the worksheet: reserved words that were meant as names, and datasets with a similar name.
+"""Hints below an error of the worksheet: reserved words used as identifiers, and datasets with a similar name.
 
-May import `model`, `names`, `services`, `sqlpp` and this package's shared modules. Knows no rule: it compares a
-missing name with the names that the caller may see.
+May import `model`, `names`, `services`, `sqlpp` and this package's shared modules. Has no business rules: it compares a
+missing name with the names visible to the caller.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DATASET: Final = re.compile(r"Cannot find dataset (\S+) in dataverse (\S+) nor"
 
 
 async def hint_of(page_request: PageRequest, message: str) -> str:
-    """Return a sentence that helps with an error of a statement; empty if there is none."""
+    """Return a sentence that helps with an error of a statement; empty if no hint applies."""
     word = _WORD.search(message)
     if word is not None and word[1].upper() in KEYWORDS:
         return f"{word[1]} is a reserved word. If you mean a name, write it in back-quotes: `{word[1]}`"
@@ -42,7 +42,7 @@ async def hint_of(page_request: PageRequest, message: str) -> str:
 
 
 async def _names(page_request: PageRequest, *, dataverse: str) -> list[str]:
-    """Return names of the objects in a dataverse that the caller may see. Raises as `children_list`."""
+    """Return the names of a dataverse's objects that are visible to the caller. Raises as `children_list`."""
     defaults = page_request.ctx.services.defaults
     scope = RequestScope(defaults.metalake, defaults.sqlpp_catalog)
     request = ChildrenRequest(size=COMPARED_MAX)

@@ -42,8 +42,8 @@ class UsersRemove(GravitinoRequestBody, frozen=True):
 async def _each(names: Sequence[str], do: Callable[[int], Awaitable[object]], *, word: str) -> Response:
     """Call `do` for each of several users, and return the outcome of each.
 
-    An error that concerns no single user ends the work. If nothing was done yet, it is raised; otherwise the remaining
-    users are reported as failed with it.
+    An error that does not concern one user ends the loop. It is raised if no user was processed yet; otherwise the
+    remaining users are reported as failed with that error.
     """
     done: list[object] = []
     errors: list[dict[str, object]] = []
@@ -66,14 +66,14 @@ async def _each(names: Sequence[str], do: Callable[[int], Awaitable[object]], *,
 
 
 async def _check(ctx: Context, metalake: str, *, count: int) -> None:
-    """Check that the caller may manage users, and that the request has not too many items, before any change."""
+    """Check that the caller may manage users, and that the request does not have too many items, before any change."""
     await users.users_require(ctx, metalake=metalake)
     if not 0 < count <= ITEMS_MAX:
         raise BadRequest(f"A request must name 1 to {ITEMS_MAX} users, not {count}")
 
 
 async def users_add(request: Request, ctx: Context, *, body: UsersAdd) -> Response:
-    """Add users. Returns the added users, and the errors of the others."""
+    """Add users to a metalake. Returns the added users, and an error for each of the others."""
     (metalake,) = names_of(request)
     await _check(ctx, metalake, count=len(body.users))
 
@@ -89,7 +89,7 @@ async def users_add(request: Request, ctx: Context, *, body: UsersAdd) -> Respon
 
 
 async def users_remove(request: Request, ctx: Context, *, body: UsersRemove) -> Response:
-    """Remove users. Returns the names of removed users, and the errors of the others."""
+    """Remove users from a metalake. Returns the names of the removed users, and an error for each of the others."""
     (metalake,) = names_of(request)
     await _check(ctx, metalake, count=len(body.names))
 

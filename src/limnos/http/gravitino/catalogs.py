@@ -27,7 +27,7 @@ from limnos.services.request.request_scope import RequestScope
 
 
 class CatalogCreate(GravitinoRequestBody, frozen=True):
-    """The body of a create, and of a connection test."""
+    """The body of a request to create a catalog, or to test the connection of one."""
 
     name: str
     type: str | None = None
@@ -37,8 +37,8 @@ class CatalogCreate(GravitinoRequestBody, frozen=True):
 
 
 async def catalogs_list(request: Request, ctx: Context) -> Response:
-    """Return the names of catalogs, also of those with only some visible object; with `details` only usable catalogs,
-    with all fields.
+    """Return the names of the catalogs that have a visible object; with `details` only usable catalogs, with all
+    fields.
     """
     (metalake,) = names_of(request)
     if request.query_flag("details"):
@@ -82,7 +82,7 @@ async def connection_test(request: Request, ctx: Context, body: CatalogCreate) -
 
 
 async def catalog_test(request: Request, ctx: Context) -> Response:
-    """Return whether a catalog works. A body may contain changes to test it with."""
+    """Return whether a catalog's connection works. A body may contain changes to test it with."""
     metalake, name = names_of(request)
     data = await request.body()
     edits = edits_of(Request.decode(data, EntityUpdates).updates) if data.strip() else PropertyEdits()
@@ -93,8 +93,8 @@ async def catalog_test(request: Request, ctx: Context) -> Response:
 
 
 async def _test_response(test: Awaitable[None], sentence: str) -> Response:
-    """Return the response to a test. A failed test is 200 with an error body; only missing rights are reported by the
-    status.
+    """Await a connection test, and return its response. A failed test is 200 with an error body; only missing rights
+    change the status.
     """
     try:
         await test
@@ -117,7 +117,7 @@ async def catalog_load(request: Request, ctx: Context) -> Response:
 
 
 async def catalog_alter(request: Request, ctx: Context, body: EntityUpdates) -> Response:
-    """Apply changes to a catalog."""
+    """Apply updates of name, comment and properties to a catalog."""
     metalake, name = names_of(request)
     node = await catalogs.catalog_alter(ctx, metalake=metalake, name=name, edits=edits_of(body.updates))
     return ok(catalog=dto.catalog(node))

@@ -51,7 +51,7 @@ _TYPES = {"RELATIONAL": "relational", "FILE": "fileset", "STREAM": "messaging", 
 
 
 def ok(**fields: object) -> Response:
-    """Return a success response: code 0 and the fields."""
+    """Return a success response: a JSON object with `code` 0 and the given fields."""
     return json_response({"code": 0, **fields})
 
 
@@ -83,7 +83,7 @@ def metalake(node: Node) -> Json:
 
 
 def catalog(node: Node) -> Json:
-    """Encode a catalog, with the properties that the caller may see."""
+    """Encode a catalog, with the properties that are visible to the caller."""
     record = cast("CatalogRecord", node.record)
     return compact(
         name=node.name,
@@ -118,7 +118,7 @@ def tag(node: Node) -> Json:
 
 
 def policy(node: Node) -> Json:
-    """Encode a policy as a PolicyDTO; the content stays the JSON that was stored."""
+    """Encode a policy as a PolicyDTO; the content is the stored JSON, unchanged."""
     record = cast("PolicyRecord", node.record)
     return compact(
         name=node.name, comment=record.comment, policyType=record.policy_type, enabled=record.enabled,
@@ -127,7 +127,7 @@ def policy(node: Node) -> Json:
 
 
 def model(node: Node) -> Json:
-    """Encode a model. As in Gravitino, the latest version is the number of the next one."""
+    """Encode a model. As in Gravitino, `latestVersion` is the number that the next version will get."""
     record = cast("ModelRecord", node.record)
     return {**_describe_object(node, record), "latestVersion": record.next_version}
 
@@ -142,7 +142,7 @@ def topic(node: Node) -> Json:
 
 
 def function(node: Node) -> Json:
-    """Encode a function with its definitions in Gravitino's form."""
+    """Encode a function with its definitions in Gravitino's JSON format."""
     record = cast("SqlppObjectRecord", node.record)
     return {**compact(name=node.name, comment=record.comment, audit=audit(node)), **function_view(node)}
 
@@ -213,7 +213,7 @@ def job(run: PipelineRun, *, template: str, state: str) -> Json:
 
 
 def template_job(job: TemplateJob, *, template: str, state: str) -> Json:
-    """Encode a job that a node runs."""
+    """Encode a job that a node of the server executes."""
     changed = job.ended_at or job.started_at
     body = compact(creator=job.user, createTime=instant(job.queued_at), lastModifiedTime=instant(changed))
     times = compact(
@@ -289,7 +289,7 @@ def _securable(role_object: RoleObject, codec: LogicalCodec) -> Json:
 
 
 def full_name(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> str:
-    """Return an object's full name with exactly one reading: names with dots are in back-quotes."""
+    """Return an object's full name, with back-quotes around parts that contain dots, so that it is unambiguous."""
     return render_full_name(kind, path, codec=codec)
 
 

@@ -34,7 +34,7 @@ _IDENTIFIER_REASONS: frozenset[Reason] = frozenset(
 
 
 class UnknownVersion(errors.UnsupportedOperation):
-    """The media type is of an unsupported version of the protocol: 406."""
+    """Raised if the media type requests an unsupported version of the protocol; the status is 406."""
 
 
 _TABLE: tuple[tuple[type[LimnosError], int, int, str], ...] = (
@@ -87,7 +87,9 @@ def error_response(failure: LimnosError | InvalidName) -> Response:
 
 
 def error_body(error: LimnosError | InvalidName) -> dict[str, object]:
-    """Encode an error as Gravitino's body. A refusal also has its decision, which clients ignore."""
+    """Encode an error as Gravitino's body. The body of a denied access also has the access decision, which clients
+    ignore.
+    """
     _, code, name = classify(error)
     body: dict[str, object] = {"code": code, "type": name, "message": _message(error)}
     decision = visible_decision_json(error)
@@ -95,7 +97,7 @@ def error_body(error: LimnosError | InvalidName) -> dict[str, object]:
 
 
 def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
-    """Return the HTTP status, Gravitino's code and the simple name of the exception."""
+    """Return the HTTP status, Gravitino's code and the simple name of the Java exception."""
     if isinstance(error, InvalidName):
         by_identifier = error.reason in _IDENTIFIER_REASONS
         return 400, 1001, "IllegalNameIdentifierException" if by_identifier else "IllegalArgumentException"
@@ -118,8 +120,8 @@ def _message(error: LimnosError | InvalidName) -> str:
     """Put the sentence of the operation before the reason, with percent signs doubled: clients format it as printf
     does.
 
-    A refusal has no such sentence, as in Gravitino, where a filter before the operation refuses requests. Decisions
-    already have doubled percent signs.
+    A denied access has no such sentence, as in Gravitino, where a filter before the operation refuses requests.
+    Decisions already have doubled percent signs.
     """
     text = str(error) or "no reason was given"
     subject = "" if isinstance(error, InvalidName) else error.context.get(SUBJECT)

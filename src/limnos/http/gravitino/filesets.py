@@ -42,7 +42,7 @@ class FilesetCreate(NamedBody, frozen=True):
 
 
 class RemoveComment(VariedUpdate, frozen=True, tag="removeComment"):
-    """The change that removes the comment."""
+    """The change `removeComment`: removes the fileset's comment."""
 
 
 class FilesetUpdates(GravitinoRequestBody, frozen=True):
@@ -68,7 +68,7 @@ async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate)
 
 
 async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates) -> Response:
-    """Apply changes to a fileset."""
+    """Apply updates of name, comment and properties to a fileset."""
     updates = [UpdateComment() if isinstance(each, RemoveComment) else each for each in body.updates]
     return await _LEAF.change(request, ctx, updates=updates)
 

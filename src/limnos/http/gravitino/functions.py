@@ -42,7 +42,7 @@ _LEAF = NamespaceObjectRoutes(Kind.FUNCTION, dto.function)
 
 
 async def functions_list(request: Request, ctx: Context) -> Response:
-    """Return the functions of a schema that the caller may see: their names, or with `details` in full."""
+    """Return the functions of a schema that are visible to the caller: their names, or with `details` all fields."""
     if not request.query_flag("details"):
         return await _LEAF.list(request, ctx)
     place = place_of(request)
@@ -66,7 +66,7 @@ async def function_register(request: Request, ctx: Context, *, body: FunctionReg
 
 
 async def function_alter(request: Request, ctx: Context, *, body: FunctionUpdates) -> Response:
-    """Apply changes to a function."""
+    """Apply updates to a function: its comment, and its definitions and implementations."""
     place, name = object_path_of(request)
     path = await place.path(ctx, name)
     comments = [each for each in body.updates if isinstance(each, UpdateComment)]

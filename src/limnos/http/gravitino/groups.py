@@ -29,7 +29,7 @@ class GroupAdd(GravitinoRequestBody, frozen=True):
 
 
 async def group_add(request: Request, ctx: Context, body: GroupAdd) -> Response:
-    """Create a group."""
+    """Create a group without members in the metalake. 409 if the name is taken."""
     (metalake,) = names_of(request)
     holder = await users.principal_add(
         ctx, metalake=metalake, kind=Kind.GROUP, name=body.name, external_id=body.external_id

@@ -1,4 +1,5 @@
-"""Wrappers of handlers: the version of the media type, the type of the body, and "Failed to operate …" before errors.
+"""Wrappers of handlers: they check the media type's version, decode the body, and prefix errors with "Failed to operate
+…".
 
 May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Must not know resources.
 """
@@ -36,8 +37,9 @@ class GravitinoRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 @contextmanager
 def catalog_not_found_as_object() -> Iterator[None]:
-    """Return NoSuchMetadataObjectException for a missing catalog: clients expect it for every kind of securable
-    object.
+    """Within the block, convert the error for a missing catalog to NoSuchMetadataObjectException.
+
+    Clients expect this exception for every kind of securable object.
     """
     try:
         yield
@@ -73,7 +75,7 @@ class BodyHandler(Protocol[B_contra]):
 
 
 def names_of(request: Request) -> tuple[str, ...]:
-    """Return the names in a request's path, decoded once. Raises InvalidName."""
+    """Return the names in a request's path, percent-decoded exactly once. Raises InvalidName."""
     return tuple([unquote_form(raw) for raw in request.params])
 
 
@@ -105,7 +107,9 @@ def wrap_handler(sentence: str, handler: Handler, *, access: bool = False) -> Ha
 
 
 def wrap_body_handler(sentence: str, shape: type[B], handler: BodyHandler[B], *, access: bool = False) -> Handler:
-    """Wrap a handler that receives a decoded body. The sentence may use its fields, such as `{body.name}`."""
+    """Wrap a handler that receives a body decoded as `shape`. The sentence may use its fields, such as
+    `{body.name}`.
+    """
 
     async def call(request: Request, ctx: Context) -> Response:
         check_version(request)

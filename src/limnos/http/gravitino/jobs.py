@@ -42,13 +42,13 @@ class TemplateUpdates(GravitinoRequestBody, frozen=True):
 
 
 class TemplateRegister(GravitinoRequestBody, frozen=True):
-    """A template to create."""
+    """The body of a request to create a job template."""
 
     job_template: dict[str, object]
 
 
 class JobRun(GravitinoRequestBody, frozen=True):
-    """A job to start."""
+    """The body of a request to start a job: the template, and the values of its placeholders."""
 
     job_template_name: str
     job_conf: dict[str, str] | None = None
@@ -64,7 +64,7 @@ async def templates_list(request: Request, ctx: Context) -> Response:
 
 
 async def template_register(request: Request, ctx: Context, *, body: TemplateRegister) -> Response:
-    """Create a template for a program or a Spark application. Pipelines are declared over the admin API."""
+    """Create a template for a program or a Spark application. Pipelines are declared through the admin API."""
     (metalake,) = names_of(request)
     fields = dict(body.job_template)
     name, job_type = (_text(fields.pop(key, None), key) for key in ("name", "jobType"))
@@ -83,7 +83,7 @@ def _text(value: object, key: str) -> str:
 
 
 async def template_load(request: Request, ctx: Context) -> Response:
-    """Return a job template by its name."""
+    """Return a job template with all fields."""
     metalake, name = names_of(request)
     if builtin_jobs.is_builtin(name):
         await ctx.read(RequestScope(metalake), job_templates.templates_list)
@@ -93,7 +93,7 @@ async def template_load(request: Request, ctx: Context) -> Response:
 
 
 async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdates) -> Response:
-    """Change a template's name, comment or content. A pipeline's content is declared over the admin API."""
+    """Change a template's name, comment or content. A pipeline's content is declared through the admin API."""
     metalake, name = names_of(request)
     builtin_jobs.refuse_builtin(name)
     edits = edits_of([each for each in body.updates if not isinstance(each, UpdateTemplate)])
@@ -110,7 +110,7 @@ async def template_drop(request: Request, ctx: Context) -> Response:
 
 
 async def jobs_list(request: Request, ctx: Context) -> Response:
-    """Return the newest jobs that the caller sees, at most a thousand; of one template if it is named."""
+    """Return the newest jobs visible to the caller, at most a thousand; optionally of one template."""
     (metalake,) = names_of(request)
     template = request.query("jobTemplateName")
     views: list[RunView | JobView | BuiltinJob] = []
@@ -144,7 +144,7 @@ async def job_load(request: Request, ctx: Context) -> Response:
 
 
 async def job_cancel(request: Request, ctx: Context) -> Response:
-    """Ask a job to stop. A job that has ended is returned unchanged."""
+    """Request that a job stops. A job that has ended is returned unchanged."""
     metalake, uuid = names_of(request)
     operation = builtin_jobs.operation_of(uuid)
     if operation is not None:

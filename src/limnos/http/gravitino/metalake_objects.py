@@ -26,7 +26,9 @@ from limnos.services.request.request_scope import RequestScope
 
 
 def object_of(request: Request) -> AttachmentTarget:
-    """Return the object that a request names. Raises BadRequest, InvalidName."""
+    """Return the object that a request's path names. Raises BadRequest for an unknown kind, InvalidName for an invalid
+    name.
+    """
     metalake, kind, full_name = names_of(request)[:3]
     return AttachmentTarget(metalake, parse_kind(kind), full_name)
 
@@ -63,7 +65,9 @@ class MetalakeObjectRoutes(NamedTuple):
         )
 
     async def objects(self, request: Request, ctx: Context, *, value: str | None = None) -> Response:
-        """Return the visible objects that one {kind} is attached to; with a value, those where the tag has it."""
+        """Return the visible objects that one {kind} is attached to; with `value`, only those where the tag has this
+        value.
+        """
         metalake, name = names_of(request)
         objects = await attachments.attached_objects_list(
             ctx, metalake=metalake, kind=self.kind, name=name, value=value
@@ -90,7 +94,7 @@ class MetalakeObjectRoutes(NamedTuple):
         return ok(**{self.kind.word: self.encode(node)})
 
     def _on(self, attachment: ObjectAttachment) -> dict[str, object]:
-        """Encode an attached object with its attachment."""
+        """Encode a tag or policy of an object, with whether it is inherited, and a tag's values."""
         values = {"assignmentValues": attachment.values} if self.kind is Kind.TAG else {}
         return {**self.encode(attachment.node), "inherited": attachment.inherited, **values}
 

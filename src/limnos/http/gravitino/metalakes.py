@@ -48,7 +48,7 @@ async def metalake_load(request: Request, ctx: Context) -> Response:
 
 
 async def metalake_alter(request: Request, ctx: Context, body: EntityUpdates) -> Response:
-    """Apply changes to a metalake."""
+    """Apply updates of name, comment and properties to a metalake."""
     (name,) = names_of(request)
     return ok(metalake=dto.metalake(await metalakes.metalake_alter(ctx, name=name, edits=edits_of(body.updates))))
 
@@ -62,7 +62,7 @@ async def metalake_set(request: Request, ctx: Context, body: InUseRequest) -> Re
 
 async def metalake_drop(request: Request, ctx: Context) -> Response:
     """Drop a metalake. A missing one is no error if access control is off; if it is on, the response is 403, as for any
-    metalake without the caller as user.
+    metalake of which the caller is no user.
     """
     (name,) = names_of(request)
     try:

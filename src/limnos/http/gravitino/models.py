@@ -1,4 +1,5 @@
-"""Models of a schema and their versions: register, list, load, alter, delete; link, and load by number or by alias.
+"""Models of a schema and their versions: register, list, load, alter, delete; link a version, and load it by number or
+by alias.
 
 May import `access`, `model`, `names`, `services` and this package. Has no business rules.
 """
@@ -54,27 +55,27 @@ class VersionLink(GravitinoRequestBody, frozen=True):
 
 
 class UpdateUri(VariedUpdate, frozen=True, tag="updateUri"):
-    """A new value for a named URI."""
+    """The change `updateUri`: sets a named URI of a model version to a new value."""
 
     new_uri: str
     uri_name: str | None = None
 
 
 class AddUri(VariedUpdate, frozen=True, tag="addUri"):
-    """An additional URI."""
+    """The change `addUri`: adds a named URI to a model version."""
 
     uri: str
     uri_name: str | None = None
 
 
 class RemoveUri(VariedUpdate, frozen=True, tag="removeUri"):
-    """The change that removes a model version's URI by its name."""
+    """The change `removeUri`: removes a named URI from a model version."""
 
     uri_name: str
 
 
 class UpdateAliases(VariedUpdate, frozen=True, tag="updateAliases"):
-    """Aliases to add and to remove."""
+    """The change `updateAliases`: adds and removes aliases of a model version."""
 
     aliases_to_add: list[str] | None = None
     aliases_to_remove: list[str] | None = None
@@ -96,7 +97,7 @@ async def model_register(request: Request, ctx: Context, *, body: ModelRegister)
 
 
 async def model_alter(request: Request, ctx: Context, *, body: EntityUpdates) -> Response:
-    """Apply changes to a model."""
+    """Apply updates of name, comment and properties to a model."""
     return await _LEAF.change(request, ctx, updates=body.updates)
 
 
@@ -137,7 +138,7 @@ async def version_load(request: Request, ctx: Context) -> Response:
 
 
 async def alias_load(request: Request, ctx: Context) -> Response:
-    """Return the version with an alias."""
+    """Return the model version with an alias."""
     return await _load(request, ctx, is_alias=True)
 
 
@@ -187,12 +188,12 @@ def _edits(body: VersionUpdates) -> VersionEdits:
 
 
 async def version_alter(request: Request, ctx: Context, *, body: VersionUpdates) -> Response:
-    """Apply changes to a version."""
+    """Apply updates of comment, properties, URIs and aliases to a model version."""
     return await _alter(request, ctx, body=body, is_alias=False)
 
 
 async def alias_alter(request: Request, ctx: Context, *, body: VersionUpdates) -> Response:
-    """Apply changes to the version with an alias."""
+    """Apply updates of comment, properties, URIs and aliases to the version with an alias."""
     return await _alter(request, ctx, body=body, is_alias=True)
 
 

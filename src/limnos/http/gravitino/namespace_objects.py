@@ -28,7 +28,7 @@ from limnos.services.request.table_formats import is_sourced
 
 
 class SchemaPath(NamedTuple):
-    """A schema in a request's path."""
+    """The schema that a request's path names: the names of metalake, catalog and schema."""
 
     metalake: str
     catalog: str
@@ -41,7 +41,7 @@ class SchemaPath(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Metalake, catalog and schema, as in lists of identifiers."""
+        """The names of metalake, catalog and schema: the namespace in lists of identifiers."""
         return [self.metalake, self.catalog, self.schema]
 
     def levels(self, request_view: RequestView) -> Levels:
@@ -49,7 +49,9 @@ class SchemaPath(NamedTuple):
         return codec_of(request_view).split(self.schema)
 
     async def find(self, ctx: Context, name: str) -> tuple[Levels, bool]:
-        """Return the levels of an object in this schema, and whether an external system holds the object."""
+        """Return the levels of an object in this schema, and whether an external system holds the objects of this
+        catalog.
+        """
         return await ctx.read(
             self.scope, lambda request_view: ((*self.levels(request_view), name), is_sourced(request_view))
         )
@@ -77,7 +79,7 @@ class NamespaceObjectRoutes(NamedTuple):
     encode: Callable[[Node], dict[str, object]]
 
     async def list(self, request: Request, ctx: Context) -> Response:
-        """Return the name of each {kind} of a schema that the caller may see."""
+        """Return the name of each {kind} of a schema that is visible to the caller."""
         place = place_of(request)
         names = await ctx.read(
             place.scope,
@@ -88,7 +90,7 @@ class NamespaceObjectRoutes(NamedTuple):
         return identifiers(place.names, names)
 
     async def make(self, request: Request, ctx: Context, *, name: str, record: NodeRecord) -> Response:
-        """Create an object."""
+        """Create an object in a schema, and return the response with it. 409 if the name is taken."""
         place = place_of(request)
         path = await place.path(ctx, name)
         return self.object_response(
@@ -127,12 +129,12 @@ class NamespaceObjectRoutes(NamedTuple):
         )
 
     def object_response(self, node: Node) -> Response:
-        """Build the response with one object."""
+        """Build the response with one object under the field of its kind, such as `fileset`."""
         return ok(**{self.kind.word: self.encode(node)})
 
 
 async def drop_response(drop: Awaitable[None], *kinds: str) -> Response:
-    """Answer a drop. A missing object of these kinds is no error."""
+    """Await a drop, and return its response. A missing object of these `kinds` is no error."""
     try:
         await drop
     except NotFound as error:

@@ -21,7 +21,7 @@ _KINDS = {"user": Kind.USER, "group": Kind.GROUP}
 
 
 class OwnerSet(handler_wrappers.GravitinoRequestBody, frozen=True):
-    """The new owner: a user or group; the type in any case."""
+    """The new owner: a name, and the type `user` or `group` in upper or lower case."""
 
     name: str
     type: str

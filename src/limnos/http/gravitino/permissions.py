@@ -28,13 +28,13 @@ from limnos.services.request.context import Context
 
 
 class RoleNames(GravitinoRequestBody, frozen=True):
-    """Roles to grant or revoke."""
+    """The names of roles to grant or revoke."""
 
     role_names: list[str]
 
 
 class PrivilegesRequest(GravitinoRequestBody, frozen=True):
-    """Privileges to grant or revoke."""
+    """The privileges to grant to a role or to revoke from it."""
 
     privileges: list[PrivilegeBody]
 

@@ -35,7 +35,7 @@ class PolicyCreate(GravitinoRequestBody, frozen=True):
 
 
 class UpdateContent(VariedUpdate, frozen=True, tag="updateContent"):
-    """New content of the same policy type."""
+    """The change of a policy's content. The policy type stays the same."""
 
     policy_type: str
     new_content: dict[str, object]
@@ -54,7 +54,7 @@ class PolicySet(GravitinoRequestBody, frozen=True):
 
 
 class PoliciesAssociate(GravitinoRequestBody, frozen=True):
-    """Names of policies to attach to an object and to detach from it."""
+    """The body of a request to change an object's policies: names to attach, and names to detach."""
 
     policies_to_add: list[str] | None = None
     policies_to_remove: list[str] | None = None
@@ -73,7 +73,9 @@ async def policy_create(request: Request, ctx: Context, *, body: PolicyCreate) -
 
 
 async def policy_alter(request: Request, ctx: Context, *, body: PolicyUpdates) -> Response:
-    """Apply changes to a policy. If the content changes several times, the last change counts."""
+    """Apply updates of name, comment and content to a policy. If the content changes several times, the last change
+    counts.
+    """
     metalake, name = names_of(request)
     edits = edits_of([each for each in body.updates if not isinstance(each, UpdateContent)])
     contents = [
@@ -93,7 +95,7 @@ async def policy_set(request: Request, ctx: Context, *, body: PolicySet) -> Resp
 
 
 async def policies_associate(request: Request, ctx: Context, *, body: PoliciesAssociate) -> Response:
-    """Attach policies to an object and detach others. Returns the names of its policies afterwards."""
+    """Attach policies to an object and detach others. Returns the names of its policies after the change."""
     adds, removes = body.policies_to_add, body.policies_to_remove
     if adds is None and removes is None:
         raise BadRequest("The request has no changes: give policiesToAdd, policiesToRemove or both")

@@ -70,7 +70,7 @@ _MODULES = (
 
 
 class GravitinoProtocol:
-    """Gravitino REST at `/api`."""
+    """Gravitino REST at `/api`, as a protocol of the HTTP application."""
 
     name = "gravitino"
     anonymous = service.ANONYMOUS
@@ -80,7 +80,9 @@ class GravitinoProtocol:
         self.router: Router[Handler] = Router(ROOT, [route for module in _MODULES for route in module.ROUTES])
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the scope of a path: the server, a metalake or a catalog. The access decision finds deeper objects."""
+        """Return the scope of a path (the server, a metalake or a catalog), with no object: kind None and an empty
+        path.
+        """
         return scope_of_path(path, request), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:

@@ -52,7 +52,9 @@ ROOT_COMMENT = "What lies directly in the catalog"
 
 
 class _DirectoryListing(NamedTuple):
-    """The listing of a directory catalog, and the schema that represents the catalog itself, if the caller sees it."""
+    """The listing of a directory catalog, and the schema that represents the catalog itself, if it is visible to the
+    caller.
+    """
 
     visible_object: CatalogDirectory
     codec: LogicalCodec
@@ -61,14 +63,14 @@ class _DirectoryListing(NamedTuple):
 
 
 class _SourceListing(NamedTuple):
-    """The schemas of an external system that the caller sees."""
+    """The schemas of an external system that are visible to the caller."""
 
     seen: VisibleSourceNames
     codec: LogicalCodec
 
 
 def _render_schema_name(codec: LogicalCodec, levels: Levels) -> str | None:
-    """Return the name of a source's schema; None if it would be parsed as another one."""
+    """Return the logical name of an external system's schema; None if that name would be parsed as another schema."""
     try:
         return codec.join(levels)
     except InvalidName:
@@ -139,7 +141,7 @@ async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> R
 
 
 def _check_new_name(codec: LogicalCodec, part: str) -> str:
-    """Check a part against Gravitino's pattern. Raises InvalidName.
+    """Check a part of a new schema's name against Gravitino's pattern. Raises InvalidName if it does not match.
 
     In a catalog whose names may contain the separator, it is allowed like the pattern's other special characters.
     """
@@ -153,7 +155,7 @@ def _check_new_name(codec: LogicalCodec, part: str) -> str:
 
 
 def _source_schema(schema: source_schemas.FederatedSchema, name: str) -> dict[str, object]:
-    """Encode a schema of a source. Creator and times come from its placeholder node."""
+    """Encode a schema of an external system. Creator and times come from its placeholder node."""
     info = schema.info
     audit = dto.audit(schema.catalog if schema.node is None else schema.node)
     return compact(name=name, comment=info.comment, properties=info.properties, audit=audit)
@@ -187,7 +189,7 @@ async def schema_load(request: Request, ctx: Context) -> Response:
 
 
 async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) -> Response:
-    """Set and remove properties of a schema, not of those below it."""
+    """Set and remove properties of a schema; the schemas below it are not changed."""
     metalake, catalog, name = names_of(request)
     scope = RequestScope(metalake, catalog)
     levels, sourced = await _changed_levels(ctx, scope, name=name)
@@ -202,7 +204,7 @@ async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) ->
 
 
 async def _changed_levels(ctx: Context, scope: RequestScope, *, name: str) -> tuple[Levels, bool]:
-    """Return the levels of a schema to change, and whether it belongs to a source.
+    """Return the levels of a schema to change, and whether it belongs to an external system.
 
     Raises UnsupportedOperation for the schema that represents its catalog.
     """
@@ -216,7 +218,7 @@ async def _changed_levels(ctx: Context, scope: RequestScope, *, name: str) -> tu
 
 
 def _without_comment(edits: PropertyEdits) -> PropertyEdits:
-    """Turn changes of the property `comment` into changes of the comment."""
+    """Convert changes of the property `comment` to changes of the schema's comment."""
     if COMMENT not in edits.sets and COMMENT not in edits.removes:
         return edits
     sets = {key: value for key, value in edits.sets.items() if key != COMMENT}

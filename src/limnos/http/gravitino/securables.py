@@ -22,7 +22,7 @@ from limnos.services.request.name_codecs import codec_for
 
 
 class PrivilegeBody(GravitinoRequestBody, frozen=True):
-    """A privilege, allowed or denied, in any case."""
+    """A privilege with its condition, `allow` or `deny`; both in upper or lower case."""
 
     name: str
     condition: str
@@ -37,7 +37,9 @@ class SecurableObject(GravitinoRequestBody, frozen=True):
 
 
 def wish_of(kind: str, full_name: str, privileges: Sequence[PrivilegeBody]) -> PrivilegeRequest:
-    """Parse the requested privileges on one object. Raises BadRequest, IllegalPrivilege."""
+    """Parse the requested privileges on one object. Raises BadRequest for an unknown kind or condition,
+    IllegalPrivilege for an unknown privilege.
+    """
     rules = tuple((parse_privilege(each.name), parse_condition(each.condition)) for each in privileges)
     return PrivilegeRequest(parse_kind(kind), full_name, rules)
 

@@ -29,7 +29,7 @@ class StatisticsUpdate(GravitinoRequestBody, frozen=True):
 
 
 class StatisticsDrop(GravitinoRequestBody, frozen=True):
-    """Names of statistics to drop."""
+    """The body of a request to drop statistics: their names."""
 
     names: list[str]
 
@@ -42,26 +42,26 @@ class PartitionUpdate(GravitinoRequestBody, frozen=True):
 
 
 class PartitionsUpdate(GravitinoRequestBody, frozen=True):
-    """Values of several partitions."""
+    """The new statistics of several partitions."""
 
     updates: list[PartitionUpdate]
 
 
 class PartitionDrop(GravitinoRequestBody, frozen=True):
-    """Names of statistics to drop from one partition."""
+    """The names of the statistics to drop from one partition."""
 
     partition_name: str
     statistic_names: list[str]
 
 
 class PartitionsDrop(GravitinoRequestBody, frozen=True):
-    """Names of statistics to drop from several partitions."""
+    """The body of a request to drop statistics from several partitions."""
 
     drops: list[PartitionDrop]
 
 
 async def statistics_list(request: Request, ctx: Context) -> Response:
-    """Return a table's own statistics."""
+    """Return the statistics of a table as a whole, without those of its partitions."""
     results = await statistics.statistics_list(ctx, object_of(request))
     return ok(statistics=[dto.statistic(each) for each in results])
 
@@ -92,7 +92,7 @@ async def partition_statistics_list(request: Request, ctx: Context) -> Response:
 
 
 async def partition_statistics_update(request: Request, ctx: Context, *, body: PartitionsUpdate) -> Response:
-    """Write statistics of partitions."""
+    """Write statistics of partitions of a table. Statistics that the request does not name are kept."""
     values = [
         (_partition(each.partition_name), name, value)
         for each in body.updates

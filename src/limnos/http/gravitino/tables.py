@@ -82,7 +82,7 @@ class TableCreate(NamedBody, frozen=True):
 
 
 class RenameTable(VariedUpdate, frozen=True, tag="rename"):
-    """A new name, and optionally a new schema."""
+    """The change of a table's name, and optionally of its schema."""
 
     new_name: str
     new_schema_name: str | None = None
@@ -95,7 +95,7 @@ class TableUpdates(GravitinoRequestBody, frozen=True):
 
 
 async def tables_list(request: Request, ctx: Context) -> Response:
-    """Return the tables of a schema that the caller may see."""
+    """Return the tables of a schema that are visible to the caller."""
     metalake, catalog, schema = names_of(request)
 
     def read(request_view: RequestView) -> Response | list[str] | tuple[CatalogDirectory, Levels] | VisibleSourceNames:
@@ -127,7 +127,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 
 class _RestrictedTable(NamedTuple):
-    """A table for a restricted user."""
+    """A table to encode for a restricted user: its node and its visible document."""
 
     node: Node
     visible_object: restricted_tables.TableVisibility
@@ -239,7 +239,10 @@ async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> 
 
 
 def _require_changing(request_view: RequestView, path: Levels, *, action: Action) -> None:
-    """Refuse to change a table of another format. Raises NotFound, PermissionDenied, UnsupportedOperation."""
+    """Refuse to change a Lance table: raise UnsupportedOperation.
+
+    Raises NotFound or PermissionDenied instead if the caller may not perform `action` on the table.
+    """
     if format_of(request_view) == LANCE:
         tables.table_find(request_view, path[:-1], path[-1], action, required_format=LANCE)
         raise UnsupportedOperation(
@@ -287,7 +290,9 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def partitions(request: Request, ctx: Context) -> Response:
-    """Refuse requests for partitions with 405. A caller without rights on the table gets 403 or 404 instead."""
+    """Refuse requests for a table's partitions with 405. A caller without rights on the table gets 403 or 404
+    instead.
+    """
     place, name = object_path_of(request)
     path, _ = await place.find(ctx, name)
     action = Action.TABLE_LOAD if request.method == "GET" else Action.TABLE_ALTER
@@ -308,7 +313,7 @@ def _iceberg_table(node: Node, document: MetadataDocument) -> Json:
 
 
 def _source_table(table: source_tables.FederatedTable, *, name: str) -> Json:
-    """Encode a table of a source. The creator and the times come from its placeholder node."""
+    """Encode a table of an external system. The creator and the times come from its placeholder node."""
     info, audit = table.info, dto.audit(table.catalog if table.node is None else table.node)
     layout = info.layout or {"distribution": distribution_of(None), "sortOrders": [], "partitioning": []}
     body = compact(

@@ -62,7 +62,7 @@ async def tag_create(request: Request, ctx: Context, *, body: TagCreate) -> Resp
 
 
 async def tag_alter(request: Request, ctx: Context, *, body: EntityUpdates) -> Response:
-    """Apply changes to a tag."""
+    """Apply updates of name, comment and properties to a tag."""
     metalake, name = names_of(request)
     edits = edits_of(body.updates)
     return _TAG.object_response(
@@ -71,7 +71,7 @@ async def tag_alter(request: Request, ctx: Context, *, body: EntityUpdates) -> R
 
 
 async def tags_associate(request: Request, ctx: Context, *, body: TagsAssociate) -> Response:
-    """Attach tags to an object and detach others. Returns the names of its tags afterwards."""
+    """Attach tags to an object and detach others. Returns the names of its tags after the change."""
     if body.tags_to_add is None and body.tags_to_remove is None:
         raise BadRequest("The request has no changes: give tagsToAdd, tagsToRemove or both")
     adds, removes = body.tags_to_add or [], body.tags_to_remove or []
@@ -93,7 +93,7 @@ def _pairs(items: list[str | TagItem]) -> tuple[TagValuePair, ...]:
 
 
 async def tag_objects(request: Request, ctx: Context) -> Response:
-    """Return the visible objects that a tag is attached to, or on which it has the given value."""
+    """Return the visible objects that a tag is attached to; optionally only those where the tag has a given value."""
     value = request.query("value")
     return await _TAG.objects(request, ctx, value=None if value is None else check_tag_value(value))
 

@@ -46,7 +46,7 @@ _LEAF = NamespaceObjectRoutes(Kind.TOPIC, dto.topic)
 
 
 async def topics_list(request: Request, ctx: Context) -> Response:
-    """Return the name of each topic of a schema that the caller may see."""
+    """Return the names of a schema's topics that are visible to the caller."""
     place = place_of(request)
 
     def read(request_view: RequestView) -> list[str] | VisibleSourceNames:
@@ -90,7 +90,7 @@ async def topic_load(request: Request, ctx: Context) -> Response:
 
 
 async def topic_alter(request: Request, ctx: Context, *, body: TopicUpdates) -> Response:
-    """Apply changes to a topic."""
+    """Apply updates of comment and properties to a topic."""
     place, name = object_path_of(request)
     path, sourced = await place.find(ctx, name)
     if sourced:
@@ -109,7 +109,9 @@ async def topic_drop(request: Request, ctx: Context) -> Response:
 
 
 def _source_topic_response(topic: source_topics.FederatedTopic, name: str) -> Response:
-    """Return a response with a topic of a source. The creator and the times come from its placeholder node."""
+    """Return a response with a topic of an external system. The creator and the times come from its placeholder
+    node.
+    """
     audit = dto.audit(topic.catalog if topic.node is None else topic.node)
     return ok(topic=compact(name=name, comment=topic.comment, properties=topic.info.properties, audit=audit))
 

@@ -23,26 +23,26 @@ class VariedUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class RenameUpdate(VariedUpdate, frozen=True, tag="rename"):
-    """An update that renames the object."""
+    """The change `rename`: renames the object."""
 
     new_name: str
 
 
 class UpdateComment(VariedUpdate, frozen=True, tag="updateComment"):
-    """A new comment, or none."""
+    """The change `updateComment`: sets the comment, or removes it if null."""
 
     new_comment: str | None = None
 
 
 class SetProperty(VariedUpdate, frozen=True, tag="setProperty"):
-    """A new value of a property."""
+    """The change `setProperty`: sets a property to a new value."""
 
     property: str
     value: str
 
 
 class RemoveProperty(VariedUpdate, frozen=True, tag="removeProperty"):
-    """A property to remove; a missing one is no error."""
+    """The change `removeProperty`: removes a property; a missing one is no error."""
 
     property: str
 
@@ -52,19 +52,19 @@ EntityUpdate = RenameUpdate | UpdateComment | SetProperty | RemoveProperty
 
 
 class EntityUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a metalake or catalog."""
+    """The body of an update of a metalake, catalog, tag or model: its changes, in order."""
 
     updates: list[EntityUpdate]
 
 
 class PropertyUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a schema: properties only, as in Gravitino."""
+    """The body of an update of a schema: changes of properties only, as in Gravitino."""
 
     updates: list[PropertyUpdate]
 
 
 class InUseRequest(GravitinoRequestBody, frozen=True):
-    """A request to enable or disable an object."""
+    """The body of a request to enable or disable a metalake or catalog."""
 
     in_use: bool
 
@@ -93,7 +93,7 @@ def edits_of(updates: Sequence[EntityUpdate]) -> PropertyEdits:
 def check_key(key: str) -> str:
     """Refuse an empty property name, and the reserved name for whether an object is enabled.
 
-    Raises BadRequest.
+    Return a valid name. Raises BadRequest for a refused one.
     """
     if not key:
         raise BadRequest("A property needs a name: it is empty")
@@ -103,5 +103,7 @@ def check_key(key: str) -> str:
 
 
 def check_properties(properties: dict[str, str] | None) -> dict[str, str]:
-    """Check the properties of a new object. Raises BadRequest."""
+    """Check the properties of a new object, and return them; none for None. Raises BadRequest for an empty or reserved
+    name.
+    """
     return {check_key(key): value for key, value in (properties or {}).items()}

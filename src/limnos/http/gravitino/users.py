@@ -36,7 +36,7 @@ class UserAdd(GravitinoRequestBody, frozen=True):
 
 
 async def principals_list(request: Request, ctx: Context, kind: Kind) -> Response:
-    """Return the users or groups that the caller may see: names, or with `details` all fields."""
+    """Return the users or groups visible to the caller: names, or with `details` all fields."""
     scope = RequestScope(*names_of(request))
     if not request.query_flag("details"):
         principals = await ctx.read(scope, lambda request_view: users.principals_list(request_view, kind))
@@ -50,7 +50,7 @@ async def principals_list(request: Request, ctx: Context, kind: Kind) -> Respons
 
 
 async def principal_load(request: Request, ctx: Context, kind: Kind) -> Response:
-    """Return one user or group."""
+    """Return one user or group with its roles."""
     metalake, name = names_of(request)
     holder = await ctx.read(RequestScope(metalake), lambda request_view: users.principal_load(request_view, kind, name))
     return ok(**{kind.word: _ENCODERS[kind](holder)})

@@ -73,7 +73,7 @@ class ViewCreate(ViewText, frozen=True, kw_only=True):
 
 
 class ReplaceView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type", tag="replaceView"):  # fmt: skip
-    """The change that replaces a view's text, columns and comment."""
+    """The change `replaceView`: replaces a view's text, columns and comment."""
 
     columns: tuple[dict[str, object], ...] = ()
     representations: tuple[ViewRepresentation, ...] = ()
@@ -110,16 +110,18 @@ class _ViewSchemaPath(NamedTuple):
         )
 
     def own(self, node: Node, document: MetadataDocument) -> Json:
-        """Encode a view of this server, as opposed to one of an external catalog."""
+        """Encode a view that this server stores, not one of an external catalog."""
         return self.encode_view(node.name, gravitino_view_of(document.body), audit=dto.audit(node))
 
     def of_source(self, view: source_views.FederatedView, name: str) -> Response:
-        """Return a response with a view of a source. The creator and the times come from its placeholder node."""
+        """Return a response with a view of an external catalog. The creator and the times come from its placeholder
+        node.
+        """
         audit = dto.audit(view.catalog if view.node is None else view.node)
         return ok(view=self.encode_view(name, view.info, audit=audit))
 
     def version(self, text: ViewText | ReplaceView, *, now_ms: int) -> Json:
-        """Build the Iceberg view version of a text."""
+        """Convert the texts of a Gravitino view to an Iceberg view version."""
         default = self.codec.split(text.default_schema, what="defaultSchema") if text.default_schema else ()
         return version_of(
             text.representations, default_catalog=text.default_catalog, default_namespace=default, now_ms=now_ms
@@ -132,13 +134,13 @@ def _find_view_schema(request_view: RequestView, schema: str) -> _ViewSchemaPath
 
 
 async def _view_schema_of(request: Request, ctx: Context) -> _ViewSchemaPath:
-    """Return the schema of the view that a request names."""
+    """Return the schema in a request's path, with its catalog's codec and whether the catalog is federated."""
     metalake, catalog, schema, *_ = names_of(request)
     return await ctx.read(RequestScope(metalake, catalog), lambda request_view: _find_view_schema(request_view, schema))
 
 
 async def views_list(request: Request, ctx: Context) -> Response:
-    """Return the views of a schema that the caller may see."""
+    """Return the views of a schema that are visible to the caller."""
     metalake, catalog, schema = names_of(request)
 
     def read(request_view: RequestView) -> list[str] | VisibleSourceNames:
@@ -213,7 +215,7 @@ async def _rename_view(ctx: Context, place: _ViewSchemaPath, *, name: str, new: 
 
 
 def _iceberg_updates(update: EntityUpdate | ReplaceView, place: _ViewSchemaPath, *, now_ms: int) -> list[object]:
-    """Translate a change into Iceberg's updates."""
+    """Convert a Gravitino change of a view to Iceberg's view updates."""
     match update:
         case SetProperty(key, value):
             return [{"action": "set-properties", "updates": {check_key(key): value}}]

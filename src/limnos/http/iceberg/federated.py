@@ -53,7 +53,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 
 
 def serve_federated(route: Route[Handler]) -> Route[Handler]:
-    """Return the route with a fallback for federated catalogs."""
+    """Return the route with a handler that also serves federated catalogs, if the operation is supported for them."""
     handler, existing = route.handler, HANDLERS.get(route.operation)
     if existing is None:
         return route

@@ -43,7 +43,7 @@ _REQUIREMENTS_BYTES_MAX: Final = 64 << 10
 
 
 class PrefixCredentials(msgspec.Struct):
-    """Credentials for locations that begin with a prefix."""
+    """Vended credentials for the locations that begin with `prefix` (Iceberg's StorageCredential)."""
 
     prefix: str
     config: dict[str, str]
@@ -76,7 +76,9 @@ def read_reply(call: RestCall, reply: RestReply, *, shape: type[_Shape]) -> _Sha
 
 
 def page_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """Return the requested page of a list. The page token is the source's own. Raises BadRequest."""
+    """Return the requested page of a list. The page token is one that the source issued. Raises BadRequest for an
+    invalid page size.
+    """
     token, size = request.query("pageToken"), request.query("pageSize")
     if token is None and size is None:
         return ()
@@ -93,7 +95,11 @@ def passed_fields_of(request: Request, data: bytes, *, names: tuple[str, ...]) -
 def commit_of(
     request: Request, *, requirements: object, updates: object, path: Levels
 ) -> tuple[dict[str, object], bool]:
-    """Rewrite a commit with the authorized name, and with unambiguous requirements. Raises BadRequest."""
+    """Rebuild a commit's body with the authorized name and re-encoded requirements.
+
+    Returns the body, and whether the commit creates a table. Raises BadRequest if the requirements are malformed or too
+    long.
+    """
     few = b"[]" if requirements is None else msgspec.json.encode(requirements)
     if len(few) > _REQUIREMENTS_BYTES_MAX:
         raise BadRequest(f"Requirements of a commit have at most {_REQUIREMENTS_BYTES_MAX} bytes in this catalog")
@@ -105,20 +111,24 @@ def commit_of(
 
 
 def mark_of(scope: RequestScope, mode: str, *, vends: bool = False) -> str:
-    """Return the prefix of the entity tags of one catalog, with or without credentials. A client's tag with another
-    prefix is not sent to the source.
+    """Return the prefix for the entity tags of one catalog, which differs by mode and by whether credentials are
+    vended.
+
+    A source's tag is valid only with this prefix.
     """
     about = f"{scope.metalake} {scope.catalog} {mode} {vends}"
     return blake2b(about.encode(), digest_size=6).hexdigest()
 
 
 def mark_etag(tag: str, mark: str) -> bytes:
-    """Return the server's entity tag for a tag of the source."""
+    """Return the server's entity tag for one of the source: the prefix `mark` and the encoded tag."""
     return b'W/"%s-%s"' % (mark.encode(), base64.urlsafe_b64encode(tag.encode("latin-1", "replace")))
 
 
 def source_etag_headers(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
-    """Return the header with the source's own tags, if the client sent any of them."""
+    """Return the If-None-Match header with the source's own tags, decoded from those that the client sent; empty
+    without any.
+    """
     names: list[str] = []
     for each in sent.split(b","):
         data, _, rest = each.strip().removeprefix(b"W/").strip(b'"').partition(b"-")
@@ -159,8 +169,8 @@ def _raw_json(value: object) -> msgspec.Raw:
 def _client_configuration(
     plain: Mapping[str, str], secret: Mapping[str, str], *, scope: RequestScope, path: Levels
 ) -> dict[str, str]:
-    """Return the configuration for a client: the connection to the object store, and with credentials the endpoint that
-    renews them.
+    """Return the configuration for a client: the connection to the object store, and with credentials the URL of the
+    endpoint that renews them.
     """
     entries = {key: value for key, value in plain.items() if key in PASSED_ON}
     entries |= {
@@ -174,7 +184,7 @@ def _client_configuration(
 
 
 def entries_of(entries: list[PrefixCredentials], *, scope: RequestScope, path: Levels) -> list[dict[str, object]]:
-    """Encode a source's credentials for the caller."""
+    """Encode the credentials that a source vended as entries of `storage-credentials` for the client."""
     return [
         {"prefix": each.prefix, "config": _client_configuration({}, each.config, scope=scope, path=path)}
         for each in entries
@@ -182,7 +192,7 @@ def entries_of(entries: list[PrefixCredentials], *, scope: RequestScope, path: L
 
 
 def source_commit_response(call: RestCall, reply: RestReply, *, mark: str) -> Response:
-    """Return the state of a table after a commit."""
+    """Return the response to a commit with the table's new metadata from the source, and the server's entity tag."""
     response = read_reply(call, reply, shape=SourceLoadResponse)
     body = {"metadata-location": response.metadata_location, "metadata": response.metadata}
     tag = () if reply.etag is None or not mark else ((b"etag", mark_etag(reply.etag, mark)),)

@@ -46,13 +46,13 @@ class FederatedObject(NamedTuple):
 
 
 def federated_object_of(request: Request, ctx: Context, *, kind: Kind, action: Action) -> FederatedObject:
-    """Return the object that a path names. Raises BadRequest."""
+    """Return the object in a request's path, with the action on it. Raises BadRequest for an invalid path."""
     scope, path = path_of(request, ctx)
     return FederatedObject(scope, SourceObjectRequest(kind, path, action, _PROBES[kind]))
 
 
 def path_of(request: Request, ctx: Context) -> tuple[RequestScope, Levels]:
-    """Return the scope and the levels of a path, the object's name included. Raises BadRequest."""
+    """Return the scope and the levels of a path, the object's name included. Raises BadRequest for an invalid path."""
     scope, params = split_path(request, ctx, 2)
     return scope, (*levels_of(params[0]), name_of(params[1]))
 

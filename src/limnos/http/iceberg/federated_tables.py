@@ -43,7 +43,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
-    """Load a table. The response is 304 if the source reports that the caller has this version."""
+    """Load a table. The response is 304 if the source reports that the client's entity tag is current."""
     leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope = leaf.scope
     mode = request.query("snapshots") or "all"

@@ -46,13 +46,13 @@ class UpdateProperties(msgspec.Struct):
 
 
 def properties_of(record: NamespaceRecord) -> dict[str, str]:
-    """Return a namespace's properties for Iceberg's clients."""
+    """Return a namespace's properties for Iceberg's clients: with its comment as `comment`."""
     comment = {} if record.comment is None else {COMMENT: record.comment}
     return {**record.properties, **comment}
 
 
 async def namespaces_list(request: Request, ctx: Context) -> Response:
-    """List namespaces: the direct children of `parent`, as full paths."""
+    """List the direct children of the namespace `parent`, or of the catalog, as full paths."""
     scope, _ = split_path(request, ctx, 0)
     parent, again = iceberg.decode_parent(request.query_raw("parent") or b"")
     page_request = page_request_of(request)

@@ -28,7 +28,7 @@ _ERRORS: Final = {400: "invalid_request", 401: "invalid_client"}
 
 
 async def token_issue(request: Request, ctx: Context) -> Response:
-    """Return a token for client credentials, or in exchange for an earlier one."""
+    """Return a token for client credentials, or in exchange for an earlier token."""
     form = _form(await request.body())
     grant_type = form.get("grant_type")
     header = request.headers.get(b"authorization", b"").decode("latin-1")
@@ -53,7 +53,7 @@ async def token_issue(request: Request, ctx: Context) -> Response:
 async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str) -> IssuedToken:
     """Exchange a token for a new one (RFC 8693).
 
-    An expired one is renewed with the client's secret, which Iceberg's Java client sends.
+    An expired token is renewed if the client sends its secret, too, as Iceberg's Java client does.
     """
     try:
         return await token_exchange(ctx, text=form.get("subject_token", ""))
@@ -65,7 +65,7 @@ async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str)
 
 
 def oauth_error(error: Exception, response: Response) -> Response:
-    """Convert a refusal to OAuth's form, with the same status, headers and reason."""
+    """Convert an error response to OAuth's error body, with the same status, headers and reason."""
     word = getattr(error, "context", {}).get("oauth") or _ERRORS.get(response.status, "temporarily_unavailable")
     result = json_response(
         {"error": word, "error_description": str(error)}, response.status, (*response.headers[1:], *_NO_STORE)
@@ -75,7 +75,7 @@ def oauth_error(error: Exception, response: Response) -> Response:
 
 
 def _form(body: bytes) -> Mapping[str, str]:
-    """Parse a form without repeated fields. Raises BadRequest."""
+    """Parse a URL-encoded form. Raises BadRequest if it is malformed or repeats a field."""
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=True, max_num_fields=FIELDS_MAX)
     except (UnicodeDecodeError, ValueError):
@@ -91,7 +91,7 @@ def _form(body: bytes) -> Mapping[str, str]:
 def _client(form: Mapping[str, str], header: str) -> tuple[str, str]:
     """Return a client's id and secret, from the header (RFC 6749, section 2.3.1) or the form.
 
-    Raises BadRequest, AuthenticationFailed.
+    Raises BadRequest if both contain the secret, AuthenticationFailed if the header is malformed.
     """
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":

@@ -26,7 +26,9 @@ names.
 
 
 def page_request_of(request: Request) -> PageRequest:
-    """Return the requested page; everything if there is neither token nor size. Raises BadRequest."""
+    """Return the requested page; all names if there is neither token nor size. Raises BadRequest for an invalid token
+    or size.
+    """
     if not request.query_string:
         return ALL_NAMES
     token, size = request.query("pageToken"), request.query("pageSize")
@@ -36,7 +38,7 @@ def page_request_of(request: Request) -> PageRequest:
 
 
 def size_of(text: str | None) -> int:
-    """Parse a pageSize; an absent one gives the default. Raises BadRequest."""
+    """Parse a pageSize; the default if it is absent. Raises BadRequest if it is no number from 1 to `PAGE_MAX`."""
     if text is None or text == "":
         return PAGE_DEFAULT
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX or not 1 <= int(text) <= PAGE_MAX:
@@ -56,7 +58,7 @@ def _decode(token: str) -> str:
 
 
 def join_page(field: bytes, page: NamePage, *, before: bytes, after: bytes) -> bytes:
-    """Build the body of a list: every name between `before` and `after`."""
+    """Build the body of a list under the field `field`: each encoded name, with `before` and `after` around it."""
     if page.whole and page.parts:
         items = _joined.items(tuple(page.parts), before, after)
     else:
@@ -84,7 +86,9 @@ class JoinedPageCache:
         return len(self._young) + len(self._old)
 
     def items(self, parts: tuple[tuple[bytes, ...], ...], before: bytes, after: bytes) -> bytes:
-        """Join names. For the identical list of parts of an earlier call, the earlier result is reused."""
+        """Join encoded names, each with `before` and `after` around it. A result is reused while the same `parts` are
+        passed.
+        """
         key = (before, after, *map(id, parts))
         known = self._young.get(key)
         if known is not None:

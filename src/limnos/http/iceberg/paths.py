@@ -24,7 +24,9 @@ name_of = lru_cache(16384)(iceberg.decode_name)
 
 
 def split_path(request: Request, ctx: Context, expected: int) -> tuple[RequestScope, tuple[bytes, ...]]:
-    """Return the scope and the other parameters of a path. A route without a prefix means the default catalog."""
+    """Return the scope of a path, and its `expected` other parameters. A route without a prefix means the default
+    catalog.
+    """
     params = request.params
     if params and (b"+" in params[-1] or b"+" in params[-expected]) and _keeps_plus(request):
         params = tuple(map(iceberg.keep_plus, params))

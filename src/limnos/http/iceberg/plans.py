@@ -52,7 +52,7 @@ _FAILURES: Final = (
 
 
 class FetchTasks(msgspec.Struct, rename="kebab"):
-    """The body of a request for a task of a plan."""
+    """The body of a fetchScanTasks request: the token of a plan task."""
 
     plan_task: str
 
@@ -101,7 +101,7 @@ async def tasks_load(request: Request, ctx: Context) -> Response:
 
 
 class PlanTarget(NamedTuple):
-    """The table of a request, after the access decision, and the plan that it names."""
+    """The table of a request, after the access decision, and the id of the requested plan."""
 
     scope: RequestScope
     path: Levels
@@ -110,7 +110,7 @@ class PlanTarget(NamedTuple):
 
 
 async def _find_plan_target(request: Request, ctx: Context, *, scan_request: ScanRequest = EVERYTHING) -> PlanTarget:
-    """Find the table of a request and decide on the scan."""
+    """Find the table of a request, and make the access decision on the scan."""
     scope, params = split_path(request, ctx, 3 if request.method != "POST" else 2)
     path = (*levels_of(params[0]), name_of(params[1]))
     through = referencing_views_of(request) if request.query_string else ()
@@ -152,7 +152,7 @@ async def _plan_restricted_scan(
 
 
 async def _credentials(request: Request, ctx: Context, *, seen: PlanTarget) -> bytes:
-    """Encode the credentials that a client requested, if the catalog vends any."""
+    """Encode the credentials that a client requested; empty if it requested none or the catalog vends none."""
     if not (delegates_of(request) and is_vending(seen.scanned.place.catalog.properties)):
         return b""
     credentials = await table_credentials(ctx, seen.scope, levels=seen.path)
@@ -172,7 +172,7 @@ def _scan_tasks(tasks: ScanTasks, *, head: bytes = b"", credentials: bytes = b""
 
 
 async def run_while_connected(is_gone: Callable[[], bool] | None, work: Coroutine[object, object, T]) -> T:
-    """Await `work` while the client is connected. If it disconnects, the work is cancelled. Raises BadRequest."""
+    """Await `work` while the client is connected. If the client disconnects, cancel `work` and raise BadRequest."""
     task = asyncio.ensure_future(work)
     try:
         while True:

@@ -237,7 +237,7 @@ def _error(error: LimnosError | InvalidName, _request: Request, operation: str) 
 
 
 class IcebergProtocol:
-    """Iceberg REST at `/iceberg/v1`."""
+    """Iceberg REST at `/iceberg/v1`, as a protocol of the HTTP application."""
 
     name = "iceberg"
     anonymous = frozenset({"issue-token"})

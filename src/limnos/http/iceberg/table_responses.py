@@ -28,7 +28,9 @@ from limnos.services.vending.signing import table_signing
 
 
 class TableResponseEnd(NamedTuple):
-    """The end of a table response: its configuration, a mark for the credentials in it, and the scan planning mode."""
+    """The end of a table response: its encoded configuration, a part of the entity tag for the credentials, and the
+    scan planning mode.
+    """
 
     text: bytes
     mark: str = ""

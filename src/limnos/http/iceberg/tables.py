@@ -87,7 +87,7 @@ class CommitTable(msgspec.Struct):
 
 
 class LargeTableCreate(msgspec.Struct, rename="kebab"):
-    """The part of a large create's body that is decoded before a separate process receives it."""
+    """The part of a large create request that the server decodes itself. A separate process decodes the whole body."""
 
     name: str
     location: str | None = None
@@ -110,7 +110,7 @@ class RegisterTable(msgspec.Struct, rename="kebab"):
 
 
 class NewTableName(msgspec.Struct):
-    """The decoded part of a body, for answering a repeated create or register."""
+    """The name in the body of a create or register, decoded to answer a repeated request."""
 
     name: str
 
@@ -155,7 +155,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
-    """Load a table. The response is 304 if the caller has this version; access is decided first."""
+    """Load a table. The response is 304 if the client's entity tag is current; access is decided first."""
     scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
     through = referencing_views_of(request) if request.query_string else ()
@@ -202,9 +202,9 @@ async def table_load(request: Request, ctx: Context) -> Response:
 async def _restricted_response(
     request: Request, ctx: Context, *, visible_object: TableVisibility, mode: str, bound: BoundRestrictions
 ) -> Response:
-    """Build the response for a restricted user: no files, no credentials, and server-side scan planning as mode.
+    """Build the response for a restricted user: no files, no credentials, and the scan planning mode `server`.
 
-    Never cached, as rights may change.
+    The response is never cached, because rights may change.
     """
     etag = etag_of(visible_object.document, mode, end=TableResponseEnd(b"", f"r{bound.digest}"))
     if etag_matches(request.headers.get(b"if-none-match"), etag):
@@ -221,7 +221,7 @@ async def _restricted_response(
 def _depend_on_file(ctx: Context, document: MetadataDocument, validity: CacheValidity | None) -> CacheValidity | None:
     """Limit the validity of a response to the lifetime of its local metadata file.
 
-    A file in an object store cannot be checked inline.
+    Returns None for a file in an object store, whose existence cannot be checked without waiting.
     """
     if validity is None:
         return None
@@ -312,7 +312,9 @@ async def table_commit(request: Request, ctx: Context) -> Response:
 
 
 def _proof_of(request: Request) -> LockProof | None:
-    """Return the lock of a SQL++ statement that a commit's header proves, or None."""
+    """Return the proof, from a commit's header, that the client holds a SQL++ statement lock; None without the
+    header.
+    """
     text = request.headers.get(LOCK)
     return None if text is None else lock_proof_of(text.decode("latin-1"))
 
@@ -369,7 +371,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
-    """Remove a table from the catalog, keep its files, and return its last state."""
+    """Remove a table from the catalog without deleting its files, and return its last metadata."""
     scope, params = split_path(request, ctx, 2)
     documents: list[MetadataDocument] = []
     ctx.keep_answer(lambda _: _unregister_body(documents[-1]))  # a repeated request can no longer load the table

@@ -85,7 +85,7 @@ async def transaction_commit(request: Request, ctx: Context) -> Response:
 
 
 def _check_change_count(changes: list[T]) -> list[T]:
-    """Refuse an empty list of changes, or one that is too long, before decoding it. Raises BadRequest."""
+    """Raise BadRequest for an empty or too long list of changes, before it is decoded; otherwise return the list."""
     if not changes:
         raise BadRequest("Field 'table-changes' is empty: name at least one table")
     if len(changes) > OPERATIONS_MAX:

@@ -41,7 +41,7 @@ def delegates_of(request: Request) -> bool:
 
 
 def is_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
-    """Return whether the client requests credentials, and the catalog vends them."""
+    """Return whether the client requests vended credentials, and the catalog vends them."""
     return delegates_of(request) and is_vending(ctx.services.defaults.storages.stated(catalog.properties))
 
 
@@ -69,8 +69,8 @@ def _entry(vended: VendedCredentials, config: object) -> dict[str, object]:
 def config_of(
     vended: VendedCredentials, scope: RequestScope, *, levels: Levels, renewed: bool = True
 ) -> dict[str, str]:
-    """Encode credentials as client configuration, with the connection to the object store and the endpoint that renews
-    them.
+    """Encode credentials as client configuration, with the connection to the object store and the URL of the endpoint
+    that renews them.
     """
     keys = vended.credentials
     renewed_at = f"{route_of(scope, levels)}/credentials" if renewed else None
@@ -127,7 +127,7 @@ def store_properties_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def route_of(scope: RequestScope, levels: Levels) -> str:
-    """Return a table's route, relative to the catalog's base URL."""
+    """Return the URL path of a table, relative to the base URL of Iceberg REST."""
     prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
     namespace, name = iceberg.encode_path(levels[:-1]), iceberg.encode_name(levels[-1])
     return f"v1/{prefix}/namespaces/{namespace}/tables/{name}"

@@ -42,14 +42,14 @@ class CreateView(msgspec.Struct, rename="kebab"):
 
 
 class LargeViewCreate(msgspec.Struct):
-    """The part of a large create's body that is decoded before a separate process receives it."""
+    """The part of a large create request that the server decodes itself. A separate process decodes the whole body."""
 
     name: str
     location: str | None = None
 
 
 class NewViewName(msgspec.Struct):
-    """The decoded part of a body, for answering a repeated create or register."""
+    """The name in the body of a create or register, decoded to answer a repeated request."""
 
     name: str
 
@@ -130,7 +130,7 @@ async def view_exists(request: Request, ctx: Context) -> Response:
 
 
 async def view_replace(request: Request, ctx: Context) -> Response:
-    """Apply updates to a view."""
+    """Replace a view: check the requirements, and apply the updates."""
     scope, params = split_path(request, ctx, 2)
     data = await request.body()
     namespace, name = levels_of(params[0]), name_of(params[1])
@@ -188,7 +188,9 @@ async def view_rename(request: Request, ctx: Context) -> Response:
 
 
 def new_view_name(request: Request, name: str) -> str:
-    """Check a new view's name, which one client percent-quotes."""
+    """Check a new view's name, and percent-decode it if the client is one that encodes names in bodies
+    (`QUOTES_NAMES`).
+    """
     if not name:
         raise IllegalName("A view needs a name")
     if request.headers.get(b"user-agent", b"").startswith(QUOTES_NAMES):

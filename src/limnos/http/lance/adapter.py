@@ -60,7 +60,8 @@ def _routes() -> Iterator[Route[ProtocolOperation]]:
 
 
 class LanceAdapter:
-    """Serves the results of `call`, which takes a method of the interface, its fields, and the bytes of rows as `data`.
+    """The ASGI application of the adapter. `call` executes a method of Lance's interface with its fields, and rows as
+    `data`.
 
     With `folders`, requests on rows are served from these directories.
     """
@@ -73,7 +74,7 @@ class LanceAdapter:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="lance")
 
     async def __call__(self, scope: Scope, *ways: Receive | Send) -> None:
-        """Answer one ASGI request. `ways` are the functions `receive` and `send`."""
+        """Answer one ASGI request. `ways` are ASGI's functions `receive` and `send`."""
         receive, send = cast("tuple[Receive, Send]", ways)
         if scope["type"] != "http":
             return
@@ -105,7 +106,7 @@ class LanceAdapter:
             task.cancel()
 
     def close(self) -> None:
-        """End the threads and processes."""
+        """Stop the worker threads and processes."""
         if self._folders is not None:
             self._folders.workers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -169,7 +170,7 @@ def _identity(request: Request) -> dict[str, object]:
 
 
 def _query_fields(request: Request) -> dict[str, object]:
-    """Parse query parameters into the request's fields. Raises BadRequest."""
+    """Parse query parameters into the request's fields. Raises BadRequest for a value of the wrong type."""
     fields: dict[str, object] = {}
     for pair in filter(None, request.query_string.split(b"&")):
         name, _, value = pair.partition(b"=")
@@ -209,7 +210,10 @@ def _body_fields(body: bytes, operation: ProtocolOperation) -> dict[str, object]
 def _path_fields(
     request: Request, operation: ProtocolOperation, *, fields: dict[str, object], delimiter: str
 ) -> dict[str, object]:
-    """Parse the path: an object, and an index of it. Raises BadRequest, InvalidName."""
+    """Parse a path into the request's fields: the identifier of an object, and the name of its index.
+
+    Raises BadRequest if the identifier differs from that in the body, InvalidName.
+    """
     if "{id}" not in operation.path:
         return {}
     stated = fields.get("id")

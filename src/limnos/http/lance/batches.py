@@ -25,7 +25,7 @@ from limnos.services.transactions.lance_batches import LanceBatchOperation, Lanc
 
 
 class CreateVersions(msgspec.Struct):
-    """The body of a request to commit several versions."""
+    """The body of a request to commit one version to each of several tables."""
 
     entries: list[CreateVersion]
 
@@ -40,7 +40,7 @@ class BatchOperation(msgspec.Struct):
 
 
 class CommitTables(msgspec.Struct):
-    """The body of a request to change several tables."""
+    """The body of a batch: operations on several tables, applied all or none."""
 
     operations: list[BatchOperation]
 
@@ -71,7 +71,7 @@ async def tables_commit(request: Request, ctx: Context) -> Response:
 
 
 def _single_operation(operation: BatchOperation) -> tuple[str, IdentifiedBody]:
-    """Return the name and value of the single field that is set. Raises BadRequest."""
+    """Return the name and value of the single field that is set. Raises BadRequest if none or several are set."""
     actions = [(name, value) for name in operation.__struct_fields__ if (value := getattr(operation, name)) is not None]
     if len(actions) != 1:
         raise BadRequest(

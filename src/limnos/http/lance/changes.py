@@ -54,7 +54,7 @@ class RestoreTable(IdentifiedBody, kw_only=True):
 
 
 class FieldUpdate(msgspec.Struct):
-    """New metadata of a field; null removes a key."""
+    """New metadata of a field, as values by key; null removes a key."""
 
     path: str
     metadata: dict[str, str | None]
@@ -85,7 +85,7 @@ class AddColumns(IdentifiedBody, kw_only=True):
 
 
 class Alteration(msgspec.Struct):
-    """The changes of one column."""
+    """The changes of one column: a new name, type or nullability."""
 
     path: str
     data_type: dict[str, object] | str | None = None
@@ -109,7 +109,7 @@ class DropColumns(IdentifiedBody, kw_only=True):
 
 
 class BranchBody(IdentifiedBody):
-    """A body with only a branch."""
+    """The body of a request whose only field is the branch of the table."""
 
     branch: str | None = None
 
@@ -117,7 +117,10 @@ class BranchBody(IdentifiedBody):
 async def change_table(
     rows: LanceRows, *, question: LanceQuestion, shape: type[T], branch: str | None = None, version: int | None = None
 ) -> T:  # fmt: skip
-    """Change a table's files."""
+    """Execute a change of a table's data, `question`, as a new version of its branch, and decode the result as `shape`.
+
+    `version` is the version to change from; None for the newest.
+    """
     at = VersionReference(version, branch=branch or None)
     return await rows.changed(question, at=at, shape=shape)
 
@@ -222,7 +225,7 @@ async def columns_drop(request: Request, where: Where) -> Response:
 
 
 async def table_stats(request: Request, where: Where) -> Response:
-    """Return a table's size in bytes, and its numbers of rows, indices and fragments."""
+    """Return a table's size in bytes, and its counts of rows, indices and fragments."""
     body = request.decode(await body_of(request), BranchBody)
     rows = find_rows(request, where, body=body)
     at, question = VersionReference(branch=body.branch), questions.Stats("", {})
@@ -244,7 +247,7 @@ async def transaction_describe(request: Request, where: Where) -> Response:
 
 
 class TransactionAction(msgspec.Struct):
-    """One action of a request to change a transaction."""
+    """One action of a request to change a transaction. Exactly one of the fields is set."""
 
     setStatusAction: dict[str, object] | None = None  # noqa: N815 - the protocol's word
     setPropertyAction: dict[str, object] | None = None  # noqa: N815 - the protocol's word

@@ -83,7 +83,7 @@ def error_response(failure: LimnosError | InvalidName, *, request_id: str, opera
 
 
 def classify(error: LimnosError | InvalidName, operation: str) -> tuple[int, int]:
-    """Return the HTTP status and Lance's code."""
+    """Return the HTTP status and Lance's integer code of an error."""
     if isinstance(error, InvalidName):
         return 400, INVALID
     if isinstance(error, errors.NotFound):

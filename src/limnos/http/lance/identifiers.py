@@ -44,22 +44,26 @@ class LanceObjectPath(NamedTuple):
 
     @property
     def is_root(self) -> bool:
-        """Whether it is the root, which contains the catalogs."""
+        """Whether the object is the root namespace, which contains the catalogs."""
         return not self.path
 
 
 def is_remote(request: Request) -> bool:
-    """Return whether the client speaks LanceDB's dialect."""
+    """Return whether the client is a remote client of LanceDB, which uses a dialect of the protocol; detected by its
+    headers.
+    """
     return DATABASE in request.headers or request.headers.get(b"user-agent", b"").startswith(_REMOTE)
 
 
 def delimiter_of(request: Request) -> str:
-    """Return the delimiter of names in this request."""
+    """Return the delimiter between the names of an identifier: the query parameter `delimiter`, or the default."""
     return lance.check_delimiter(request.query("delimiter") or DELIMITER_DEFAULT)
 
 
 def database_of(request: Request) -> Levels:
-    """Return the catalog to which all names of the request are relative, if the client names one."""
+    """Return the catalog to which all names of the request are relative (header `x-lancedb-database`); empty if it
+    names none.
+    """
     named = request.headers.get(DATABASE)
     try:
         return check_levels((named.decode(),)) if named else ()
@@ -70,7 +74,8 @@ def database_of(request: Request) -> Levels:
 def metalake_of(request: Request, ctx: Context) -> str:
     """Return the metalake of the request: the server's default, unless the request names another.
 
-    Lance's clients can be configured to send headers, but no parameters of this server. Raises BadRequest.
+    Lance's clients can be configured to send headers, but no parameters of this server. Raises BadRequest for a header
+    that is not UTF-8.
     """
     named = request.query("metalake")
     if named is None and METALAKE in request.headers:
@@ -84,13 +89,15 @@ def metalake_of(request: Request, ctx: Context) -> str:
 def place_of(request: Request, ctx: Context, *, body: IdentifiedBody | None = None) -> LanceObjectPath:
     """Return the object of a request. A path without an identifier means the root.
 
-    Raises BadRequest if the body names another object than the path, InvalidName.
+    Raises BadRequest if the body names another object than the path, InvalidName for an invalid name.
     """
     return place_at(request, ctx, path=path_of(request, body=body))
 
 
 def path_of(request: Request, *, body: IdentifiedBody | None = None) -> Levels:
-    """Return the identifier of a request as it was sent. Raises BadRequest, InvalidName."""
+    """Return the identifier of a request as it was sent. Raises BadRequest if path and body differ, InvalidName for an
+    invalid name.
+    """
     raw = request.params[0] if request.params else b""
     stated = body.id if body is not None else None
     return body_path(raw, stated, delimiter=delimiter_of(request), plain_plus=is_remote(request))
@@ -104,7 +111,7 @@ def place_at(request: Request, ctx: Context, *, path: Sequence[str]) -> LanceObj
 
 
 def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plus: bool = False) -> Levels:
-    """Return the identifier in a path, after comparing it with the one in the body, if any.
+    """Decode the identifier in a path, and compare it with the one in the body, if any.
 
     Raises BadRequest if they differ; InvalidName. The native client form-encodes paths, so a plus is a space, unless
     `plain_plus`.

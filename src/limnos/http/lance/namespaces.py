@@ -1,7 +1,7 @@
 """Namespace routes: create, list, describe, drop, exists, and the tables of one.
 
-May import `access`, `model`, `services` and this package. Has no business rules. The root contains the catalogs that
-the caller may use; it cannot be changed.
+May import `access`, `model`, `services` and this package. Has no business rules. The root namespace contains the
+catalogs that the caller may use; it cannot be changed.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class NamespaceBody(IdentifiedBody):
 
 
 def word_of(text: str | None, words: tuple[str, ...], *, field: str) -> str:
-    """Parse one of `words`, ignoring case and underscores; the default is the first.
+    """Parse an enumeration value, one of `words`, ignoring case and underscores. The first of them is the default.
 
-    Raises BadRequest.
+    Raises BadRequest, which names `field`, for any other value.
     """
     if text is None or text == "":
         return words[0]
@@ -92,7 +92,7 @@ async def _catalogs(ctx: Context, scope: RequestScope, *, page_request: PageRequ
 
 
 async def namespace_describe(request: Request, ctx: Context) -> Response:
-    """Return the properties of a namespace that the caller may see."""
+    """Return the properties of a namespace that are visible to the caller."""
     data = await body_of(request)
     body = request.decode(data, NamespaceBody)
     place = place_of(request, ctx, body=body)
@@ -103,7 +103,7 @@ async def namespace_describe(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_exists(request: Request, ctx: Context) -> Response:
-    """Answer 200 without a body if the namespace exists."""
+    """Check whether a namespace exists: 200 without a body, or 404."""
     await namespace_describe(request, ctx)
     return Response(200, b"", ())
 

@@ -13,7 +13,9 @@ ResponseForm = Literal["fields", "nothing", "count", "text", "data", "metadata",
 
 
 class ProtocolOperation(NamedTuple):
-    """An operation. `takes` is JSON fields, an Arrow stream of rows, or a bare map; `answers` is fields by default."""
+    """An operation of Lance REST. `takes` is the kind of body (JSON fields, an Arrow stream of rows, or a bare map),
+    `answers` the kind of response, by default fields.
+    """
 
     method: str
     path: str

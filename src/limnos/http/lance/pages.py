@@ -19,7 +19,7 @@ _DIGITS_MAX = 10
 
 
 def page_request_of(request: Request) -> PageRequest:
-    """Parse the page token and the limit of a request. Raises BadRequest."""
+    """Parse the page token and the limit of a request. Raises BadRequest if either is invalid."""
     token = request.query("page_token")
     return PageRequest(decode_token(token) if token else "", _limit(request.query("limit")))
 
@@ -33,12 +33,14 @@ def _limit(text: str | None) -> int | None:
 
 
 def encode_token(name: str) -> str:
-    """Encode the name after which the next page begins."""
+    """Encode a page token: the name after which the next page begins."""
     return base64.urlsafe_b64encode(name.encode()).rstrip(b"=").decode()
 
 
 def decode_token(token: str) -> str:
-    """Return the name after which a page begins. Raises BadRequest for a token that this server did not create."""
+    """Decode a page token into the name after which the page begins. Raises BadRequest for a token that this server did
+    not create.
+    """
     try:
         return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):

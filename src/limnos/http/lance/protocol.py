@@ -190,9 +190,9 @@ _TAKEN: Final = ("tag", "branch", "index")
 
 
 def _with_plain_errors(handler: Handler) -> Handler:
-    """Wrap a handler so that some errors become 400.
+    """Wrap a handler so that a missing column, or a taken name, becomes 400 for LanceDB's clients.
 
-    LanceDB's clients treat any 404 about a table as a missing table, and retry a 409 endlessly.
+    They treat any 404 about a table as a missing table, and retry a 409 endlessly.
     """
 
     async def answer(request: Request, ctx: Context) -> Response:
@@ -211,7 +211,7 @@ def _with_plain_errors(handler: Handler) -> Handler:
 
 
 def _with_catalog(error: NamedError, request: Request, *, ctx: Context) -> NamedError:
-    """Put the catalog before a name in an error message, as in the request's identifier: for Lance a catalog is the
+    """Prefix the name in an error message with its catalog, as in the request's identifier: for Lance a catalog is the
     first namespace.
     """
     result = _BELOW.match(error.message)
@@ -225,8 +225,9 @@ def _with_catalog(error: NamedError, request: Request, *, ctx: Context) -> Named
 
 
 def _without_root(routes: Iterable[Route[Handler]]) -> tuple[Route[Handler], ...]:
-    """Return the routes for namespaces without an identifier: with the delimiter `.`, the clients' libraries drop the
-    identifier of the root.
+    """Return copies of the routes of namespaces whose paths lack the identifier, for the root namespace.
+
+    With the delimiter `.`, the clients' libraries drop the identifier of the root.
     """
     return tuple(
         route._replace(path=route.path.replace("/{namespace_id}", ""), operation=f"{route.operation}-root")
@@ -236,7 +237,7 @@ def _without_root(routes: Iterable[Route[Handler]]) -> tuple[Route[Handler], ...
 
 
 class LanceRouter(Router[H]):
-    """A router that ignores doubled slashes, and matches its paths without the first segment."""
+    """A router that ignores doubled slashes, and accepts each path with or without its first segment."""
 
     def find(self, segments: list[bytes]) -> tuple[dict[str, Route[H]], tuple[bytes, ...]] | None:
         """Return the routes at a path, by method, and its parameters; None if there are none."""
@@ -261,7 +262,7 @@ def _normalize_segments(segments: list[bytes]) -> list[bytes] | None:
 
 
 class LanceProtocol:
-    """Lance REST at `/lance/v1`."""
+    """Lance REST at `/lance/v1`, as a protocol of the HTTP application."""
 
     name = "lance"
     anonymous: frozenset[str] = frozenset()

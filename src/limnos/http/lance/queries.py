@@ -48,13 +48,13 @@ class QueryWords(msgspec.Struct):
 
 
 class FullTextStructure(msgspec.Struct):
-    """A full-text query composed of parts."""
+    """A full-text query as a tree of operators, such as match, phrase, boolean and boost."""
 
     query: dict[str, object]
 
 
 class FullTextQueryBody(msgspec.Struct):
-    """A full-text query: words, or a structure; or LanceDB's spelling without a wrapper."""
+    """A full-text query: words, or a tree of operators; or LanceDB's encoding without a wrapper."""
 
     string_query: QueryWords | None = None
     structured_query: FullTextStructure | None = None
@@ -107,7 +107,7 @@ NUMBERS_MAX: Final = 100_000
 
 
 async def table_query(request: Request, where: Where) -> Response:
-    """Return rows as an Arrow file, streamed while it is produced."""
+    """Execute a query, and return its rows as an Arrow file, streamed while it is produced."""
     body = request.decode(await body_of(request), QueryBody)
     rows = find_rows(request, where, body=body)
     pieces = await rows.query(query_of(body), at=body.at)
@@ -132,7 +132,7 @@ async def query_analyze(request: Request, where: Where) -> Response:
 
 
 def query_of(body: QueryBody) -> Query:
-    """Return the query, from either encoding. Raises BadRequest."""
+    """Return the query of a body in the protocol's encoding or in LanceDB's. Raises BadRequest for an invalid field."""
     columns, aliases = _columns_of(body)
     vectors = _vectors_of(body)
     text, text_columns = _text_of(body)
@@ -206,7 +206,7 @@ def _text_of(body: QueryBody) -> tuple[dict[str, object] | None, list[str]]:
 
 
 def _nearest_of(body: QueryBody) -> dict[str, object]:
-    """Return the options of a vector search. A number of 0 counts as omitted."""
+    """Return the options of a vector search, such as metric and probes. A value of 0 is treated as omitted."""
     response: dict[str, object] = {}
     if body.distance_type:
         if body.distance_type.lower() not in METRICS:

@@ -18,7 +18,9 @@ Where = Context | FolderTables
 
 
 def find_rows(request: Request, where: Where, *, body: IdentifiedBody | None = None) -> LanceRows:
-    """Return the rows of the table that a request names. Raises BadRequest, InvalidName."""
+    """Return the rows of the table that a request names. Raises BadRequest if path and body name different tables,
+    InvalidName for an invalid name.
+    """
     if isinstance(where, FolderTables):
         return where.table(path_of(request, body=body))
     place = place_of(request, where, body=body)

@@ -70,7 +70,9 @@ async def table_create(request: Request, ctx: Context) -> Response:
 
 
 def properties_of(request: Request) -> dict[str, str]:
-    """Parse the table's properties: JSON in the query, or in a header of older clients. Raises BadRequest."""
+    """Parse the table's properties: JSON in the query, or in a header of older clients. Raises BadRequest unless it is
+    a JSON object of strings.
+    """
     text = request.query("properties") or request.headers.get(PROPERTIES, b"").decode("utf-8", "replace")
     try:
         return msgspec.json.decode(text, type=dict[str, str]) if text else {}
@@ -118,7 +120,9 @@ async def rows_merge(request: Request, where: Where) -> Response:
 
 
 def _seconds_of(text: str | None) -> float | None:
-    """Parse a duration in the form of the clients: `30s`, `500ms`, `2m`, or a number of seconds. Raises BadRequest."""
+    """Parse a duration in the form of the clients: `30s`, `500ms`, `2m`, or a number of seconds. Raises BadRequest for
+    another form.
+    """
     if not text:
         return None
     match = _TIME.fullmatch(text.strip())

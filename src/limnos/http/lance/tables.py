@@ -99,7 +99,7 @@ async def table_declare(request: Request, ctx: Context) -> Response:
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
-    """Create a table from one that exists below the catalog's roots."""
+    """Register an existing Lance table whose location is below the catalog's roots."""
     data = await body_of(request)
     body = request.decode(data, RegisterTable)
     place = place_of(request, ctx, body=body)
@@ -182,7 +182,7 @@ def _encode_description(
 
 
 async def table_exists(request: Request, ctx: Context) -> Response:
-    """Answer 200 without a body if the table exists, with the given version if one is named."""
+    """Check whether a table, or a version of it, exists: 200 without a body, or 404."""
     data = await body_of(request)
     body = request.decode(data, TableExistsRequest)
     place = place_of(request, ctx, body=body)
@@ -191,7 +191,7 @@ async def table_exists(request: Request, ctx: Context) -> Response:
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """Drop a table with its files. They are deleted when it leaves the trash."""
+    """Drop a table with its files, which are deleted when the table leaves the trash."""
     data = await body_of(request)
     body = request.decode(data, TableBody)
     place = place_of(request, ctx, body=body)
@@ -232,8 +232,8 @@ def _parse_new_levels(request: Request, place: LanceObjectPath, *, body: RenameT
 
 
 async def tables_all(request: Request, ctx: Context) -> Response:
-    """List the full identifiers of all tables that the caller sees. For LanceDB's clients, list the names of the tables
-    directly in a database.
+    """List the full identifiers of all tables visible to the caller. For LanceDB's clients, list the names of the
+    tables directly in a database.
     """
     page_request, delimiter = page_request_of(request), delimiter_of(request)
     declared = request.query_flag("include_declared", default=True)

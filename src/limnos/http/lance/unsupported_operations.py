@@ -29,7 +29,7 @@ async def refuse_operation(_request: Request, _ctx: Context, *, operation: str, 
 
 
 def unsupported_routes() -> tuple[Route[Handler], ...]:
-    """Return the routes of unsupported operations."""
+    """Return the routes of the operations that the server refuses with advice."""
     paths = {f"/table/{{table_id}}/{action}": result for action, result in _ON_TABLE.items()} | _ELSEWHERE
     return tuple(
         Route(

@@ -42,7 +42,7 @@ class CreateVersion(IdentifiedBody, kw_only=True):
     branch: str | None = None
 
     def new_version(self) -> NewVersion:
-        """Decode the version that a request asks to commit. Raises BadRequest."""
+        """Convert the body to the version to commit. Raises BadRequest for an unknown naming scheme."""
         if self.naming_scheme is not None and self.naming_scheme.lower() not in SCHEMES:
             raise BadRequest(f"naming_scheme must be V1 or V2, not {self.naming_scheme[:20]}")
         metadata = msgspec.json.encode(self.metadata or {}, order="sorted").decode()
@@ -57,7 +57,9 @@ class DescribeVersion(IdentifiedBody):
 
 
 class VersionRange(msgspec.Struct):
-    """Versions from the first (inclusive) to the second (exclusive); -1 as the end means up to the newest."""
+    """A range of versions from `start_version` (inclusive) to `end_version` (exclusive); -1 as the end includes the
+    newest.
+    """
 
     start_version: int
     end_version: int

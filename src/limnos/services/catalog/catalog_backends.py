@@ -28,7 +28,7 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 def check_backend(provider: str, properties: Mapping[str, str]) -> None:
     """Refuse a catalog backend that this server does not connect to.
 
-    Raises BadRequest, which names the provider to use instead.
+    Raises BadRequest with the provider to use instead.
     """
     backend = properties.get(BACKEND, "").strip().lower()
     if provider != ICEBERG_PROVIDER or not backend:
@@ -47,6 +47,8 @@ def check_backend(provider: str, properties: Mapping[str, str]) -> None:
 
 
 def check_edited_backend(provider: str, properties: Mapping[str, str], *, edited: Mapping[str, str]) -> None:
-    """Apply `check_backend` if an edit sets `catalog-backend` or `uri`: stored values are not checked again."""
+    """Check as `check_backend` does, but only if an edit sets `catalog-backend` or `uri`: stored values stay
+    allowed.
+    """
     if BACKEND in edited or URI in edited:
         check_backend(provider, properties)

@@ -59,7 +59,7 @@ def catalog_check(
         properties: The catalog's properties.
         defaults: The server's settings.
         metalake: The name of the metalake.
-        catalog_id: As for `check_storage`.
+        catalog_id: The catalog whose directory in the server's warehouse is allowed, as for `check_storage`.
 
     Raises:
         BadRequest: A field is invalid, or the server does not allow it.
@@ -98,7 +98,7 @@ def check_storage(
         defaults: The server's settings.
         metalake: The name of the metalake.
         provider: The catalog's provider.
-        catalog_id: The catalog whose directory in the server's warehouse they may name: 0 for none, None for any.
+        catalog_id: The catalog whose directory in the server's warehouse is allowed: 0 for none, None for any.
 
     Raises:
         BadRequest: A property is invalid, or the server does not allow it.
@@ -142,7 +142,7 @@ async def catalog_test(
 
 
 async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> None:
-    """Check that a catalog works, or that it would work with the edits; nothing is written.
+    """Check that a catalog's storage and external system can be reached, as it is or with the edits. Writes nothing.
 
     Raises as `catalog_test`.
     """
@@ -170,10 +170,10 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
 
 
 def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], *, edits: PropertyEdits) -> None:
-    """Refuse to send a stored secret to another system.
+    """Refuse an edit that would send a stored secret to a new endpoint.
 
-    A caller who changes the URL of an external system must send the secrets again, which proves that the caller knows
-    them. Raises BadRequest.
+    A caller who changes a property with an endpoint must send the secrets again, which proves that the caller knows
+    them. Raises BadRequest otherwise.
     """
     moved = sorted(key for key in _ADDRESSES if properties.get(key) != record.properties.get(key))
     names = sorted(key for key in properties if is_secret(key) and key not in edits.sets)

@@ -53,7 +53,7 @@ class CatalogCreate(msgspec.Struct, frozen=True):
 
 
 class CatalogAlter(msgspec.Struct, frozen=True):
-    """Change a catalog's name, comment, properties or state."""
+    """The command to change a catalog's name, comment, properties or state."""
 
     catalog: Node
     edits: PropertyEdits
@@ -67,7 +67,7 @@ class CatalogAlter(msgspec.Struct, frozen=True):
 
 
 class CatalogDrop(msgspec.Struct, frozen=True):
-    """Drop a catalog; with `force` even if it is enabled or has namespaces."""
+    """The command to drop a catalog; with `force` even if it is enabled or has namespaces."""
 
     catalog: Node
     force: bool
@@ -76,7 +76,9 @@ class CatalogDrop(msgspec.Struct, frozen=True):
 
 
 def catalog_require(request_view: RequestView) -> Node:
-    """Return the scope's catalog if the caller may use it, enabled or not. Raises NotFound, PermissionDenied."""
+    """Return the catalog of the request view's scope, enabled or not, if the caller may use it. Raises NotFound,
+    PermissionDenied.
+    """
     request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
     return request_view.catalog
 
@@ -88,7 +90,7 @@ def catalog_use(request_view: RequestView) -> CatalogRecord:
 
 
 def catalog_load(request_view: RequestView) -> Node:
-    """Return a catalog that the caller may use, with the properties that the caller may see.
+    """Return a catalog that the caller may use, with the properties that are visible to the caller.
 
     Raises NotFound, NotInUse (a disabled metalake), PermissionDenied.
     """
@@ -103,7 +105,7 @@ def _catalog_for_caller(request_view: RequestView, catalog: Node) -> Node:
 
 
 def catalogs_list(request_view: RequestView) -> list[Node]:
-    """Return the catalogs that the caller may use, by name, with the properties that the caller may see."""
+    """Return the catalogs that the caller may use, by name, with the properties that are visible to the caller."""
     request_view.require(Action.CATALOG_LIST, request_view.settled.outer)
     request_view.require_in_metalake_use()
     metalake_id = request_view.metalake.id
@@ -126,7 +128,8 @@ async def catalog_create(
 ) -> Node:  # fmt: skip
     """Create a catalog; the caller owns it.
 
-    Raises AlreadyExists, BadRequest, InvalidName, NotInUse, PermissionDenied.
+    Raises AlreadyExists, BadRequest for an invalid field, InvalidName, NotInUse (a disabled metalake),
+    PermissionDenied.
     """
     checked = catalog_check(
         name=name, catalog_type=catalog_type, provider=provider, properties=properties,
@@ -155,7 +158,7 @@ async def catalog_create(
 
 
 def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
-    """Insert the catalog with its clock, its owner and its locations."""
+    """Insert the catalog with its own zone, its owner and its locations."""
     command = permit.command
     if not tx.nodes.is_alive(command.metalake.id):
         tx.stale()
@@ -172,7 +175,8 @@ def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
 async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> Node:
     """Rename a catalog, or change its comment or properties.
 
-    Raises NotFound, AlreadyExists, BadRequest, InvalidName, NotInUse, PermissionDenied.
+    Raises NotFound, AlreadyExists (the new name), BadRequest for an invalid property, InvalidName, NotInUse (a disabled
+    metalake), PermissionDenied.
     """
     if edits.name is not None:
         check_catalog_name(edits.name)
@@ -206,9 +210,9 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Proper
 def _check_edited(
     record: CatalogRecord, edits: PropertyEdits, *, defaults: RequestDefaults, metalake: str, catalog_id: int
 ) -> None:
-    """Check the edited properties about files.
+    """Check the edited properties that affect locations and storage access.
 
-    If the properties name a storage of the settings, check all of them. Raises BadRequest.
+    If the catalog uses a named storage, all properties are checked. Raises BadRequest if one is invalid.
     """
     after = edits.over(record.properties)
     check_edited_backend(record.provider, after, edited=edits.sets)

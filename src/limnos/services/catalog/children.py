@@ -1,4 +1,4 @@
-"""Children: the objects of all kinds directly in a namespace or catalog, page by page, as one caller sees them.
+"""Children: the objects of all kinds directly in a namespace or catalog, page by page, filtered for the caller.
 
 May import the layers below. Must not know any wire format. A page costs a few statements, however many children it has.
 Kinds come in a fixed order, names within a kind by code point. A child that the caller may not load has its kind and
@@ -47,7 +47,7 @@ class ChildrenRequest(NamedTuple):
 
 
 class ChildObject(NamedTuple):
-    """A child. Without `node` the caller may not load it.
+    """A child of a container. `node` is None if the caller may not load the child.
 
     - `owner`: the owner; None if it has none.
     - `comment`: the comment; None if it has none.
@@ -63,7 +63,7 @@ class ChildObject(NamedTuple):
 
 
 class ChildrenPage(NamedTuple):
-    """A page of children, and the kind and name to continue after; None at the end."""
+    """A page of children, and the kind and name of the last one, after which the next page begins; None at the end."""
 
     children: list[ChildObject]
     following: tuple[Kind, str] | None
@@ -98,7 +98,7 @@ async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, re
 def _page_or_sources(
     request_view: RequestView, parent: Levels, *, request: ChildrenRequest
 ) -> ChildrenPage | dict[Kind, VisibleSourceNames]:
-    """Return a page of children; for an external catalog, the visibility of its source's names by kind."""
+    """Return a page of children; for an external catalog, the visible names of its source by kind."""
     request_view.require_in_use()
     if not (request_view.traits.is_sourced or request_view.traits.is_federated):
         return children_page(request_view, parent, request=request)
@@ -160,7 +160,7 @@ def _listable(
 ) -> tuple[list[Kind], SecurableChain]:
     """Return the kinds whose lists the caller may read there, and the parent with its ancestors.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation.
+    Raises as `children_list`.
     """
     kinds = [
         kind for kind in CHILD_KINDS if only_kind in (None, kind) and _may_lie_there(request_view, kind, parent=parent)
@@ -190,7 +190,9 @@ def _may_lie_there(request_view: RequestView, kind: Kind, *, parent: Levels) -> 
 
 
 def _refuse_missing(request_view: RequestView, parent: Levels, *, kind: Kind) -> None:
-    """Raise the same error for a missing namespace as its lists do: NotFound or PermissionDenied."""
+    """Raise the error for a missing namespace that listing its children of this kind raises: NotFound or
+    PermissionDenied.
+    """
     if kind is Kind.NAMESPACE:
         listing_require(request_view, parent)
         raise request_view.missing(Kind.NAMESPACE, parent)
@@ -204,7 +206,9 @@ def _may_list(request_view: RequestView, kind: Kind, *, parent: Levels, chain: S
 
 
 def _record_decision(request_view: RequestView, kind: Kind, *, parent: Levels, chain: SecurableChain) -> None:
-    """Repeat the decision with an audit record. Raises PermissionDenied if the list is refused."""
+    """Make the access decision of the list once more, now with an audit record. Raises PermissionDenied if the list is
+    refused.
+    """
     if kind is Kind.NAMESPACE:
         listing_require(request_view, parent)
     else:

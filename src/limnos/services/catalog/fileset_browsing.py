@@ -42,8 +42,8 @@ class DirectoryPage(NamedTuple):
     """A page of a directory's entries, directories first, and the cursor of the next page; None at the end.
 
     Bytes of local names that are not UTF-8 are surrogates (`surrogateescape`): `printable` makes text of them. `after`
-    is the last entry's name; that of a directory ends with a slash. A name that is not UTF-8 is percent-encoded there,
-    after two slashes, with which no name begins.
+    is the last entry's name; that of a directory ends with a slash. In `after`, a name that is not UTF-8 is
+    percent-encoded after two slashes, with which no name begins.
     """
 
     directories: list[str]
@@ -63,7 +63,7 @@ class FilePreview(msgspec.Struct, frozen=True):
 
     @property
     def preview_columns(self) -> tuple[PreviewColumn, ...]:
-        """The columns of the rows."""
+        """The columns of the previewed rows."""
         return tuple(PreviewColumn(name, kind) for name, kind in self.columns)
 
 
@@ -72,7 +72,8 @@ async def directory_page(
 ) -> DirectoryPage:
     """List a page of the entries directly in a directory of a fileset, for a caller who may load the fileset.
 
-    Raises NotFound, PermissionDenied, BadRequest, OutsideRoots, StorageFailed, ServiceUnavailable.
+    Raises NotFound (the fileset, its location, the directory), PermissionDenied, BadRequest (limits, a path outside),
+    OutsideRoots, StorageFailed, ServiceUnavailable.
     """
     directory = await ctx.read(scope, lambda view: fileset_path(view, at.fileset, sub_path=at.path, name=at.location))
     if not 1 <= size <= PAGE_MAX:
@@ -99,7 +100,9 @@ async def directory_page(
 
 
 def _cursor(name: str) -> str:
-    """Return a name as text from which `_parse_cursor` gets the same name, bytes that are not UTF-8 included."""
+    """Encode a file name as a cursor, which `_parse_cursor` decodes. A name that is not UTF-8 is percent-encoded after
+    `//`.
+    """
     if printable(name) == name:
         return name
     return f"//{quote_from_bytes(name.encode('utf-8', 'surrogateescape'), safe='')}"

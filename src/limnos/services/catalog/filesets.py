@@ -45,7 +45,7 @@ NAMES_MAX: Final = 100
 
 
 class FilesetRequest(NamedTuple):
-    """The caller's description of a new fileset."""
+    """A request to create a fileset: comment, type, named locations and properties."""
 
     comment: str | None
     external: bool
@@ -66,7 +66,8 @@ class FileInfo(NamedTuple):
 async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, request: FilesetRequest) -> Node:
     """Create a fileset, and the local directories of a managed one.
 
-    Raises as `namespace_object_create`, and OutsideRoots, BadRequest.
+    Raises as `namespace_object_create`, and OutsideRoots for a location outside of the catalog's roots, BadRequest for
+    an invalid location or placeholder.
     """
     uuid = new_uuid(ctx.services.store.time.now_ms())
 
@@ -122,7 +123,7 @@ def fileset_delete(tx: Tx, permit: Permit[namespace_objects.NamespaceObjectDrop]
 
 
 def fileset_bury(tx: Tx, node: Node, *, keep_ms: int) -> None:
-    """Drop a confirmed fileset within a transaction.
+    """Drop a fileset within a transaction; the caller has checked that `node` is current.
 
     `keep_ms` is the time for which it can be restored, in milliseconds; 0 deletes it permanently.
     """
@@ -221,7 +222,7 @@ def _fill_template(text: str, holes: Mapping[str, str]) -> str:
 
 
 def location_name(record: FilesetRecord, name: str | None) -> str:
-    """Return the name of the requested location: the given one, else the default."""
+    """Return the name of a fileset's location: `name`, or the default location's name for None."""
     return name or record.properties.get(DEFAULT_NAME, UNKNOWN)
 
 
@@ -239,7 +240,8 @@ def fileset_path(
 ) -> FilesetPath:  # fmt: skip
     """Return the location of a path in a fileset, for a caller who may do the action on the fileset.
 
-    Raises NotFound (the fileset, or no location of that name), PermissionDenied, BadRequest, OutsideRoots.
+    Raises NotFound (the fileset, or no location of that name), PermissionDenied, BadRequest (no `sub_path`, or one that
+    leads out of the fileset), OutsideRoots (a location outside of the catalog's roots).
     """
     node = namespace_objects.namespace_object_find(request_view, path, kind=Kind.FILESET, action=action).entity
     record = cast("FilesetRecord", node.record)
@@ -263,7 +265,7 @@ def fileset_path(
 async def fileset_location(
     ctx: Context, scope: RequestScope, *, path: Levels, sub_path: str | None, name: str | None
 ) -> str:
-    """Return the location of a path in a fileset. Raises NotFound, PermissionDenied, BadRequest, OutsideRoots."""
+    """Return the location of a path in a fileset. Raises as `fileset_path`."""
     fileset = await ctx.read(scope, lambda view: fileset_path(view, path, sub_path=sub_path, name=name))
     return fileset.location
 
@@ -290,7 +292,7 @@ async def fileset_files(
 def check_links(fileset: FilesetPath) -> None:
     """Refuse a local directory that a symbolic link makes an alias of another location. Raises BadRequest.
 
-    A link may have been added after the fileset was created.
+    The link may have been created after the fileset.
     """
     if is_local(fileset.location):
         refuse_alias(fileset.base, fileset.place.roots)

@@ -41,7 +41,7 @@ class MetalakeCreate(msgspec.Struct, frozen=True):
 
 
 class MetalakeAlter(msgspec.Struct, frozen=True):
-    """Change a metalake's name, comment, properties or state."""
+    """The command to change a metalake's name, comment, properties or state."""
 
     metalake: Node
     edits: PropertyEdits
@@ -49,7 +49,7 @@ class MetalakeAlter(msgspec.Struct, frozen=True):
 
 
 class MetalakeDrop(msgspec.Struct, frozen=True):
-    """Drop a metalake; with `force` even if it is enabled or has catalogs."""
+    """The command to drop a metalake; with `force` even if it is enabled or has catalogs."""
 
     metalake: Node
     force: bool
@@ -62,8 +62,8 @@ def metalake_load(request_view: RequestView) -> Node:
 
 
 async def metalakes_visible(ctx: Context) -> list[Node]:
-    """Return the metalakes of which the caller is an enabled user, each checked in its own zone; all with access
-    control off.
+    """Return the metalakes of which the caller is an enabled user, each checked in its own zone. Without access
+    control, all metalakes are returned.
     """
     nodes = await ctx.read(RequestScope(), metalakes_list)
     if not ctx.services.rules.access_enabled:
@@ -98,7 +98,7 @@ async def metalake_create(ctx: Context, *, name: str, comment: str | None, prope
 
 
 def metalake_insert(tx: Tx, permit: Permit[MetalakeCreate]) -> Node:
-    """Insert the metalake with its clock, its first user, and that user as owner."""
+    """Insert the metalake with its own zone, its first user, and that user as owner."""
     command = permit.command
     check_new_user(tx, tx.actor, admins=command.admins)
     record = MetalakeRecord(comment=command.comment, properties=command.properties, in_use=True)

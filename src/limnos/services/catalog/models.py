@@ -48,14 +48,14 @@ class VersionEdits(msgspec.Struct, frozen=True):
 
 
 class VersionLink(msgspec.Struct, frozen=True):
-    """Add a version to a model; the mutation assigns its number."""
+    """The command to add a version to a model; the mutation assigns the version number."""
 
     model: Node
     version: ModelVersion
 
 
 class VersionAlter(msgspec.Struct, frozen=True):
-    """Change a version of a model."""
+    """The command to change a version of a model."""
 
     model: Node
     path: Levels
@@ -64,7 +64,7 @@ class VersionAlter(msgspec.Struct, frozen=True):
 
 
 class VersionDelete(msgspec.Struct, frozen=True):
-    """Delete a version of a model, and its aliases."""
+    """The command to delete a version of a model, and its aliases."""
 
     model: Node
     path: Levels
@@ -142,7 +142,8 @@ async def version_link(
 ) -> int:  # fmt: skip
     """Add a version to a model and return its number.
 
-    Raises NotFound, AlreadyExists (an alias belongs to another version), PermissionDenied, BadRequest.
+    Raises NotFound, AlreadyExists (an alias belongs to another version), PermissionDenied, BadRequest (an invalid alias
+    or URI).
     """
     if not uris:
         raise BadRequest("A version needs at least one URI: give uri or uris")
@@ -194,7 +195,9 @@ def _alias_taken_error(alias: str, model: Node) -> AlreadyExists:
 async def version_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference, edits: VersionEdits
 ) -> ModelVersion:
-    """Change a version of a model. Raises NotFound, AlreadyExists (an alias), PermissionDenied, BadRequest."""
+    """Change a version of a model. Raises NotFound, AlreadyExists (an alias), PermissionDenied, BadRequest (an invalid
+    alias or URI).
+    """
     checked = msgspec.structs.replace(edits, names=_checked_version(edits.names))
     for uri_name, uri in (*edits.adds.items(), *edits.updates.items()):
         _check(uri_name, "The name of a URI")
@@ -210,7 +213,7 @@ async def version_alter(
 
 
 def version_update(tx: Tx, permit: Permit[VersionAlter]) -> ModelVersion:
-    """Write the edited version and its aliases. This counts as a change of the model."""
+    """Write the edited version and its aliases. The model's last change is updated, too."""
     command, edits = permit.command, permit.command.edits
     node = tx.nodes.confirm(command.model)
     version = tx.models.read(node.id, command.which)
@@ -264,7 +267,7 @@ async def version_delete(ctx: Context, scope: RequestScope, *, path: Levels, whi
 
 
 def version_remove(tx: Tx, permit: Permit[VersionDelete]) -> None:
-    """Delete the version. This counts as a change of the model."""
+    """Delete the version. The model's last change is updated, too."""
     command = permit.command
     node = tx.nodes.confirm(command.model)
     version = tx.models.read(node.id, command.which)
@@ -275,5 +278,5 @@ def version_remove(tx: Tx, permit: Permit[VersionDelete]) -> None:
 
 
 def uris_of(uri: str | None, uris: Mapping[str, str] | None, *, name: str | None = None) -> dict[str, str]:
-    """Return the URIs of a request as one mapping; a `uri` without a name is called `unknown`."""
+    """Return the URIs of a request as one mapping; a `uri` without a `name` gets the name `unknown`."""
     return {**({} if uri is None else {name or UNKNOWN_URI: uri}), **(uris or {})}

@@ -39,9 +39,9 @@ from limnos.store.tx import Tx
 
 
 class NamespaceCreate(msgspec.Struct, frozen=True):
-    """Create a namespace below `parent`, with its missing parents.
+    """The command to create a namespace below `parent`, with its missing parents.
 
-    `names` are the parents' names and, last, its own.
+    `names` are the names of the missing parents and, last, of the namespace.
     """
 
     parent: Node
@@ -52,9 +52,9 @@ class NamespaceCreate(msgspec.Struct, frozen=True):
 
 
 class NamespaceAlter(msgspec.Struct, frozen=True):
-    """Replace a namespace's record.
+    """The command to replace a namespace's record.
 
-    `edit` takes the stored record; `place` is the catalog's storage, which limits the location.
+    `edit` computes the new record from the stored one; `place` is the catalog's storage, which limits the location.
     """
 
     namespace: Node
@@ -63,7 +63,7 @@ class NamespaceAlter(msgspec.Struct, frozen=True):
 
 
 class NamespaceDrop(msgspec.Struct, frozen=True):
-    """Drop an empty namespace; it can be restored for `keep_ms` milliseconds."""
+    """The command to drop an empty namespace, which can be restored for `keep_ms` milliseconds."""
 
     namespace: Node
     keep_ms: int = 0
@@ -72,9 +72,9 @@ class NamespaceDrop(msgspec.Struct, frozen=True):
 
 
 class NamespaceMove(msgspec.Struct, frozen=True):
-    """Rename a namespace, move it to another parent, or both, with its subtree.
+    """The command to rename a namespace, move it to another parent, or both, with its subtree.
 
-    `room` is the maximum number of levels below it at the target; None if it does not move deeper.
+    `room` is the maximum depth of its subtree at the target, in levels; None if the namespace does not move deeper.
     """
 
     namespace: Node
@@ -114,10 +114,10 @@ def namespace_load_home(request_view: RequestView, levels: Levels, *, action: Ac
 
 
 def namespaces_list(request_view: RequestView, parent: Levels, page_request: PageRequest = ALL_NAMES) -> NamePage:
-    """Return a page of the child namespaces that the caller sees; of the catalog's if `parent` is empty.
+    """Return a page of the child namespaces visible to the caller; those of the catalog if `parent` is empty.
 
     A namespace is listed by name if the caller may use something below it. Raises NotFound for a missing parent. Raises
-    PermissionDenied for a catalog that the caller may not use, unless the caller sees a name in it.
+    PermissionDenied for a catalog that the caller may not use, unless a name in it is visible to the caller.
     """
     request_view.require_in_use()
     listing_require(request_view, parent)
@@ -217,7 +217,7 @@ def _check_parts(request_view: RequestView, levels: Levels) -> None:
 
 
 def _refuse_nesting(request_view: RequestView, levels: Levels) -> None:
-    """Refuse a nested namespace in a catalog whose schemas do not nest. Raises UnsupportedOperation."""
+    """Refuse a nested namespace in a flat catalog. Raises UnsupportedOperation."""
     if len(levels) > 1 and not codec_of(request_view).nested:
         record = request_view.catalog_record
         why = (
@@ -265,7 +265,7 @@ def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
 
 
 async def namespace_alter(ctx: Context, scope: RequestScope, *, levels: Levels, edits: PropertyEdits) -> Node:
-    """Change a namespace's comment and properties; those of its children stay. Raises as `namespace_edit`."""
+    """Change a namespace's comment and properties; its children are not changed. Raises as `namespace_edit`."""
 
     def edit(record: NamespaceRecord) -> NamespaceRecord:
         return replace(record, comment=edits.edited_comment(record.comment), properties=edits.over(record.properties))
@@ -278,7 +278,8 @@ async def namespace_edit(
 ) -> Node:
     """Change a namespace's record by a function of the stored record.
 
-    Raises NotFound, NotInUse, PermissionDenied, and BadRequest or OutsideRoots for a bad location.
+    Raises NotFound, NotInUse, PermissionDenied, and BadRequest or OutsideRoots for a location that is invalid or
+    outside of the catalog's roots.
     """
 
     def decide(request_view: RequestView) -> Permit[NamespaceAlter]:
@@ -307,13 +308,13 @@ async def namespace_drop(ctx: Context, scope: RequestScope, *, levels: Levels) -
 
 
 def namespace_drop_of(request_view: RequestView, levels: Levels) -> Permit[NamespaceDrop]:
-    """Decide on dropping a namespace. Raises NotFound, PermissionDenied."""
+    """Decide on dropping a namespace, and return the permit. Raises NotFound, PermissionDenied."""
     node, _, decision = namespace_find(request_view, levels, Action.NAMESPACE_DROP)
     return request_view.permit(NamespaceDrop(node, request_view.defaults.keep_dropped_ms, levels), decision)
 
 
 def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
-    """Drop the namespace if it is empty. Raises NotEmpty."""
+    """Drop the namespace if it is empty. Raises NotEmpty if it is not."""
     command = permit.command
     node = tx.nodes.confirm(command.namespace)
     tx.nodes.require_empty(node, named=render(command.levels) if command.levels else "")
@@ -330,7 +331,7 @@ async def namespace_move(ctx: Context, scope: RequestScope, *, source: Levels, t
 
 
 def namespace_move_of(request_view: RequestView, source: Levels, target: Levels) -> Permit[NamespaceMove]:
-    """Decide on renaming or moving a namespace. Raises NotFound, PermissionDenied, BadRequest."""
+    """Decide on renaming or moving a namespace, and return the permit. Raises as `namespace_move`."""
     _check_parts(request_view, target)
     node, chain, decision = namespace_find(request_view, source, Action.NAMESPACE_MOVE)
     _refuse_nesting(request_view, target)

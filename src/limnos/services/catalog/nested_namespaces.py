@@ -26,7 +26,7 @@ NAMES_SHOWN_MAX: Final = 5
 def refuse_nesting_change(tx: Tx, catalog: Node, *, before: bool, after: bool, separator: str) -> None:
     """Refuse to change whether namespaces nest if an existing name or nested namespace prevents it.
 
-    Raises IllegalName, BadRequest.
+    Raises IllegalName if a name contains the separator, BadRequest if a namespace is nested.
     """
     if after and not before:
         conflicts = tx.nesting.conflicts(catalog.id, separator, after=0, limit=NAMES_SHOWN_MAX + 1)
@@ -39,7 +39,7 @@ def refuse_nesting_change(tx: Tx, catalog: Node, *, before: bool, after: bool, s
 
 
 def separator_check(tx: Tx, *, separator: str, policy: str) -> None:
-    """Check that no stored name conflicts with a separator under a policy, and record that.
+    """Check that no stored name conflicts with a separator under a policy, and record that the check passed.
 
     Raises CannotStart if one does.
     """
@@ -63,7 +63,7 @@ def separator_check(tx: Tx, *, separator: str, policy: str) -> None:
 
 
 def separator_check_key(separator: str, policy: str) -> str:
-    """Return the key under which a passed check is recorded."""
+    """Return the key under which the store records that the check passed."""
     return f"{separator} {policy}"
 
 

@@ -35,8 +35,8 @@ _STEPS: Final = {PLANNED: "planned", RENAMED: "renamed", ON_PATH: "nested", LEFT
 
 
 class NestingCheck(NamedTuple):
-    """The result of a check: whether namespaces nest, the number of names with the separator, the first of these, and
-    unused separators.
+    """The result of a check: whether namespaces nest, the count of names with the separator, the first of these names,
+    and separators that no name contains.
     """
 
     nested: bool
@@ -47,7 +47,9 @@ class NestingCheck(NamedTuple):
 
 
 class PlannedRename(NamedTuple):
-    """The plan for one namespace: its new name, then its path if it has one. `mark` is the cursor of the next page."""
+    """The plan for one namespace: its new name, then its path if it has one. `mark` is the page token of the page after
+    it.
+    """
 
     name: str
     new_name: str
@@ -66,7 +68,9 @@ def _catalog(request_view: RequestView) -> Node:
 async def nesting_check(
     ctx: Context, scope: RequestScope, *, separator: str | None, limit: int = SHOWN_MAX
 ) -> NestingCheck:
-    """Find the namespace names that contain a separator: the given one, else the server's. Raises InvalidName."""
+    """Find the namespace names that contain a separator: the given one, else the server's. Raises InvalidName for a
+    separator that is not allowed.
+    """
     requested = _separator(ctx, separator)
     catalog = await ctx.read(scope, _catalog)
     count, conflicts = await ctx.look_up(lambda: conflicts_read(catalog.id, requested, limit=limit))
@@ -81,7 +85,9 @@ async def nesting_check(
 async def nesting_load(
     ctx: Context, scope: RequestScope, *, after: int = 0, limit: int = SHOWN_MAX
 ) -> tuple[nesting_steps.NestingProgress, list[PlannedRename]]:
-    """Return the progress of a catalog's migration, and a page of its renames. Raises NotFound if there is none."""
+    """Return the progress of a catalog's migration, and a page of its renames. Raises NotFound if there is no
+    migration.
+    """
     catalog = await ctx.read(scope, _catalog)
     progress = await _progress(ctx, catalog)
     rows = await ctx.look_up(lambda: changes_read(catalog.id, after=after, limit=limit))
@@ -121,7 +127,7 @@ async def nesting_plan(
 
 
 async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> nesting_steps.NestingProgress:
-    """Do the next batch towards a goal: `planned`, `migrated` or `undone`. Call it until the goal is reached.
+    """Execute the next batch towards a goal: `planned`, `migrated` or `undone`. Call it until the goal is reached.
 
     Raises NotFound without a plan, BadRequest if the goal cannot be reached from the present state.
     """
@@ -155,7 +161,7 @@ async def nesting_confirm(ctx: Context, scope: RequestScope) -> None:
 
 
 def _step(request_view: RequestView, to: str) -> tuple[nesting_steps.NestingStep, Decision]:
-    """Decide on a step, for a caller who may alter the catalog."""
+    """Return the next step towards the goal `to`, and the decision that the caller may alter the catalog."""
     catalog = _catalog(request_view)
     decision = request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
     return nesting_steps.NestingStep(

@@ -46,7 +46,9 @@ class NestingGoal(NamedTuple):
     way: tuple[str, ...]
 
     def is_reachable_from(self, migration: NameMigration) -> bool:
-        """Return whether a running migration leads to this goal. It may plan newly found names on its way."""
+        """Return whether a running migration leads to this goal. The migration may still have to plan names that were
+        created meanwhile.
+        """
         return migration.state in self.way or (
             migration.state == "planning" and migration.goes_on == (self.end == "migrated")
         )
@@ -65,7 +67,9 @@ GOALS: Final[Mapping[str, NestingGoal]] = {
 
 
 class NestingStep(msgspec.Struct, frozen=True):
-    """Do the next batch towards a goal. `separator` is the server's; `owner_id` owns parents that the batch creates."""
+    """The command to execute the next batch towards a goal. `separator` is the server's; `owner_id` owns parents that
+    the batch creates.
+    """
 
     catalog: Node
     to: str
@@ -75,7 +79,7 @@ class NestingStep(msgspec.Struct, frozen=True):
 
 
 class NestingBegin(msgspec.Struct, frozen=True):
-    """Plan to rename the namespaces whose names contain a separator."""
+    """The command to plan the renames of the namespaces whose names contain a separator."""
 
     step: NestingStep
     separator: str
@@ -84,13 +88,13 @@ class NestingBegin(msgspec.Struct, frozen=True):
 
 
 class NestingEnd(msgspec.Struct, frozen=True):
-    """Delete the plan and the record by which it could be undone."""
+    """The command to delete the plan and the record by which it could be undone."""
 
     catalog: Node
 
 
 class NestingProgress(NamedTuple):
-    """The progress of a migration of names."""
+    """The progress of a migration of names: its state, and counts of names by step."""
 
     migration: NameMigration
     total: int
@@ -104,13 +108,13 @@ class NestingProgress(NamedTuple):
 
 
 def progress_of(migration: NameMigration, counts: Mapping[int, int]) -> NestingProgress:
-    """Return the progress of a migration from the number of names at each step."""
+    """Return the progress of a migration from the count of names at each step."""
     renamed, nested, left = (counts.get(step, 0) for step in (RENAMED, ON_PATH, LEFT))
     return NestingProgress(migration, sum(counts.values()), renamed, nested, left)
 
 
 def no_plan(catalog: Node) -> NotFound:
-    """Return the error for a missing plan, with the command that makes one."""
+    """Return the error for a missing plan, with advice to run the command that creates a plan."""
     return NotFound(
         f"No change of names is planned for catalog {catalog.name}: plan one with 'limnos names plan {catalog.name}'",
         kind="name change",
@@ -132,7 +136,7 @@ def nesting_begin(tx: Tx, permit: Permit[NestingBegin]) -> NestingProgress:
 
 
 def nesting_end(tx: Tx, permit: Permit[NestingEnd]) -> None:
-    """Delete the plan if no migration runs. Raises NotFound, BadRequest."""
+    """Delete the plan. Raises NotFound without a plan, BadRequest while a migration runs."""
     node = tx.nodes.confirm(permit.command.catalog)
     migration = tx.nesting.read(node.id)
     if migration is None:
@@ -146,7 +150,7 @@ def nesting_end(tx: Tx, permit: Permit[NestingEnd]) -> None:
 
 
 def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
-    """Do one batch towards the goal, and record the progress."""
+    """Execute one batch towards the goal, and record the progress."""
     command = permit.command
     node = tx.nodes.confirm(command.catalog)
     migration = _enter_goal(tx, node, command=command)
@@ -156,7 +160,7 @@ def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
 
 
 def nesting_switch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
-    """Switch the catalog's namespaces to nested or back to flat. Newly found names are planned first."""
+    """Switch the catalog's namespaces to nested or back to flat. Names created since the plan are planned first."""
     command = permit.command
     node = tx.nodes.confirm(command.catalog)
     migration = _enter_goal(tx, node, command=command)
@@ -166,9 +170,9 @@ def nesting_switch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
 
 
 def _enter_goal(tx: Tx, node: Node, *, command: NestingStep) -> NameMigration:
-    """Return the migration, moved to the first of its states towards the goal.
+    """Start the migration towards the goal if it has not started yet, and return it in its new state.
 
-    Raises NotFound, BadRequest if there is no way.
+    Raises NotFound without a plan, BadRequest if the goal cannot be reached from the present state.
     """
     migration = tx.nesting.read(node.id)
     if migration is None:
@@ -232,12 +236,12 @@ def _plan(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
 
 
 def _shorten_name(name: str) -> str:
-    """Return a name that leaves room for a number at its end."""
+    """Truncate a name so that a numeric suffix can be appended within the maximum length."""
     return name.encode()[: PART_BYTES_MAX - NUMBER_BYTES].decode(errors="ignore")
 
 
 def _path(name: str, separator: str) -> Levels | None:
-    """Return the path that a name spells if namespaces nest; None if it is no valid name of several parts."""
+    """Split a name at the separator into a path; None if a part is not a valid name."""
     parts = name.split(separator)
     try:
         return check_some_levels([check_part(part) for part in parts])
@@ -246,7 +250,7 @@ def _path(name: str, separator: str) -> Levels | None:
 
 
 def _free_name(tx: Tx, command: NestingStep, *, node_id: int, parent_id: int, base_name: str) -> str:
-    """Return a free name: `base_name`, else with a number at its end.
+    """Return a free name: `base_name`, or `base_name` with a numeric suffix such as `_2`.
 
     Names that other renames of the plan will use are not free.
     """
@@ -290,8 +294,8 @@ def _nest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
 
 
 def _place(tx: Tx, path: Levels, *, command: NestingStep) -> int | None:
-    """Return the id of the parent for a path's last part, and create missing parents; None if another object has one of
-    the names.
+    """Create the missing parents of a path, and return the id of the last parent; None if another object has one of the
+    names.
     """
     at = command.catalog.id
     for depth, name in enumerate(path, 1):
@@ -327,7 +331,7 @@ def _unnest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
 
 
 def _drop_empty(tx: Tx, node_id: int, *, catalog_id: int) -> None:
-    """Drop implicitly created parents that are empty now."""
+    """Drop a namespace that the migration created as a parent, and its parents of that kind, if they are empty now."""
     while node_id != catalog_id:
         node = tx.nodes.by_id(node_id)
         if not node.implicit or tx.nodes.children(node_id, limit=1):
@@ -360,8 +364,8 @@ _BATCHES: Final[Mapping[str, _NestingBatch]] = {
 
 
 def _live(tx: Tx, row: NameChangeRow, *, name: str | None, parent_id: int) -> Node | None:
-    """Return the namespace of a planned rename if it is still where the rename left it; None for `name` accepts any
-    name.
+    """Return the namespace of a planned rename if it still has this parent and name, else None. A `name` of None
+    accepts any name.
     """
     node = tx.nodes.live(row.node_id)
     is_there = node is not None and node.parent_id == parent_id and name in (None, node.name)

@@ -1,8 +1,8 @@
-"""Protection: a protected object cannot be dropped over any protocol until the owner of one of its ancestors ends the
-protection.
+"""Protection: a protected object cannot be dropped over any protocol until the owner of one of its ancestors removes
+the protection.
 
 May import the layers below. Must not know any wire format. `store.protection` checks each drop of a node; this module
-decides who may protect an object, and who may end that.
+decides who may protect an object, and who may remove the protection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ELSEWHERE = "Objects of an external system can be dropped there, so they cannot
 
 
 class ProtectionSet(msgspec.Struct, frozen=True):
-    """Protect an object; with `below` also all objects below it."""
+    """The command to protect an object; with `below` also all objects below it."""
 
     node: Node
     below: bool
@@ -101,7 +101,7 @@ async def protection_set(ctx: Context, *, metalake: str, kind: Kind, full_name: 
 
 
 async def protection_remove(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> bool:
-    """End an object's own protection; the caller must own an ancestor of it. Returns whether it was protected."""
+    """Remove an object's own protection; the caller must own an ancestor of it. Returns whether it was protected."""
 
     def decide(request_view: RequestView) -> Permit[ProtectionRemove]:
         node, permit = _decide_protection(request_view, kind, full_name, Action.UNPROTECT)
@@ -136,5 +136,5 @@ def protection_put(tx: Tx, permit: Permit[ProtectionSet]) -> None:
 
 
 def protection_delete(tx: Tx, permit: Permit[ProtectionRemove]) -> bool:
-    """End the object's protection. Returns whether it was protected."""
+    """Remove the object's own protection. Returns whether it was protected."""
     return tx.protection.clear(tx.nodes.confirm(permit.command.node))

@@ -21,13 +21,13 @@ _MARK: Final = SCAN_MODE.encode()
 
 
 def check_scan_mode(properties: Mapping[str, str]) -> None:
-    """Check the scan mode in a catalog's properties. Raises BadRequest."""
+    """Check the scan mode in a catalog's properties. Raises BadRequest for an unknown one."""
     if (word := properties.get(SCAN_MODE)) is not None and word not in SCAN_MODES:
         raise BadRequest(f"Property {SCAN_MODE} is {word[:50]!r}: it must be {' or '.join(SCAN_MODES)}")
 
 
 def catalog_scan_mode(properties: Mapping[str, str]) -> str:
-    """Return a catalog's scan mode; empty if it has none."""
+    """Return a catalog's scan mode; empty if it has none or an unknown one."""
     word = properties.get(SCAN_MODE, "")
     return word if word in SCAN_MODES else ""
 

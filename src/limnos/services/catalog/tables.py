@@ -47,7 +47,7 @@ _EXISTS, _LOAD = Action.TABLE_EXISTS, Action.TABLE_LOAD
 
 
 class TableCreate(msgspec.Struct, frozen=True):
-    """Create a table with its document."""
+    """The command to create a table with its document."""
 
     namespace: Node
     name: str
@@ -68,7 +68,7 @@ class TableDrop(msgspec.Struct, frozen=True):
 
 
 class TableMove(msgspec.Struct, frozen=True):
-    """Rename a table, or move it to another namespace."""
+    """The command to rename a table, or to move it to another namespace."""
 
     table: Node
     into: Node
@@ -112,7 +112,8 @@ def table_exists(request_view: RequestView, namespace: Levels, name: str) -> Non
 
 
 def table_load(request_view: RequestView, namespace: Levels, name: str, through: ViewChain = ()) -> MetadataDocument:
-    """Return a table's document, if need be by the definer's rights of the views in `through`.
+    """Return a table's document to a caller with the right to load it, directly or by the definer's rights of the views
+    in `through`.
 
     Raises NotFound, PermissionDenied.
     """
@@ -122,7 +123,7 @@ def table_load(request_view: RequestView, namespace: Levels, name: str, through:
 
 
 def table_find_through_views(request_view: RequestView, path: Levels, *, action: Action, through: ViewChain) -> Node:
-    """Find an Iceberg table for a caller who may do the action on it, if need be by the definer's rights of views.
+    """Find an Iceberg table for a caller who may do the action on it, directly or by the definer's rights of views.
 
     `through` are the views through which the table is read, the outermost first; empty for none. Raises NotFound,
     PermissionDenied.
@@ -142,7 +143,9 @@ def table_find_through_views(request_view: RequestView, path: Levels, *, action:
 
 
 def tables_list(request_view: RequestView, namespace: Levels, page_request: PageRequest = ALL_NAMES) -> NamePage:
-    """Return a page of the Iceberg tables of a namespace that the caller sees. Raises NotFound, PermissionDenied."""
+    """Return a page of the Iceberg tables of a namespace that are visible to the caller. Raises NotFound,
+    PermissionDenied.
+    """
     request_view.require_in_use()
     try:
         result = request_view.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
@@ -156,7 +159,7 @@ def tables_list(request_view: RequestView, namespace: Levels, page_request: Page
 
 
 def require_free(request_view: RequestView, parent_id: int, path: Levels, *, kind: Kind) -> None:
-    """Raise AlreadyExists if a name is known to be taken; the mutation checks again."""
+    """Raise AlreadyExists if the request view shows that a name is taken; the mutation checks again."""
     holder = request_view.holder_of(parent_id, kind, path[-1])
     if holder is not None:
         raise name_taken_error(path, kind=kind, holder=holder.word)
@@ -182,17 +185,17 @@ class NewTable(NamedTuple):
         )
 
     def own_location(self, table_uuid: str) -> str:
-        """Return the default location of the table, which is unique to it."""
+        """Return the default location of the table, a directory named after its UUID."""
         if self.home is None:
             return self.place.own_location(table_uuid)
         return f"{self.home}/{table_uuid.replace('-', '')}"
 
 
 def new_table_of(request_view: RequestView, namespace: Levels, name: str, action: Action) -> NewTable:
-    """Decide on creating a table.
+    """Decide on creating a table, and return the decision with the storage for its files.
 
-    Raises NotFound (the namespace), AlreadyExists (a table or view has the name), BadRequest, NotInUse,
-    PermissionDenied.
+    Raises NotFound (the namespace), AlreadyExists (a table or view has the name), BadRequest (an invalid location),
+    NotInUse, PermissionDenied.
     """
     request_view.require_in_use()
     check_levels((*namespace, name))
@@ -245,7 +248,7 @@ async def table_drop(ctx: Context, scope: RequestScope, *, namespace: Levels, na
 
 
 def table_drop_of(request_view: RequestView, namespace: Levels, name: str, *, purge: bool) -> Permit[TableDrop]:
-    """Decide on dropping a table. Raises NotFound, PermissionDenied."""
+    """Decide on dropping a table, and return the permit. Raises NotFound, PermissionDenied."""
     node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
     task = None
     if purge:
@@ -281,7 +284,9 @@ def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
 
 
 class TableUnregister(msgspec.Struct, frozen=True):
-    """Remove a table and keep its files; the mutation appends its last document to `documents`."""
+    """The command to remove a table without deleting its files; the mutation appends its last document to
+    `documents`.
+    """
 
     table: Node
     documents: list[MetadataDocument]
@@ -290,8 +295,9 @@ class TableUnregister(msgspec.Struct, frozen=True):
 async def table_unregister(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, documents: list[MetadataDocument]
 ) -> MetadataDocument:
-    """Remove a table permanently, keep all of its files, and return its last document, which is also appended to
-    `documents`.
+    """Remove a table permanently without deleting its files, and return its last document.
+
+    The document is also appended to `documents`.
 
     The table does not go to the trash: its files, and maybe its location, are for a new owner. Raises NotFound,
     PermissionDenied, ProtectedObject.
@@ -322,8 +328,8 @@ async def table_move(
 ) -> None:  # fmt: skip
     """Rename a table, or move it to another namespace of its catalog.
 
-    `required_format` is the only format that may be moved, None for any. Raises NotFound, AlreadyExists, BadRequest,
-    PermissionDenied, ProtectedObject.
+    `required_format` is the only format that may be moved, None for any. Raises NotFound (the table, or the target's
+    namespace), AlreadyExists, BadRequest (another format), PermissionDenied, ProtectedObject.
     """
     await ctx.write(
         scope,
@@ -335,7 +341,7 @@ async def table_move(
 def table_move_of(
     request_view: RequestView, source: Levels, target: Levels, *, required_format: str | None = None
 ) -> Permit[TableMove]:  # fmt: skip
-    """Decide on renaming or moving a table. Raises NotFound, AlreadyExists, PermissionDenied, BadRequest."""
+    """Decide on renaming or moving a table, and return the permit. Raises as `table_move`."""
     if min(len(source), len(target)) < table_formats.least_levels(request_view):
         raise BadRequest("A table must be in a namespace: give at least two levels")
     check_levels(target)
@@ -359,7 +365,7 @@ def table_move_of(
 
 
 def table_reparent(tx: Tx, permit: Permit[TableMove]) -> None:
-    """Move the table.
+    """Move the table to its new namespace and name.
 
     Its grants belong to its id and move with it; a new parent changes who has rights by inheritance.
     """

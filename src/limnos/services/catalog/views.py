@@ -40,14 +40,14 @@ NOBODY = 0
 
 
 class ViewState(NamedTuple):
-    """A view after a mutation."""
+    """A view's node and document after a mutation."""
 
     node: Node
     document: MetadataDocument
 
 
 class ViewCreate(msgspec.Struct, frozen=True):
-    """Create a view with its document."""
+    """The command to create a view with its document."""
 
     namespace: Node
     name: str
@@ -58,14 +58,14 @@ class ViewCreate(msgspec.Struct, frozen=True):
 
 
 class ViewDrop(msgspec.Struct, frozen=True):
-    """Drop a view; it can be restored for `keep_ms` milliseconds."""
+    """The command to drop a view, which can be restored for `keep_ms` milliseconds."""
 
     view: Node
     keep_ms: int = 0
 
 
 class ViewMove(msgspec.Struct, frozen=True):
-    """Rename a view, or move it to another namespace."""
+    """The command to rename a view, or to move it to another namespace."""
 
     view: Node
     into: Node
@@ -87,7 +87,8 @@ def view_exists(request_view: RequestView, namespace: Levels, name: str) -> None
 
 
 def view_load(request_view: RequestView, namespace: Levels, name: str, through: ViewChain = ()) -> MetadataDocument:
-    """Return a view's document, if need be by the definer's rights of the views in `through`.
+    """Return a view's document to a caller with the right to load it, directly or by the definer's rights of the views
+    in `through`.
 
     Raises NotFound, PermissionDenied.
     """
@@ -99,7 +100,7 @@ def view_load(request_view: RequestView, namespace: Levels, name: str, through: 
 
 
 def views_list(request_view: RequestView, namespace: Levels, request: PageRequest = ALL_NAMES) -> NamePage:
-    """Return a page of the views of a namespace that the caller sees. Raises NotFound, PermissionDenied."""
+    """Return a page of the views of a namespace that are visible to the caller. Raises NotFound, PermissionDenied."""
     request_view.require_in_use()
     refuse_sourced(request_view, Kind.NAMESPACE, levels=namespace, action=Action.VIEW_LIST)
     result = request_view.look_up(Kind.NAMESPACE, namespace, Action.VIEW_LIST)
@@ -107,12 +108,12 @@ def views_list(request_view: RequestView, namespace: Levels, request: PageReques
 
 
 def writer_of(request_view: RequestView) -> int:
-    """Return the id of the user who is recorded as the writer of a view's text."""
+    """Return the id of the user to record as the definer of a view: the caller."""
     return request_view.subject.user_id or NOBODY
 
 
 def new_view_of(request_view: RequestView, namespace: Levels, name: str) -> NewTable:
-    """Decide on creating a view.
+    """Decide on creating a view, and return the decision with the storage for its files.
 
     Raises NotFound (the namespace), AlreadyExists (a view or table has the name), BadRequest, NotInUse,
     PermissionDenied.
@@ -157,7 +158,7 @@ async def view_drop(ctx: Context, scope: RequestScope, *, namespace: Levels, nam
 
 
 def view_drop_of(request_view: RequestView, namespace: Levels, name: str) -> Permit[ViewDrop]:
-    """Decide on dropping a view. Raises NotFound, PermissionDenied."""
+    """Decide on dropping a view, and return the permit. Raises NotFound, PermissionDenied."""
     node, _, decision = view_find(request_view, namespace, name, Action.VIEW_DROP)
     return request_view.permit(ViewDrop(node, request_view.defaults.keep_dropped_ms), decision)
 
@@ -174,13 +175,14 @@ def view_delete(tx: Tx, permit: Permit[ViewDrop]) -> None:
 async def view_move(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> ViewState:
     """Rename a view, or move it to another namespace of its catalog.
 
-    Raises NotFound, AlreadyExists, BadRequest, PermissionDenied, ProtectedObject.
+    Raises NotFound (the view, or the target's namespace), AlreadyExists, BadRequest (a path without a namespace),
+    PermissionDenied, ProtectedObject.
     """
     return await ctx.write(scope, lambda request_view: view_move_of(request_view, source, target), view_reparent)
 
 
 def view_move_of(request_view: RequestView, source: Levels, target: Levels) -> Permit[ViewMove]:
-    """Decide on renaming or moving a view. Raises NotFound, AlreadyExists, PermissionDenied, BadRequest."""
+    """Decide on renaming or moving a view, and return the permit. Raises as `view_move`."""
     if len(source) < 2 or len(target) < 2:
         raise BadRequest("A view must be in a namespace: give at least two levels")
     check_levels(target)
@@ -199,7 +201,7 @@ def view_move_of(request_view: RequestView, source: Levels, target: Levels) -> P
 
 
 def view_reparent(tx: Tx, permit: Permit[ViewMove]) -> ViewState:
-    """Move the view.
+    """Move the view to its new namespace and name.
 
     Its grants belong to its id and move with it; a new parent changes who has rights by inheritance.
     """

@@ -1,7 +1,7 @@
 """Attachments: tags and policies on objects and columns, attached, detached, inherited and listed.
 
 May import the layers below. Must not know any wire format, and only returns the values of tags. Attachments belong to
-the metalake's zone, whatever catalog the object lies in (decision record on objects outside of catalogs).
+the metalake's zone, even if the object lies in a catalog (decision record on objects outside of catalogs).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ NAMES_MAX: Final = 1_000
 
 
 class AttachmentPoint(NamedTuple):
-    """An existing target: its node, the object or column with its ancestors, and the column's field id (`OWN` for the
-    object itself).
+    """An existing target of attachments: its node, the object or column with its ancestors, and the column's field id
+    (`OWN` for the object itself).
     """
 
     node: Node
@@ -51,7 +51,9 @@ class AttachmentPoint(NamedTuple):
 
 
 class AttachmentsChange(msgspec.Struct, frozen=True):
-    """Attach to an object and detach from it; `visible_ids` are the ids that the caller may see."""
+    """The command to attach tags or policies to an object and detach others; `visible_ids` are the ids visible to the
+    caller.
+    """
 
     kind: Kind
     target: Node
@@ -62,7 +64,7 @@ class AttachmentsChange(msgspec.Struct, frozen=True):
 
 
 class ObjectAttachment(NamedTuple):
-    """A tag or policy on an object, its own or inherited; a tag with its values there."""
+    """A tag or policy on an object, its own or inherited; for a tag with its values on the object."""
 
     node: Node
     inherited: bool
@@ -77,9 +79,9 @@ class AttachedObject(NamedTuple):
 
 
 def attachment_point_require(request_view: RequestView, on: AttachmentTarget, *, kind: Kind) -> AttachmentPoint:
-    """Find the target of an attachment, for a caller who may know it.
+    """Find the target of an attachment, if it is visible to the caller.
 
-    Raises IllegalObject, NotFound, PermissionDenied.
+    Raises IllegalObject if objects of its kind cannot have tags or policies, NotFound, PermissionDenied.
     """
     if on.kind not in HOLDERS:
         name = ", ".join(each.word for each in HOLDERS)
@@ -166,7 +168,7 @@ async def attachments_associate(
             loading it.
 
     Returns:
-        The names of the object's own attachments afterwards that the caller may load.
+        The names of the object's own attachments after the change, as far as the caller may load them.
 
     Raises:
         NotFound: The object or a name is missing.
@@ -204,8 +206,9 @@ async def attachments_associate(
 def visible_ids_of(
     request_view: RequestView, place: AttachmentPoint, *, kind: Kind, named: Iterable[Node]
 ) -> frozenset[int]:
-    """Return the ids that a response about an object may show: those the caller may load, and those the request
-    named.
+    """Return the ids of the tags or policies that a response about an object may contain.
+
+    These are the ones that the caller may load, and the ones that the request named.
     """
     attachments = attachments_of(request_view, place.chain, kind=kind, field_id=place.field_id)
     return frozenset([each.node.id for each in attachments] + [node.id for node in named])
@@ -224,14 +227,14 @@ def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, 
 
 
 def already_attached_error(node: Node, target: Node, *, field_id: int, how: str = "") -> AlreadyExists:
-    """Return the error for an existing attachment."""
+    """Return the error for a tag or policy that is already attached to an object. `how` is appended to the message."""
     where = f"{'' if field_id == OWN else 'a column of '}{target.kind.word} {target.name}"
     text = f"{node.kind.word.capitalize()} {node.name} is on {where} already{how}"
     return AlreadyExists(text, kind=f"{node.kind.word}_attachment")
 
 
 def names_on(tx: Tx, target: Node, *, kind: Kind, field_id: int, visible_ids: frozenset[int]) -> tuple[str, ...]:
-    """Return the names of an object's or column's own attachments that may be shown, by name."""
+    """Return the names of an object's or column's own attachments whose ids are in `visible_ids`, ordered by name."""
     results = tx.attachments(kind).on(target.id, field_id=field_id)
     return tuple([name for attached_id, name in results if attached_id in visible_ids])
 
@@ -239,9 +242,9 @@ def names_on(tx: Tx, target: Node, *, kind: Kind, field_id: int, visible_ids: fr
 async def attached_objects_list(
     ctx: Context, *, metalake: str, kind: Kind, name: str, value: str | None = None
 ) -> list[AttachedObject]:  # fmt: skip
-    """Return the objects and columns that have an attachment and that the caller may know, in the order of their paths.
+    """Return the visible objects and columns that a tag or policy is attached to, in the order of their paths.
 
-    With `value`, only those where a tag has this value. Raises NotFound, PermissionDenied.
+    With `value`, only those where the tag has this value. Raises NotFound, PermissionDenied.
     """
     node = await ctx.read(
         RequestScope(metalake), lambda request_view: metalake_object_load(request_view, kind, name=name)
@@ -260,7 +263,7 @@ async def attached_objects_list(
 
 
 class _AttachmentRow(NamedTuple):
-    """A row of an attachment: the object's kind and path at the time of reading, and the field id of a column."""
+    """An object with an attachment: its kind and its path when it was read, and the field id of a column."""
 
     kind: Kind
     path: tuple[str, ...]
@@ -277,7 +280,9 @@ def _known_row(places: list[_AttachmentRow], request_views: dict[str, RequestVie
 def _attached_object(
     request_view: RequestView, row: _AttachmentRow, *, columns: dict[tuple[str, ...], dict[int, str]]
 ) -> AttachedObject | None:
-    """Return an object that the caller may know. Returns None if it is hidden, or was renamed or dropped since."""
+    """Return the object of an attachment if it is visible to the caller; None if it is hidden, or was renamed or
+    dropped since.
+    """
     if row.kind is Kind.CATALOG:
         return (
             AttachedObject(*row[:2])

@@ -1,6 +1,6 @@
 """Details of one object for display: its node, owner, tags, and the caller's rights on it, in one request view.
 
-May import the layers below. Must not know any wire format. Everything is read from one consistent state, so that a page
+May import the layers below. Must not know any wire format. Everything is read from one request view, so that a page
 never mixes two states. The rights are decisions of the same policy that the operations use.
 """
 
@@ -36,7 +36,7 @@ _BY_VERB: Final = ("alter", "drop")
 
 
 class ObjectDetails(NamedTuple):
-    """An object that the caller may load.
+    """The details of an object that the caller may load.
 
     - `rights`: the caller's rights on it, as words of `RIGHTS`, and `alter` and `drop`.
     - `column_tags`: names of the tags on its columns, by field id.
@@ -52,7 +52,7 @@ class ObjectDetails(NamedTuple):
 
 
 def details_load(request_view: RequestView, kind: Kind, *, levels: Levels) -> ObjectDetails:
-    """Return the details of an object; `levels` is empty for the scope's own catalog or metalake.
+    """Return the details of an object; `levels` is empty for the catalog or metalake of the request view's scope.
 
     Raises NotFound, NotInUse, PermissionDenied, and CacheMiss.
     """
@@ -70,7 +70,9 @@ def details_load(request_view: RequestView, kind: Kind, *, levels: Levels) -> Ob
 
 
 def rights_of(request_view: RequestView, kind: Kind, *, chain: SecurableChain) -> frozenset[str]:
-    """Return the caller's rights on the first object of `chain`, as words. No decision is recorded for the audit."""
+    """Return the caller's rights on the first object of `chain`, as words such as `read`. No decision is recorded for
+    the audit.
+    """
     actions = {word: action for word, action in RIGHTS.items() if kind in action.kinds}
     actions |= {verb: Action(word) for verb in _BY_VERB if (word := f"{kind.word}_{verb}") in _ACTION_WORDS}
     return frozenset(word for word, action in actions.items() if request_view.decide(action, chain).allowed)

@@ -44,7 +44,7 @@ _MAINTENANCE_ACTIONS: Final = {
 
 
 class PolicyRequest(NamedTuple):
-    """The caller's description of a new policy."""
+    """A request to create a policy: type, content, comment and state."""
 
     policy_type: str
     content: Json
@@ -53,14 +53,14 @@ class PolicyRequest(NamedTuple):
 
 
 class PolicyContent(NamedTuple):
-    """New content of the same type."""
+    """The new content of a policy; `policy_type` must be the policy's type."""
 
     policy_type: str
     content: Json
 
 
 class PolicyAlter(msgspec.Struct, frozen=True):
-    """Change a policy; None leaves a part unchanged."""
+    """The command to change a policy; None leaves a part unchanged."""
 
     policy: Node
     edits: PropertyEdits
@@ -69,7 +69,10 @@ class PolicyAlter(msgspec.Struct, frozen=True):
 
 
 async def policy_create(ctx: Context, *, metalake: str, name: str, request: PolicyRequest) -> Node:
-    """Create a policy; the caller owns it. Raises AlreadyExists, InvalidName, BadRequest, PermissionDenied."""
+    """Create a policy; the caller owns it.
+
+    Raises AlreadyExists, InvalidName, BadRequest for an unknown type or invalid content, PermissionDenied.
+    """
     text = content_text(request.policy_type, request.content)
     record = PolicyRecord(request.comment, {}, request.policy_type, request.enabled, text)
     return await metalake_object_create(ctx, metalake=metalake, kind=Kind.POLICY, name=name, record=record)
@@ -81,7 +84,7 @@ async def policy_alter(
 ) -> Node:  # fmt: skip
     """Rename a policy, change its comment or content, or enable or disable it.
 
-    Raises NotFound, AlreadyExists, InvalidName, BadRequest, PermissionDenied.
+    Raises NotFound, AlreadyExists (the new name), InvalidName, BadRequest for invalid content, PermissionDenied.
     """
     if edits.name is not None:
         check_gravitino_name(edits.name, kind="POLICY")
@@ -103,7 +106,7 @@ async def policy_alter(
 def _require_same(record: PolicyRecord, policy_type: str, *, text: str) -> None:
     """Refuse to change a policy's type or its kinds of objects, since existing attachments might not fit.
 
-    Raises BadRequest.
+    Raises BadRequest if either differs.
     """
     if policy_type != record.policy_type:
         raise BadRequest(

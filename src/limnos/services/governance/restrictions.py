@@ -42,7 +42,7 @@ NAMED_MAX: Final = 100
 
 
 class RestrictionPrincipals(NamedTuple):
-    """Users, groups and roles by their names."""
+    """The names of the users, groups and roles that a restriction applies to or exempts."""
 
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class RestrictionRequest(NamedTuple):
 
 
 class RestrictionTarget(NamedTuple):
-    """The object of a restriction."""
+    """The object that a request about restrictions names: a table or namespace, by metalake, kind and full name."""
 
     metalake: str
     kind: Kind
@@ -78,7 +78,7 @@ class RestrictionView(NamedTuple):
 
 
 class RestrictionSet(msgspec.Struct, frozen=True):
-    """Set a restriction on a table or namespace."""
+    """The command to set a restriction on a table or namespace."""
 
     node: Node
     name: str
@@ -95,7 +95,7 @@ class RestrictionRemove(msgspec.Struct, frozen=True):
 async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[RestrictionView]:
     """Return the restrictions that apply to a table or namespace, the nearest first, to a caller who may restrict it.
 
-    Raises NotFound, PermissionDenied, BadRequest.
+    Raises NotFound, PermissionDenied, BadRequest for another kind of object.
     """
 
     def read(request_view: RequestView) -> list[RestrictionView]:
@@ -141,7 +141,10 @@ async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, req
 
 
 async def _filter_of(ctx: Context, request: object) -> str:
-    """Parse a filter: JSON here, since it is bounded, and text as offloaded work. Raises BadRequest."""
+    """Parse a row filter: JSON on the event loop, since its size is bounded, and SQL text as offloaded work.
+
+    Raises BadRequest for an invalid filter.
+    """
     if request is None:
         return ""
     if not isinstance(request, str):
@@ -180,7 +183,9 @@ def _scope(on: RestrictionTarget) -> RequestScope:
 
 
 def _target(request_view: RequestView, on: RestrictionTarget) -> SecurableTarget:
-    """Find the object, for a caller who may restrict it. Raises NotFound, PermissionDenied, BadRequest."""
+    """Find the object to restrict, for a caller with that right. Raises NotFound, PermissionDenied, BadRequest for
+    another kind.
+    """
     if on.kind not in Action.RESTRICT.kinds:
         raise BadRequest(f"A restriction applies to a table, or to all tables of a namespace, not to a {on.kind.word}")
     request_view.require_in_metalake_use()
@@ -200,7 +205,9 @@ def _node_of(target: SecurableTarget) -> Node:
 
 
 def _ids(request_view: RequestView, who: RestrictionPrincipals) -> tuple[int, ...]:
-    """Return the ids of a restriction's principals. Raises NotFound, BadRequest."""
+    """Return the ids of a restriction's principals. Raises NotFound for an unknown name, BadRequest for too many
+    names.
+    """
     if sum(map(len, who)) > NAMED_MAX:
         raise BadRequest(
             f"A restriction may name at most {NAMED_MAX} users, groups and roles: name a role of these users"

@@ -42,7 +42,9 @@ StatisticValue = object
 
 
 class StatisticsUpdate(msgspec.Struct, frozen=True):
-    """Write statistics of a table or one of its columns: partition (empty for the table), name, value as JSON."""
+    """The command to write statistics of a table or one of its columns: tuples of partition (empty for the table),
+    name, and value as JSON.
+    """
 
     table: Node
     field_id: int
@@ -50,7 +52,9 @@ class StatisticsUpdate(msgspec.Struct, frozen=True):
 
 
 class StatisticsDrop(msgspec.Struct, frozen=True):
-    """Drop statistics of a table or one of its columns: partition (empty for the table) and name."""
+    """The command to drop statistics of a table or one of its columns: pairs of partition (empty for the table) and
+    name.
+    """
 
     table: Node
     field_id: int
@@ -107,7 +111,9 @@ async def _read_statistics_target(ctx: Context, on: AttachmentTarget) -> _Statis
 
 
 async def statistics_list(ctx: Context, on: AttachmentTarget) -> list[Statistic]:
-    """Return a table's or column's own statistics, by name. Raises NotFound, PermissionDenied, UnsupportedOperation."""
+    """Return a table's or column's own statistics, by name. Raises NotFound, PermissionDenied, UnsupportedOperation for
+    another kind of object.
+    """
     target = await _read_statistics_target(ctx, on)
     return (
         [] if target is None else await ctx.look_up(lambda: statistics_read(target.table.id, field_id=target.field_id))
@@ -117,7 +123,8 @@ async def statistics_list(ctx: Context, on: AttachmentTarget) -> list[Statistic]
 async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, within: PartitionRange) -> list[Statistic]:
     """Return the statistics of a range of partitions.
 
-    Raises BadRequest without a range, or for more than one response can hold, and as `statistics_list` does.
+    Raises BadRequest without a range or if the result exceeds the size of a response, and otherwise as
+    `statistics_list`.
     """
     target = await _read_statistics_target(ctx, on)
     _of_partitions(on)
@@ -136,7 +143,8 @@ async def statistics_update(
 ) -> None:
     """Write statistics, given as partition (empty for the table's own), name and value.
 
-    Raises IllegalStatistic, BadRequest, NotFound, PermissionDenied, UnsupportedOperation.
+    Raises IllegalStatistic for a name without the prefix `custom-`, BadRequest for an invalid value or too many,
+    NotFound, PermissionDenied, UnsupportedOperation.
     """
     texts = tuple([(partition, _checked_statistic(name), _text(name, value)) for partition, name, value in values])
     _check_count(len(texts))
@@ -162,7 +170,7 @@ def statistics_put(tx: Tx, permit: Permit[StatisticsUpdate]) -> None:
 
 
 class StatisticsUpdates(msgspec.Struct, frozen=True):
-    """Write statistics of several tables of a catalog."""
+    """The command to write statistics of several tables of a catalog."""
 
     updates: tuple[StatisticsUpdate, ...]
 

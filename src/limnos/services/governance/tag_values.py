@@ -39,7 +39,7 @@ class TagValuePair(NamedTuple):
 
 
 class TagPairs(msgspec.Struct, frozen=True):
-    """Add and remove values of one tag on an object; None is the tag without a value."""
+    """The values of one tag to add to an object and to remove from it; None stands for the tag without a value."""
 
     tag: Node
     adds: tuple[str | None, ...]
@@ -47,7 +47,9 @@ class TagPairs(msgspec.Struct, frozen=True):
 
 
 class TagPairsChange(msgspec.Struct, frozen=True):
-    """Change the values of tags on an object or column; `visible_ids` are the ids of tags that the caller may see."""
+    """The command to change the values of tags on an object or column; `visible_ids` are the ids of the tags visible to
+    the caller.
+    """
 
     target: Node
     field_id: int
@@ -58,7 +60,7 @@ class TagPairsChange(msgspec.Struct, frozen=True):
 def tag_record(comment: str | None, properties: dict[str, str], *, allowed_values: Sequence[str] | None) -> TagRecord:
     """Return the record of a tag that allows any value (None), no values (empty), or the given ones.
 
-    Raises BadRequest.
+    Raises BadRequest for an invalid value or too many values.
     """
     values = tuple(dict.fromkeys(check_tag_value(value) for value in allowed_values or ()))
     if len(values) > VALUES_MAX:
@@ -77,7 +79,7 @@ async def pairs_associate(
 ) -> tuple[str, ...]:
     """Add pairs to an object or column and remove others, atomically; existing or missing pairs are no error.
 
-    Returns the names of the object's own tags afterwards that the caller may load.
+    Returns the names of the object's own tags after the change, as far as the caller may load them.
 
     Raises:
         BadRequest: Pairs contradict each other, or a tag does not allow a value.
@@ -107,7 +109,9 @@ async def pairs_associate(
 def _by_name(
     adds: Iterable[TagValuePair], removes: Iterable[TagValuePair]
 ) -> dict[str, tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
-    """Group the requested values by tag, each pair once. Raises BadRequest."""
+    """Group the requested values by tag, each pair once. Raises BadRequest if a pair is both added and removed, or
+    there are too many.
+    """
     added, removed = dict.fromkeys(adds), dict.fromkeys(removes)
     if len(added) + len(removed) > attachments.NAMES_MAX:
         raise BadRequest(

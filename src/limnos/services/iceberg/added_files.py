@@ -1,7 +1,7 @@
 """Added files: before a commit, checks that the added files exist, if `iceberg.check_added_files` enables it.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. Only files of new manifests are
-checked, up to a number and for a time. Beyond these limits files are not checked, and the commit continues. Decision
+checked, within limits on count and time. Files beyond these limits are not checked, and the commit continues. Decision
 record 0136.
 """
 
@@ -40,7 +40,7 @@ LOOKED_AT = Counter(
 
 
 class CommitFiles(NamedTuple):
-    """The part of a commit to one table that concerns its files.
+    """The parts of a commit to one table that are needed to check its files.
 
     `raw` is the body of a large commit; `updates` is then empty.
     """
@@ -57,7 +57,7 @@ class CommitFiles(NamedTuple):
 
 
 def files_of(ctx: Context, document: MetadataDocument, *, place: CatalogStorage, bytes_max: int) -> TableFiles:
-    """Return the files below a table's own location, with the maximum number of bytes to read of them."""
+    """Return the files below a table's own location, with a limit on the number of bytes that may be read."""
     return TableFiles(ctx, place, places=(document.location,), bytes_max=bytes_max)
 
 
@@ -82,14 +82,14 @@ async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> Non
 
 
 class _AddedFilesCheck:
-    """The check of one request's added files."""
+    """The check of the files that one request adds, over all of its commits."""
 
     def __init__(self, ctx: Context, *, files_max: int) -> None:
         self.ctx = ctx
         self.files_left = files_max
 
     async def commit(self, commit: CommitFiles) -> None:
-        """Check the files that one commit adds; `files_left` counts down over all commits of the request."""
+        """Check the files that one commit adds; `files_left` is the remaining count for all commits of the request."""
         added = await _added_of(self.ctx, commit)
         if not added.snapshots:
             return
@@ -182,7 +182,7 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
 
 
 def _file_refusal(error: LimnosError, snapshot: SnapshotFiles, *, what: str, location: str) -> LimnosError:
-    """Return the error that names the file which blocks the commit.
+    """Convert the error of reading a file to the one that refuses the commit and names the file.
 
     Errors of the storage itself are returned unchanged.
     """

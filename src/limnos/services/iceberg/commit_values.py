@@ -11,7 +11,7 @@ from limnos.formats.iceberg.json_types import Json
 
 
 class CommitChange(NamedTuple):
-    """The change that a commit makes to one table."""
+    """The change that a commit makes to one table: requirements and updates of Iceberg REST."""
 
     requirements: list[object]
     updates: list[object]
@@ -31,8 +31,8 @@ class CommitState(NamedTuple):
 
 
 class CommitGuards(NamedTuple):
-    """Conditions that a commit's transaction checks: the removed snapshots are not needed, and the deadline has not
-    passed.
+    """Conditions that a commit's transaction checks: no run or plan needs the removed snapshots, and the orphan fence's
+    deadline has not passed.
     """
 
     removed: frozenset[int]

@@ -1,8 +1,8 @@
-"""Commits to Iceberg tables: check requirements, apply updates, write a metadata file, compare and swap, and retry
-after conflicts.
+"""Commits to Iceberg tables: check requirements, apply updates, write a metadata file, replace the document by
+compare-and-swap, and retry after conflicts.
 
-May import the layers below. Must not know any wire format. The new file is deleted if certainly nothing points to it,
-and kept if the outcome is unknown.
+May import the layers below. Must not know any wire format. If the commit fails, the new file is deleted; if the outcome
+is unknown, it is kept.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ LOST_RACES = Counter("limnos_commit_races_lost_total", "Commits rebuilt after a 
 
 
 class TableCommit(msgspec.Struct, frozen=True):
-    """Replace a table's document if it is still the one that the commit was built on."""
+    """The command to replace a table's document by compare-and-swap: it must still be the one that the commit was built
+    on.
+    """
 
     table: Node
     document: MetadataDocument
@@ -80,7 +82,7 @@ class TableCommit(msgspec.Struct, frozen=True):
 
 
 class LostRace(Exception):
-    """Raised on a commit conflict: build again on the result of the other commit."""
+    """Raised on a commit conflict; the caller rebuilds the metadata on the result of the other commit."""
 
 
 class CommitBase(NamedTuple):
@@ -104,7 +106,7 @@ class TableCommitRequest(NamedTuple):
     proof: dataset_fence.LockProof | None = None
 
     async def base(self) -> CommitBase:
-        """Read the present state. Raises NotFound, PermissionDenied."""
+        """Read the table's current document and storage. Raises NotFound, PermissionDenied."""
         return await self.ctx.read(self.scope, self.look)
 
 
@@ -185,7 +187,9 @@ def commit_files_of(change: CommitChange, *, document: MetadataDocument | None, 
 async def _check_operation(
     request: TableCommitRequest, base: CommitBase
 ) -> tuple[TableCommitRequest, RewriteFigures | None]:
-    """Check the commit of a maintenance operation. Returns the checked request and its effect."""
+    """Check the commit of a maintenance operation. Returns the checked request, and the figures of the rewrite; None
+    for any other commit.
+    """
     checked = await rewrite_check(
         request.ctx, document=base.document, place=base.place, token_id=base.token_id or 0, change=request.change
     )
@@ -193,7 +197,9 @@ async def _check_operation(
 
 
 async def _commit_in_queue(request: TableCommitRequest, base: CommitBase) -> CommitResult:
-    """Wait in the table's queue on this node, then commit. A commit whose requirements fail already does not wait."""
+    """Wait in the table's queue on this node, then commit. A commit whose requirements already fail is refused without
+    waiting.
+    """
     services, number = request.ctx.services, base.table.id
     if services.lines.is_free(number):
         async with services.lines.turn(number):
@@ -206,7 +212,10 @@ async def _commit_in_queue(request: TableCommitRequest, base: CommitBase) -> Com
 
 
 async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> CommitResult:
-    """Build and swap; retry after each conflict until the time limit. Raises CommitConflict."""
+    """Build the metadata and replace the document, and retry after each conflict.
+
+    Raises CommitConflict when the time limit for retries has passed.
+    """
     recent, loop = RECENT_METADATA.of(request.ctx.services), asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     for attempt in count():
@@ -243,12 +252,12 @@ def _metadata(recent: RecentMetadata, document: MetadataDocument) -> Json:
 
 
 async def lost_race_pause(attempt: int) -> None:
-    """Sleep for a short random time, so that rival commits do not collide again."""
+    """Sleep for a short random backoff, so that concurrent commits do not conflict again."""
     await asyncio.sleep(random.uniform(0, min(_PAUSE_S * 2 ** min(attempt, 9), _PAUSE_MAX_S)))  # noqa: S311 - to spread the rivals
 
 
 def commit_state_of(recent: RecentMetadata, document: MetadataDocument, change: CommitChange) -> CommitState:
-    """Return the state to which the first change of a table applies."""
+    """Return the state to which the first change of a request applies: the table's stored document."""
     metadata = None if change.raw is not None or is_heavy(document) else _metadata(recent, document)
     return CommitState(document.uuid, document.metadata_location, metadata, document.body)
 
@@ -256,9 +265,10 @@ def commit_state_of(recent: RecentMetadata, document: MetadataDocument, change: 
 async def change_apply(
     services: NodeServices, change: CommitChange, commit_state: CommitState
 ) -> tuple[Json, tables.NewMetadata] | None:
-    """Build the new metadata; None if nothing changes. Large changes run as offloaded work, which can be cancelled.
+    """Build the new metadata; None if the change has no effect. Large changes run as offloaded work, which can be
+    cancelled.
 
-    Also returns the metadata it was built on, or an outline of that from offloaded work.
+    Returns the metadata before and after the change. Offloaded work returns an outline of the metadata before.
     """
     now_ms, base, ahead_ms = services.store.time.now_ms(), commit_state.metadata, services.defaults.clock_ahead_ms
     if change.raw is None and base is not None:
@@ -298,11 +308,12 @@ async def _swap(
     brought: CommitEffects,
     lock: dataset_fence.LockRequirement | None,
 ) -> bool:
-    """Write the file, then swap the document.
+    """Write the metadata file, then replace the document by compare-and-swap.
 
     Returns False after a conflicting commit, or if the path names another table.
 
-    If only access changed, the new metadata is still right: the request decides again, and keeps the file.
+    If only access rules changed meanwhile, the new metadata is still valid: access is decided again, and the written
+    file is used.
     """
 
     def command(now: CommitBase) -> Permit[TableCommit]:
@@ -342,9 +353,9 @@ async def _swap(
 
 
 def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
-    """Replace a table's metadata document if its version is still the expected one (compare-and-swap).
+    """Replace the table's document by compare-and-swap.
 
-    Returns the zone's revision of the change. Raises StalePermit if the table moved, or if another commit came first.
+    Returns the zone's revision of the commit. Raises StalePermit if the table was moved or another commit came first.
     """
     command = permit.command
     dataset_fence.lock_require(tx, command.lock)
@@ -385,7 +396,7 @@ async def commit_guards(
 ) -> CommitGuards:
     """Return the guards that a commit's transaction checks.
 
-    Raises CommitConflict, ServiceUnavailable (`fence_check`).
+    Raises CommitConflict and ServiceUnavailable as `fence_check` does.
     """
     removed: frozenset[int] = frozenset()
     for each in changes if ctx.services.defaults.keep_pinned else ():

@@ -44,8 +44,8 @@ class DatasetGuard(NamedTuple):
 
 
 class LockProof(NamedTuple):
-    """A statement's lock as its commits present it: the number of the request, and a secret that only the lock's holder
-    knows.
+    """The proof by which a commit shows that it belongs to the statement with a lock: the lock's token and its
+    secret.
     """
 
     token: int
@@ -60,7 +60,9 @@ class LockRequirement(NamedTuple):
 
 
 def lock_proof_of(text: str) -> LockProof:
-    """Parse the request header by which a SQL++ commit proves its lock. Raises BadRequest."""
+    """Parse the header `X-Limnos-Lock`, `TOKEN.SECRET`, by which a SQL++ commit proves its lock. Raises BadRequest if
+    malformed.
+    """
     number, dot, secret = text.partition(".")
     if not (dot and secret and number.isascii() and number.isdigit() and len(number) < 19):
         raise BadRequest("The header X-Limnos-Lock does not name a lock of an SQL++ statement: leave it out")
@@ -107,7 +109,7 @@ def _dataset_form(node: Node) -> StorageForm | None:
 def check_dataset_commit(
     guard: DatasetGuard | None, proof: LockProof | None, *, before: Json, after: Json
 ) -> LockRequirement | None:
-    """Check that a commit to a dataset's table keeps the dataset's keys and types, or holds its lock.
+    """Check that a commit to a dataset's table preserves the dataset's keys and types, or proves the dataset's lock.
 
     Args:
         guard: The guard of the table; None allows any commit.
@@ -140,7 +142,7 @@ def check_dataset_commit(
 
 
 def lock_require(tx: Tx, dataset_text: LockRequirement | None) -> None:
-    """Verify, in the commit's transaction, that the lock is still held. Raises LockLost."""
+    """Verify, in the commit's transaction, that the statement still holds the lock. Raises LockLost if not."""
     if dataset_text is not None:
         tx.locks.require(dataset_text.proof.token, dataset_text.wish, secret=dataset_text.proof.secret)
 

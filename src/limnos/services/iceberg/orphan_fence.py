@@ -3,7 +3,8 @@
 May import the layers below and `formats.iceberg`. Must not know the schedule of deletions. A writer may be slower than
 the age of orphan files, and its commit would then leave an unreadable table. A node knows the tables with such files
 for `KNOWLEDGE_S`, so that a commit to any other table costs no statement. A commit is refused if it ends later than
-`KNOWLEDGE_MAX_S` after its node last read that list. The removal waits longer than that between mark and deletion.
+`KNOWLEDGE_MAX_S` after its node last read that list. The removal of orphan files waits longer than that between marking
+a file and deleting it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class FenceKnowledge(NamedTuple):
 
 
 class OrphanFence:
-    """One node's list of the tables whose orphan files are deleted."""
+    """This node's cached list of the tables whose orphan files are being deleted."""
 
     def __init__(self) -> None:
         self.knowledge = FenceKnowledge()
@@ -56,7 +57,7 @@ ORPHAN_FENCE: ComponentKey[OrphanFence] = ComponentKey("orphan fence", lambda _:
 
 
 class AnyChange(Protocol):
-    """A change of a table: its updates, or the body of a large request."""
+    """A change of a table, from a commit or a create: its updates, or the body of a large request."""
 
     @property
     def updates(self) -> Sequence[object]:
@@ -68,9 +69,10 @@ class AnyChange(Protocol):
 
 
 def fence_require(fence_until: float | None) -> None:
-    """Refuse a commit whose node read the fenced tables too long ago. Raises ServiceUnavailable.
+    """Refuse a commit after the time `fence_until`, when its node's list of tables is outdated. Raises
+    ServiceUnavailable.
 
-    Call it after the document was swapped, in the transaction.
+    The transaction calls it after the document was replaced.
     """
     if fence_until is not None and seconds_since_boot() > fence_until:
         raise ServiceUnavailable("This commit took too long on the server, and nothing was committed: try again")
@@ -119,7 +121,7 @@ def _may_add(change: AnyChange) -> bool:
 
 
 class _FencedTable:
-    """A table with deleted orphan files, or with files that are being deleted."""
+    """The check of commits to a table with orphan files that are deleted or being deleted."""
 
     def __init__(self, ctx: Context, document: MetadataDocument, *, place: CatalogStorage) -> None:
         self.ctx = ctx
@@ -129,7 +131,7 @@ class _FencedTable:
         self._deleted: frozenset[str] = frozenset()
 
     async def check(self, changes: Sequence[AnyChange]) -> None:
-        """Check the files that changes name."""
+        """Check the files that the changes name. Raises as `fence_check`."""
         names = await self.ctx.look_up(lambda: fenced_files_read(self.document.node_id))
         if not names:
             return

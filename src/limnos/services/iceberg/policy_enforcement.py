@@ -46,7 +46,7 @@ _STATISTICS: Final = ("value-counts", "null-value-counts", "nan-value-counts", "
 
 
 class RestrictedPlan(NamedTuple):
-    """A plan for a restricted user, and the directory of its files; None if it has none."""
+    """A plan for a restricted user, and the directory of its rewritten files; None if it has no files."""
 
     scan_tasks: ScanTasks
     into: str | None
@@ -66,7 +66,7 @@ def narrow_request(request: ScanRequest, bound: BoundRestrictions) -> ScanReques
 
 
 async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions) -> RestrictedPlan:
-    """Plan a scan for a restricted user, some manifests at a time.
+    """Plan a scan for a restricted user, in batches of manifests.
 
     Raises BadRequest (unknown snapshots, columns or values), UnsupportedOperation, StorageFailed, ServiceUnavailable.
     Messages of other failures name no file.
@@ -95,7 +95,7 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
 
 
 async def _rewrite_plan(scanned: ScanTarget, *, scan: TableScan, restricted_rewrite: _RestrictedRewrite) -> list[bytes]:
-    """Rewrite the files of a plan, some manifests at a time."""
+    """Rewrite the files of a plan, in batches of manifests, and return the scan tasks as JSON."""
     results: list[bytes] = []
     with hide_file_names(scanned):
         needed = await scan.needed()
@@ -109,9 +109,9 @@ async def _rewrite_plan(scanned: ScanTarget, *, scan: TableScan, restricted_rewr
 async def _abandon_plan(
     ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, plan: str, quota_meter: QuotaMeter
 ) -> None:
-    """End a plan that failed or whose client has disconnected.
+    """End a plan that failed or whose client has disconnected, and count the bytes of its files for the quota.
 
-    Its files are counted, and kept for a while if others may use them.
+    The files are kept for a while if other plans may share them.
     """
     try:
         await quota_meter.settle()
@@ -121,7 +121,10 @@ async def _abandon_plan(
 
 
 async def read_shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, query: str) -> Json:
-    """Return the instructions to read and restrict the table's files. `query` is a salt that is unique to the query."""
+    """Return the instructions for worker processes to read the table's files: metadata, row filter, masks and salt.
+
+    `query` is the salt of masks that differ for each query.
+    """
     document = scanned.document
     if is_heavy(document):
         (data,) = await ctx.services.offloader.do("iceberg-reading-shape", document.body)
@@ -133,9 +136,9 @@ async def read_shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestricti
 
 
 async def _residual(ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> bytes:
-    """Return the reader's own filter as a residual, over the current columns that the reader may know.
+    """Return the reader's own filter as a residual, over the current columns that are visible to the reader.
 
-    Raises BadRequest.
+    Raises BadRequest if the filter names an unknown column.
     """
     if not scanned.request.names_fields:
         return b"true"
@@ -163,7 +166,7 @@ def hide_file_names(scanned: ScanTarget) -> Iterator[None]:
 class _RestrictedRewrite:
     """Rewrites the files of one scan.
 
-    `shape` has the schema and the restrictions for reading them; `residual` is the reader's own filter.
+    `shape` has the instructions from `read_shape`; `residual` is the reader's own filter.
     """
 
     def __init__(self, ctx: Context, scanned: ScanTarget, *, shape: Json, into: str, residual: bytes, quota_meter: QuotaMeter) -> None:  # fmt: skip
@@ -176,7 +179,8 @@ class _RestrictedRewrite:
     async def files(self, scan_tasks: ScanTasks) -> bytes:
         """Rewrite every file of a part of a plan, and return their tasks as JSON.
 
-        Raises UnsupportedOperation, StorageFailed, ServiceUnavailable.
+        Raises UnsupportedOperation (a file that cannot be rewritten, or a too large response), StorageFailed,
+        ServiceUnavailable (an exhausted quota).
         """
         tasks: list[Json] = msgspec.json.decode(b"[" + scan_tasks.files + b"]")
         deletes: list[Json] = msgspec.json.decode(b"[" + scan_tasks.deletes + b"]")
@@ -189,7 +193,7 @@ class _RestrictedRewrite:
         return b",".join([self._task(each) for each in results if each["record-count"]])
 
     def _tell(self, size: int) -> None:
-        """Count the bytes of the response before it is built. Raises UnsupportedOperation above the limit."""
+        """Add `size` bytes to the size of the response. Raises UnsupportedOperation above the limit."""
         self._told_bytes += size
         if self._told_bytes > TOLD_BYTES_MAX:
             raise UnsupportedOperation(TOLD_TOO_MUCH)

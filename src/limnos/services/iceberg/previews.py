@@ -1,4 +1,4 @@
-"""Previews of Iceberg tables: their first rows, as the caller may see them.
+"""Previews of Iceberg tables: the first rows that are visible to the caller.
 
 May import the layers below and the part of `formats.scans` that needs no library. Must not know any wire format. The
 decision is that of a scan, so restrictions apply as they do there. Worker processes read the files, with limits for
@@ -74,7 +74,9 @@ async def table_preview(
 
 
 def _preview_look(view: RequestView, path: Levels, *, preview_request: PreviewRequest) -> ScanTarget:
-    """Find the table of a preview for a caller who may read it. Raises NotFound, PermissionDenied, BadRequest."""
+    """Find the table of a preview for a caller who may read it. Raises as `scan_look`, and BadRequest for an invalid
+    request.
+    """
     scan_request = ScanRequest(snapshot_id=preview_request.snapshot_id, min_rows_requested=preview_request.rows + 1)
     return scan_look(view, path, scan_request=scan_request)
 
@@ -82,7 +84,7 @@ def _preview_look(view: RequestView, path: Levels, *, preview_request: PreviewRe
 async def _scanned_preview(
     ctx: Context, scope: RequestScope, *, path: Levels, scanned: ScanTarget, preview_request: PreviewRequest
 ) -> TablePreview:
-    """Return the first rows of a table that `_preview_look` returned. Raises as `table_preview`."""
+    """Return the first rows of the table of an authorized preview (`_preview_look`). Raises as `table_preview`."""
     preview_request.check()
     reading = partial(_read_preview, ctx, scanned, preview_request=preview_request)
     running, offloader = RUNNING_PREVIEWS.of(ctx.services), PREVIEW_OFFLOADER.of(ctx.services)
@@ -123,7 +125,9 @@ def _fields(scanned: ScanTarget) -> list[Json]:
 
 
 def _columns(scanned: ScanTarget, preview_request: PreviewRequest) -> tuple[list[int], int]:
-    """Return the field ids of the columns to show, and the number of omitted columns. Raises BadRequest."""
+    """Return the field ids of the columns to show, and the count of omitted columns. Raises BadRequest for an unknown
+    column.
+    """
     ids = field_ids_of(scanned.document.body)
     unknown = [name for name in preview_request.columns if name not in ids]
     if unknown:
@@ -135,7 +139,7 @@ def _columns(scanned: ScanTarget, preview_request: PreviewRequest) -> tuple[list
 
 
 async def _tasks_of(scanned: ScanTarget, scan: TableScan) -> AsyncGenerator[tuple[Json, list[Json]]]:
-    """Yield the scan tasks of a table with their delete files, some manifests at a time.
+    """Yield the scan tasks of a table with their delete files, in batches of manifests.
 
     For restricted users errors name no file.
     """
@@ -175,7 +179,7 @@ class _PreviewReading:
     async def has_room_after(self, task: Json, deletes: list[Json]) -> bool:
         """Read the first rows of a file. Returns whether another file may be read.
 
-        Raises UnsupportedOperation, StorageFailed, ServiceUnavailable.
+        Raises UnsupportedOperation for a file that is not read here, StorageFailed, ServiceUnavailable.
         """
         if self._files >= FILES_MAX or len(self.rows) >= self._rows_max or self._bytes_left <= 0:
             self.is_complete = False

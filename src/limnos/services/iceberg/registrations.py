@@ -36,7 +36,7 @@ from limnos.store.tx import Tx
 
 
 class TableReplace(msgspec.Struct, frozen=True):
-    """Point an existing table at another metadata file (register with overwrite)."""
+    """The command to point an existing table at another metadata file (register with overwrite)."""
 
     table: Node
     document: MetadataDocument
@@ -51,7 +51,8 @@ async def table_register(
 ) -> tuple[MetadataDocument, CatalogRecord]:
     """Create a table from an existing metadata file; with `overwrite` point an existing table at it.
 
-    Raises NotFound, AlreadyExists, CommitConflict, BadRequest, OutsideRoots, MissingFile, PermissionDenied.
+    Raises NotFound, AlreadyExists without `overwrite`, CommitConflict, BadRequest for invalid metadata, OutsideRoots,
+    MissingFile, PermissionDenied.
     """
 
     def look(request_view: RequestView) -> tuple[CatalogStorage, MetadataDocument | None, DatasetGuard | None]:
@@ -97,7 +98,9 @@ async def table_register(
 async def table_read_registered(
     ctx: Context, place: CatalogStorage, *, metadata_location: str
 ) -> tuple[MetadataDocument, Json]:
-    """Read an existing metadata file as the document of a new table. Raises OutsideRoots, BadRequest, MissingFile."""
+    """Read an existing metadata file as the document of a new table. Raises OutsideRoots, BadRequest for invalid
+    metadata, MissingFile.
+    """
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
     whole = await tables.add_metadata_scheme(ctx.services.offloader, await _registrable_table(ctx, data))
@@ -124,7 +127,7 @@ async def _registrable_table(ctx: Context, data: bytes) -> tables.NewMetadata:
 
 
 def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
-    """Replace the table's document."""
+    """Replace the table's document by compare-and-swap. Raises StalePermit if another commit came first."""
     command = permit.command
     node = tx.nodes.confirm(command.table)
     tx.protection.refuse(node)

@@ -1,9 +1,9 @@
 """Metrics reports: takes clients' reports on scans and commits, writes them in batches in the background, and lists
 them.
 
-May import the layers below. Must not know any wire format. Reports wait in a bounded list. If it is full, further ones
-are counted and discarded, since no response or commit may wait for a report. A node that is killed loses the reports of
-about the last second.
+May import the layers below. Must not know any wire format. Reports wait in a bounded queue. If it is full, further
+reports are counted and discarded, since no response or commit may wait for a report. A node that is killed loses the
+reports of about the last second.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TAKEN = Counter("limnos_metrics_reports_total", "Reports of clients about scans 
 
 
 class ReportQueue:
-    """Reports that wait to be written, and the task that writes them."""
+    """A bounded queue of metrics reports, and the background task that writes them to the store in batches."""
 
     def __init__(self, store: Store, *, keep_ms: int, sample: float) -> None:
         self.store = store
@@ -49,7 +49,9 @@ class ReportQueue:
         self._permit = upkeep_permit("limnos")
 
     def take(self, report: MetricsReportRow) -> None:
-        """Queue a report, unless the server stores no reports, it is not in the sample, or the queue is full."""
+        """Queue a report, unless the server stores no reports, the report is not in the sample, or the queue is
+        full.
+        """
         if not self.keep_ms or (self.sample < 1 and random.random() >= self.sample):  # noqa: S311 - a sample
             TAKEN["left out",] += 1
             return
@@ -82,7 +84,7 @@ class ReportQueue:
 async def report_take(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, kind: str, snapshot_id: int | None, body: bytes
 ) -> None:
-    """Accept a client's metrics report on a table that the caller may know. The report is stored only if the caller may
+    """Accept a client's metrics report on a table that is visible to the caller. It is stored only if the caller may
     load the table.
 
     Raises NotFound, PermissionDenied.
@@ -103,7 +105,7 @@ async def report_take(
 
 
 def catalog_require(request_view: RequestView) -> None:
-    """Check that the caller may use the catalog, before anything in the request is answered.
+    """Check that the caller may use the catalog, before any other check of the request.
 
     Raises PermissionDenied.
     """

@@ -31,9 +31,9 @@ PERIOD_MS: Final = 12 * 3_600_000
 
 
 async def restricted_prune(work: TaskContext, *, now_ms: int) -> int:
-    """Delete the directories that no plan needs, in every catalog. Returns their number.
+    """Delete the directories that no plan needs, in every catalog. Returns the count of deleted directories.
 
-    A catalog whose storage does not answer is left for the next round.
+    A catalog whose storage does not answer is skipped until the next run of the task.
     """
     removed_count = 0
     for home, properties in await work.submit(partial(_warehouses, work)):
@@ -63,7 +63,7 @@ def _warehouses(work: TaskContext, tx: Tx) -> list[tuple[str, Mapping[str, str]]
 def _list_directories(home: str, beat: Heartbeat, *, properties: Mapping[str, str]) -> list[str]:
     """List the directories below a warehouse.
 
-    Runs before the rows are read, since a directory is made after its row.
+    Must run before the rows are read: a directory is created after its row, so every listed directory in use has a row.
     """
     beat(0)
     return store_for(home, properties).directories(f"{home}/{RESTRICTED_READS_DIRECTORY}")
@@ -86,7 +86,9 @@ def _is_over(name: str, now_ms: int) -> bool:
 
 
 def delete_directories(home: str, beat: Heartbeat, *, properties: Mapping[str, str], names: list[str]) -> int:
-    """Delete directories below a warehouse. Returns their number. Raises StorageFailed, ServiceUnavailable."""
+    """Delete directories below a warehouse. Returns the count of deleted directories. Raises StorageFailed,
+    ServiceUnavailable.
+    """
     for count, name in enumerate(names):
         beat(count)
         delete_directory(f"{home}/{RESTRICTED_READS_DIRECTORY}/{name}", properties)

@@ -44,16 +44,16 @@ class RestrictedDirectory(NamedTuple):
 
 
 def binding_of(scanned: ScanTarget, bound: BoundRestrictions) -> str:
-    """Return the digest that identifies a directory of a table: its users' restrictions and its warehouse."""
+    """Return the digest under which plans share a directory: of the restrictions and the catalog's warehouse."""
     return hashlib.sha256(f"{bound.digest} {scanned.place.home}".encode()).hexdigest()[:32]
 
 
 async def directory_hold(
     ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, plan: str
 ) -> RestrictedDirectory:
-    """Join the directory of a set of restrictions, or create a new one.
+    """Register a plan's use of the shared directory for its restrictions, or of a new directory, and return it.
 
-    Raises ServiceUnavailable if a quota is used up.
+    Raises ServiceUnavailable if a quota is exhausted.
     """
     home, table_id, asker = scanned.place.home, scanned.document.node_id, scanned.asker
     binding, own = binding_of(scanned, bound), plan if bound.is_local else ""
@@ -78,7 +78,7 @@ async def directory_hold(
 
 
 def _quota_refusal(ctx: Context, scanned: ScanTarget, *, tx: Tx, is_new: bool) -> LimnosError | None:
-    """Return the error of a quota that is used up; None if there is room."""
+    """Return the error for an exhausted quota of the reader or the table; None within all quotas."""
     defaults = ctx.services.defaults
     usage = tx.restricted_reads.usage(scanned.document.node_id, scanned.asker)
     wait_s = max(1, min(defaults.scan_keep_ms, usage.first_end_ms - tx.now_ms) // 1000) if usage.first_end_ms else 60
@@ -105,7 +105,7 @@ def _quota_error(what: str, *, setting: str, wait_s: int) -> ServiceUnavailable:
 
 
 class QuotaMeter:
-    """Counts the bytes that one plan writes, and stops it when a quota is used up."""
+    """Counts the bytes that one plan writes, and stops the plan when a quota is exhausted."""
 
     def __init__(self, ctx: Context, scanned: ScanTarget, *, location: str) -> None:
         defaults = ctx.services.defaults
@@ -114,7 +114,7 @@ class QuotaMeter:
         self._pending = 0
 
     async def add(self, size: int) -> None:
-        """Count written bytes. Raises ServiceUnavailable if a quota is used up."""
+        """Count written bytes. Raises ServiceUnavailable if a quota is exhausted."""
         self._pending += size
         if self._pending >= self._step:
             refused = await self.settle()
@@ -122,7 +122,9 @@ class QuotaMeter:
                 raise refused
 
     async def settle(self) -> LimnosError | None:
-        """Store the bytes counted so far. Returns an error if a quota is used up."""
+        """Add the bytes counted so far to the usage in the store. Returns an error if a quota is exhausted, else
+        None.
+        """
         size, self._pending = self._pending, 0
         if not size:
             return None
@@ -137,7 +139,7 @@ class QuotaMeter:
 async def directory_leave(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, plan: str) -> None:
     """End a restricted user's plan.
 
-    Its own directory is deleted at once, a shared one when no plan joins it for a while.
+    The plan's own directory is deleted immediately, a shared one when no plan has used it for some time.
     """
     home, table_id = scanned.place.home, scanned.document.node_id
     if home is None:

@@ -26,7 +26,7 @@ from limnos.services.request.request_view import RequestView
 
 
 class TableVisibility(NamedTuple):
-    """A table as its caller sees it: its document, and the restrictions that apply to the caller, if any."""
+    """A table's document, and the restrictions that apply to the caller; None if the caller is not restricted."""
 
     document: MetadataDocument
     bound: BoundRestrictions | None = None
@@ -59,13 +59,13 @@ def restricted_visibility(request_view: RequestView, path: Levels) -> TableVisib
 
 
 def is_restricted(refused: PermissionDenied) -> bool:
-    """Return whether restrictions were the reason of a refusal."""
+    """Return whether read restrictions were the reason of a denied access."""
     factors = getattr(refused.decision, "factors", ())
     return any(factor.kind == "restricted" for factor in factors)
 
 
 async def document_for_caller(ctx: Context, visible_object: TableVisibility) -> MetadataDocument:
-    """Return the document as the caller may see it: for a restricted user without locations and files."""
+    """Return the document for the caller: for a restricted user, without locations and files."""
     document, bound = visible_object
     if bound is None:
         return document

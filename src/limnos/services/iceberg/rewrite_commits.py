@@ -50,14 +50,14 @@ class ManifestReader(Protocol):
 
 
 class RowDeletions(Protocol):
-    """Decides whether an operation may still delete the rows that it was leased for."""
+    """Decides whether an operation may still delete the rows for whose deletion it was leased."""
 
     async def require(self, ctx: Context, document: MetadataDocument, *, operation: int) -> None:
-        """Check that the operation may still delete its rows. Raises PermissionDenied."""
+        """Raise PermissionDenied if the operation may no longer delete its rows."""
 
 
 class NoRowDeletions:
-    """A node without policies: no operation deletes rows."""
+    """The null implementation, for a node without policies: no operation may delete rows."""
 
     async def require(self, ctx: Context, document: MetadataDocument, *, operation: int) -> None:
         """Refuse the deletion, because the node has no policies. Raises PermissionDenied."""
@@ -136,7 +136,7 @@ def _with_summary(update: object, summary: Mapping[str, str]) -> object:
 
 
 def _check_place(path: str, *, location: str) -> None:
-    """Check that a file lies below the table's own location. Raises BadRequest."""
+    """Raise BadRequest for a file that is not below the table's location."""
     try:
         is_own = place_key(path).startswith(f"{place_key(location)}/")
     except BadRequest:
@@ -148,7 +148,7 @@ def _check_place(path: str, *, location: str) -> None:
 async def _check_snapshot(
     ctx: Context, files: ManifestReader, *, snapshot: Mapping[str, object], metadata: TableMetadata, deletes_rows: bool
 ) -> rewrites.RewriteFigures:
-    """Compare the files of a new snapshot with those of the table's head."""
+    """Compare the files of a new snapshot with those of the current snapshot, and return the figures of the rewrite."""
     current = metadata.current
     if current is None or current.manifest_list is None:
         raise BadRequest("The table's head has no manifest list: a rewrite of it cannot be checked")
@@ -186,7 +186,9 @@ async def _entries(ctx: Context, files: ManifestReader, *, location: str) -> dic
 
 
 def rewrite_require(tx: Tx, *, table_id: int, token_id: int | None) -> None:
-    """Require in the commit's transaction that the lease is valid, and count the commit. Raises PermissionDenied.
+    """Check, in the commit's transaction, that the operation's lease is valid, and record the commit on the lease.
+
+    Raises PermissionDenied if the lease is not valid.
 
     `token_id` is None for other commits.
     """
@@ -195,7 +197,7 @@ def rewrite_require(tx: Tx, *, table_id: int, token_id: int | None) -> None:
 
 
 def rewrite_count(figures: rewrites.RewriteFigures | None) -> None:
-    """Count a successful commit."""
+    """Count a successful commit of a maintenance operation in the metrics; no-op for None."""
     REWRITES["committed",] += 1
     if figures is not None:
         REWRITTEN_FILES[()] += figures.removed

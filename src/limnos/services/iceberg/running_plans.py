@@ -1,6 +1,6 @@
-"""Running plans: the scan plans that this node computes now.
+"""Running plans: the scan plans that this node is computing.
 
-A later request finds its plan running; an abandoned plan is ended.
+Later requests for a plan wait for the same computation; the computation of an abandoned plan is cancelled.
 
 May import `model` and the standard library. Must not know the content of a plan. If a node fails, the next request
 computes the plan again from its row in the store.
@@ -33,7 +33,7 @@ class _RunningPlan:
 
 
 class RunningPlans:
-    """The running plans of this node, by plan id."""
+    """The scan plans that this node is computing, by plan id."""
 
     def __init__(self, *, idle_s: float = IDLE_S) -> None:
         self._idle_s = idle_s
@@ -79,7 +79,7 @@ class RunningPlans:
         return flight
 
     def end(self, plan_id: str) -> None:
-        """End a plan's computation, if it runs."""
+        """Cancel a plan's computation, if it is running."""
         flight = self._held.pop(plan_id, None)
         if flight is not None:
             flight.task.cancel()
@@ -89,7 +89,7 @@ class RunningPlans:
         return len(self._held)
 
     def close(self) -> None:
-        """End all running plans."""
+        """Cancel all running computations."""
         for plan_id in tuple(self._held):
             self.end(plan_id)
 

@@ -2,7 +2,7 @@
 
 May import the layers below. Must not know any wire format. A plan whose first answer is complete is not stored. For any
 other the store has a row with its scan and, once known, the number of its tasks. So any node can answer for it and
-compute it again. A caller who may no longer read the table gets nothing of an older plan. Decision record 0092.
+compute it again. A caller who may no longer read the table cannot load an older plan either. Decision record 0092.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ScanPlanView(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the computation of the plan has ended."""
+        """Whether the computation of the plan has finished."""
         return self.scan_tasks is not None or bool(self.tasks)
 
 
@@ -55,7 +55,7 @@ class _StoredPlan(msgspec.Struct, frozen=True):
 
 
 class _PlanResult(NamedTuple):
-    """The result of computing a plan: all of it, or the number of its tasks."""
+    """The result of computing a plan: the complete plan, or its count of tasks."""
 
     scan_tasks: ScanTasks | None
     parts: int = 0
@@ -64,7 +64,8 @@ class _PlanResult(NamedTuple):
 async def plan_begin(ctx: Context, scanned: ScanTarget) -> ScanPlanView:
     """Plan a scan, and wait for it up to the setting `scan_wait_s`; a longer plan is stored and continues.
 
-    Raises BadRequest, UnsupportedOperation, MissingFile, InvalidTable, ServiceUnavailable.
+    Raises BadRequest (unknown snapshots or columns), UnsupportedOperation, MissingFile, InvalidTable,
+    ServiceUnavailable.
     """
     scan, plan_id = await scan_of(ctx, scanned), token_hex(_ID_LENGTH // 2)
     await PLAN_PINS.of(ctx.services).hold(ctx, scanned, aim=scan.aim, plan_id=plan_id)
@@ -81,7 +82,9 @@ async def plan_begin(ctx: Context, scanned: ScanTarget) -> ScanPlanView:
 
 
 def whole_plan_id(plan_id: str = "") -> str:
-    """Return the id of a plan that is complete in its first answer."""
+    """Return the id of a plan that its first response contained completely: a prefix and `plan_id`, by default a random
+    id.
+    """
     return f"{_TOLD_WHOLE}{plan_id or token_hex(_ID_LENGTH // 2)}"
 
 
@@ -107,9 +110,9 @@ async def plan_load(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanP
 
 
 async def plan_cancel(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> None:
-    """Cancel a plan and end its computation; for a plan that was complete at once only its pins are released.
+    """Cancel a plan and end its computation; for a plan that its first response contained, only release its pins.
 
-    Raises NotFound.
+    Raises NotFound if there is no such plan.
     """
     if plan_id.startswith(_TOLD_WHOLE):
         if scanned.bound is not None:
@@ -173,7 +176,7 @@ def _plan_view(plan_id: str, result: _PlanResult | None) -> ScanPlanView:
 
 
 def _scan(ctx: Context, scanned: ScanTarget, *, plan_record: ScanPlan) -> TableScan:
-    """Return the scan as it was at the start of its plan, regardless of later changes of the table."""
+    """Return the scan of a stored plan, on the table's state at the start of the plan."""
     stored_plan = msgspec.json.decode(plan_record.scan, type=_StoredPlan)
     return TableScan(ctx, scanned._replace(request=stored_plan.asked), aim=stored_plan.aim)
 

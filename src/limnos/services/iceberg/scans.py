@@ -45,7 +45,7 @@ READ_BYTES_MAX: Final = 192 << 20
 
 
 class ScanTarget(NamedTuple):
-    """A decided scan of a table: its caller, its request, and the table's document and storage."""
+    """An authorized scan of a table: its caller, its request, and the table's document and storage."""
 
     asker: Requester
     document: MetadataDocument
@@ -68,7 +68,7 @@ class ScanTasks(NamedTuple):
 def scan_look(
     request_view: RequestView, path: Levels, *, scan_request: ScanRequest, through: ViewChain = ()
 ) -> ScanTarget:
-    """Decide on a scan for a caller who may read the table's rows, if need be by the definer's rights of views.
+    """Decide on a scan for a caller who may read the table's rows, directly or by the definer's rights of views.
 
     A restricted user gets a target with restrictions. Raises NotFound, PermissionDenied.
     """
@@ -106,9 +106,9 @@ class TableScan:
         self.aim = aim
 
     async def needed(self) -> ScanManifests:
-        """Return the manifests that have to be read.
+        """Return the manifests that the scan has to read, after pruning by the manifest list.
 
-        Raises BadRequest, MissingFile, InvalidTable, UnsupportedOperation.
+        Raises BadRequest (an invalid filter), MissingFile, InvalidTable, UnsupportedOperation.
         """
         async with self._turn():
             lists = await self._read(self.aim.lists)
@@ -164,7 +164,9 @@ class TableScan:
 
 
 async def scan_of(ctx: Context, scanned: ScanTarget) -> TableScan:
-    """Return the scan of a decided target. Raises BadRequest, UnsupportedOperation, OutsideRoots."""
+    """Return the scan of an authorized target. Raises BadRequest (an unknown snapshot or column), UnsupportedOperation,
+    OutsideRoots.
+    """
     document = scanned.document
     scanned.place.check(document.location)
     if is_heavy(document):

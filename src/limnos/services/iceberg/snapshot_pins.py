@@ -60,14 +60,14 @@ def removes_snapshots(updates: Sequence[object], raw: bytes | None) -> bool:
 
 
 def removed_snapshots(before: bytes, after: bytes) -> frozenset[int]:
-    """Return the ids of the snapshots in the first metadata document that are not in the second."""
+    """Return the ids of the snapshots that the metadata `before` has and `after` lacks."""
     return snapshot_ids(before) - snapshot_ids(after)
 
 
 def pins_check(tx: Tx, table_id: int, *, removed: frozenset[int]) -> None:
     """Refuse to remove snapshots that a run or a plan needs. Raises CommitConflict.
 
-    Call it after the document was swapped, so that no pin can be added in between.
+    Call it after the document was replaced, so that no new pin can be added in between.
     """
     if not removed:
         return
@@ -149,7 +149,7 @@ class _NodePin:
 
 
 class PlanPins:
-    """Pins of plans that were complete in their first answer.
+    """Pins of plans that their first response contained completely.
 
     There is one row for each table and snapshots, regardless of the number of plans. It is renewed after half of its
     lifetime.
@@ -224,7 +224,7 @@ async def _pin(ctx: Context, scanned: ScanTarget, *, name: str, snapshots: tuple
 
 
 def has_snapshots(tx: Tx, scanned: ScanTarget, *, snapshots: Sequence[int]) -> bool:
-    """Return whether a table still has its snapshots. Blocks commits to it until the transaction ends."""
+    """Return whether a table still has the given snapshots. Blocks commits to it until the transaction ends."""
     document = scanned.document
     if tx.snapshot_pins.version(document.node_id) == document.version:
         return True

@@ -48,7 +48,7 @@ _WRONG: Final = {
 
 
 class FileFinding(NamedTuple):
-    """A file that differs from the table's metadata."""
+    """A problem of a file: it is missing, or has another size than the table's metadata states."""
 
     kind: str
     """`metadata`, `manifest list`, `manifest`, `file` (of data or deletes), or `statistics`."""
@@ -60,12 +60,12 @@ class FileFinding(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """The advice for the person who repairs the file."""
+        """Advice on how to repair the file."""
         return _ADVICE.get((self.kind, self.problem)) or _WRONG[self.problem]
 
 
 class CheckSlice(NamedTuple):
-    """The result of a slice: the number of checked files, the problems, and the start of the next slice; None at the
+    """The result of a slice: the count of checked files, the problems, and the start of the next slice; None at the
     end.
     """
 
@@ -194,7 +194,9 @@ class _SliceCheck:
     async def _snapshot(
         self, snapshot: SnapshotFiles, before: SnapshotFiles | None, *, manifest: int, file: int
     ) -> tuple[int, int] | None:
-        """Check a snapshot, starting at a position. Returns where the slice ended; None if the snapshot is done."""
+        """Check a snapshot, starting at a position. Returns where the slice ended; None if the whole snapshot is
+        checked.
+        """
         if self.is_over():
             return manifest, file
         listed = await self._manifests(snapshot, is_first=(manifest, file) == (0, 0))
@@ -213,7 +215,9 @@ class _SliceCheck:
         return None
 
     async def _manifests(self, snapshot: SnapshotFiles, *, is_first: bool) -> tuple[ListedManifest, ...]:
-        """Read a snapshot's manifest list. Only the first reading of it reports problems."""
+        """Read a snapshot's manifest list. Problems are reported only if `is_first`; otherwise an earlier slice has
+        reported them.
+        """
         location = snapshot.manifest_list
         if location is None:
             return tuple([ListedManifest(each, None, None) for each in snapshot.manifests])
@@ -230,7 +234,7 @@ class _SliceCheck:
     async def _manifest(self, manifest: ListedManifest, snapshot: SnapshotFiles, *, skip: int) -> int | None:
         """Check a manifest and its files, starting at a given file.
 
-        Returns the file at which the slice ended; None if the manifest is done.
+        Returns the file at which the slice ended; None if the whole manifest is checked.
         """
         file = ListedFile(manifest.path, manifest.size)
         if not skip:
@@ -253,7 +257,7 @@ class _SliceCheck:
         return skip + len(page.files) if page.has_more else None
 
     async def _look(self, files: Sequence[ListedFile], *, kind: str, snapshot: SnapshotFiles | None) -> None:
-        """Check several files at a time for their existence and stated sizes."""
+        """Check concurrently that files exist and have the sizes that the metadata states."""
 
         async def look(file: ListedFile) -> FileFinding | None:
             try:
@@ -281,7 +285,9 @@ class _SliceCheck:
     def _finding(
         error: LimnosError, file: ListedFile, *, kind: str, snapshot: SnapshotFiles | None
     ) -> FileFinding:  # fmt: skip
-        """Return the problem of a file. Raises errors of the storage that do not concern the file."""
+        """Convert an error of reading a file to a finding. Re-raises errors of the storage that do not concern the
+        file.
+        """
         if isinstance(error, MissingFile):
             problem = MISSING
         elif isinstance(error, OutsideRoots):

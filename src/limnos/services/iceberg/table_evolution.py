@@ -26,7 +26,7 @@ committing.
 
 
 class EvolvedTable(NamedTuple):
-    """A table after a change."""
+    """The result of `table_evolve`: a table's document and catalog after the change."""
 
     node: Node
     document: MetadataDocument

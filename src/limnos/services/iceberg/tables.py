@@ -38,7 +38,9 @@ from limnos.services.vending.credentials import VendedCredentials, new_table_cre
 
 
 class TableRequest(NamedTuple):
-    """A client's request to create a table; the parts are JSON as the client sent them."""
+    """A client's request to create a table; schema, partition spec and other parts are JSON values as the client sent
+    them.
+    """
 
     name: str
     location: str | None
@@ -95,7 +97,7 @@ async def table_stage(
 
     Returns the metadata and, if requested, credentials to write the table's files. Creates the directories of a local
     location, since clients write files before that commit and not all of them create directories. Without the commit
-    they stay empty. Raises the errors of that commit.
+    the directories stay empty. Raises as `table_create`.
     """
 
     def look(request_view: RequestView) -> NewTable:
@@ -128,7 +130,8 @@ async def table_create(
 ) -> tuple[MetadataDocument, CatalogRecord]:
     """Create a table with its first metadata file.
 
-    Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, PermissionDenied.
+    Raises NotFound (the namespace), AlreadyExists, BadRequest (invalid metadata), OutsideRoots (the location),
+    PermissionDenied.
 
     `draft` is the decision, if the caller has already made it.
     """
@@ -151,8 +154,8 @@ async def new_table_located(
     """Decide on creating a table whose path depends on the catalog's name codec, before the rest of the request is
     read.
 
-    Returns the path and the decision; None for a catalog of an external system, where the connector decides. Raises
-    NotFound, AlreadyExists, PermissionDenied, BadRequest.
+    Returns the path and the decision; None for a catalog of an external system, where the connector decides. Raises as
+    `new_table_of`.
     """
 
     def look(request_view: RequestView) -> tuple[Levels, NewTable | None]:
@@ -167,7 +170,7 @@ async def new_table_located(
 async def build_metadata(ctx: Context, request: TableRequest, draft: NewTable) -> NewMetadata:
     """Build a new table's metadata.
 
-    Without a location in the request the table gets a unique one. Raises BadRequest.
+    Without a location in the request the table gets a unique one. Raises BadRequest if a part is invalid.
     """
     now_ms = ctx.services.store.time.now_ms()
     table_uuid = new_uuid(now_ms)
@@ -231,7 +234,7 @@ async def insert_table(
     ctx: Context, scope: RequestScope, *, decide: Callable[[RequestView], Permit[TableCreate]], path: Levels,
     first: Permit[TableCreate] | None = None,
 ) -> MetadataDocument:  # fmt: skip
-    """Insert the table. A taken name is reported with the whole path."""
+    """Decide on and insert the table. Raises AlreadyExists with the whole path if the name is taken."""
     try:
         return await ctx.write(scope, decide, table_insert, first=first)
     except AlreadyExists as error:
@@ -298,9 +301,11 @@ def document_of(
 
 
 def new_data_paths(metadata: Json, *, before: Json | None, place: CatalogStorage) -> tuple[str, ...]:
-    """Return the locations outside its own to which a table sends writers, except those that `before` already had.
+    """Return the locations, outside of the table's own, to which its properties send writers, except those that
+    `before` had.
 
-    Earlier ones stay accepted, as `write.metadata.path` does. Raises BadRequest.
+    Earlier locations stay accepted, as an earlier `write.metadata.path` does. Raises BadRequest for a location that is
+    not allowed.
     """
     stated = iceberg_metadata.outside_paths(metadata)
     if not stated:
@@ -327,8 +332,8 @@ def _uuid_of(metadata: Json) -> str:
 def _directory(metadata: Json, before: Json | None) -> str:
     """Return the directory of metadata files. It is always below the table's location, where files belong to the table.
 
-    A commit that sets another directory is refused. One that was accepted in the past is no longer used. Raises
-    BadRequest.
+    A commit that sets another directory is refused. A directory that was accepted in the past is no longer used. Raises
+    BadRequest for a refused directory.
     """
     location = cast("str", metadata["location"])
     default = f"{iceberg_metadata.strip_slash(location)}/metadata"

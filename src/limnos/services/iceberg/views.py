@@ -2,8 +2,8 @@
 file.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. Operations on views of any format are
-in `services.catalog.views`. Files and documents are handled as for tables: write a new file, then compare and swap. The
-file is deleted if certainly nothing points to it.
+in `services.catalog.views`. Files and documents are handled as for tables: write a new file, then replace the document
+by compare-and-swap. The file is deleted if the replace certainly failed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PATIENCE_S = 300.0
 
 
 class ViewRequest(NamedTuple):
-    """A client's request to create a view; the parts are JSON as the client sent them."""
+    """A client's request to create a view; the view version and other parts are JSON values as the client sent them."""
 
     name: str
     location: str | None
@@ -58,7 +58,9 @@ class ViewRequest(NamedTuple):
 
 
 class ViewReplace(msgspec.Struct, frozen=True):
-    """Replace a view's document if no other replace has changed it, and record the writer of its text."""
+    """The command to replace a view's document if no other replace has changed it, and record the definer, who wrote
+    its text.
+    """
 
     view: Node
     document: MetadataDocument | None
@@ -84,8 +86,8 @@ class ViewReplaceBase(NamedTuple):
 class ViewReplaceRequest(NamedTuple):
     """A request to replace a view.
 
-    `raw` is the body of a large request; the other parts are then empty. `needs` finds the objects that the view will
-    need.
+    `raw` is the body of a large request; the other parts are then empty. `needs` finds the objects that the view's text
+    refers to.
     """
 
     namespace: Levels
@@ -96,18 +98,19 @@ class ViewReplaceRequest(NamedTuple):
     needs: Callable[[RequestView], tuple[int, ...]] | None = None
 
     def used(self, request_view: RequestView) -> tuple[int, ...] | None:
-        """Return the ids of the objects that the view will need; None if unknown."""
+        """Return the ids of the objects that the view's new text refers to; None if unknown."""
         return None if self.needs is None else self.needs(request_view)
 
 
 class _LostReplaceRace(Exception):
-    """Raised on a conflict with another replace: build again on its result."""
+    """Raised on a conflict with another replace; the caller rebuilds the metadata on the result of that replace."""
 
 
 async def view_create(ctx: Context, scope: RequestScope, *, namespace: Levels, request: ViewRequest) -> ViewState:
     """Create a view with its first metadata file.
 
-    Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, PermissionDenied.
+    Raises NotFound (the namespace), AlreadyExists, BadRequest (invalid metadata), OutsideRoots (the location),
+    PermissionDenied.
     """
     draft = await ctx.read(scope, lambda request_view: new_view_of(request_view, namespace, request.name))
     whole = await add_metadata_scheme(ctx.services.offloader, await view_build(ctx, request, draft))
@@ -118,7 +121,9 @@ async def view_create(ctx: Context, scope: RequestScope, *, namespace: Levels, r
 
 
 async def view_build(ctx: Context, request: ViewRequest, draft: NewTable) -> NewMetadata:
-    """Build a new view's metadata. Without a location in the request the view gets a unique one. Raises BadRequest."""
+    """Build a new view's metadata. Without a location in the request the view gets a unique one. Raises BadRequest if a
+    part is invalid.
+    """
     now_ms, ahead_ms = ctx.services.store.time.now_ms(), ctx.services.defaults.clock_ahead_ms
     uuid = new_uuid(now_ms)
     location = draft.own_location(uuid) if request.location is None else request.location
@@ -153,7 +158,7 @@ async def view_register(
 ) -> ViewState:
     """Create a view from an existing metadata file.
 
-    Raises NotFound, AlreadyExists, OutsideRoots, BadRequest, MissingFile, PermissionDenied.
+    Raises NotFound, AlreadyExists, OutsideRoots, BadRequest for invalid metadata, MissingFile, PermissionDenied.
     """
     draft = await ctx.read(scope, lambda request_view: new_view_of(request_view, namespace, name))
     document = await view_read_registered(ctx, draft.place, metadata_location=metadata_location)
@@ -161,7 +166,9 @@ async def view_register(
 
 
 async def view_read_registered(ctx: Context, place: CatalogStorage, *, metadata_location: str) -> MetadataDocument:
-    """Read an existing metadata file as the document of a new view. Raises OutsideRoots, BadRequest, MissingFile."""
+    """Read an existing metadata file as the document of a new view. Raises OutsideRoots, BadRequest for invalid
+    metadata, MissingFile.
+    """
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
     whole = await add_metadata_scheme(ctx.services.offloader, await _registrable_view(ctx, data))
@@ -186,10 +193,11 @@ async def _registrable_view(ctx: Context, data: bytes) -> NewMetadata:
 async def view_replace(ctx: Context, scope: RequestScope, request: ViewReplaceRequest) -> ViewState:
     """Apply updates to a view.
 
-    Raises CommitConflict (a requirement failed, or too many replaces), BadRequest, NotFound, PermissionDenied.
+    Raises CommitConflict (a requirement failed, or too many conflicts), BadRequest (invalid updates), NotFound,
+    PermissionDenied.
 
-    After a conflict with another replace, this one is built again on the result of the other, since requirements only
-    ask for the same view.
+    After a conflict the replace is built again on the other one's result, since requirements only check the view's
+    UUID.
     """
 
     def look(request_view: RequestView) -> ViewReplaceBase:
@@ -218,7 +226,9 @@ async def view_replace(ctx: Context, scope: RequestScope, request: ViewReplaceRe
 
 
 async def _replace(ctx: Context, scope: RequestScope, request: ViewReplaceRequest, base: ViewReplaceBase) -> ViewState:
-    """Make one attempt: rebuild the view's metadata, then replace the stored document. Raises _LostReplaceRace."""
+    """Make one attempt: rebuild the view's metadata, then replace the stored document. Raises _LostReplaceRace if
+    another replace came first.
+    """
     built, writes_text = await view_rebuild(ctx, request, base.document)
     adopted = view_record_for_writer(base.view, base.writer_id) if writes_text else None
     if built is None:
@@ -236,7 +246,7 @@ async def _replace(ctx: Context, scope: RequestScope, request: ViewReplaceReques
 
 
 def view_record_for_writer(view: Node, writer_id: int) -> ViewRecord | None:
-    """Return the view's record with a new writer of its text; None if the writer stays the same."""
+    """Return the view's record with a new definer, who wrote its text; None if the definer stays the same."""
     record = cast("ViewRecord", view.record)
     adopted = replace(record, writer_id=writer_id)
     return adopted if adopted != record else None
@@ -264,7 +274,10 @@ async def view_rebuild(
 async def _swap(
     ctx: Context, scope: RequestScope, request: ViewReplaceRequest, base: ViewReplaceBase, command: ViewReplace
 ) -> ViewState:
-    """Replace the view's document by compare-and-swap. If only access changed, the new metadata is still valid."""
+    """Replace the view's document by compare-and-swap.
+
+    If only access rules changed meanwhile, the new metadata is still valid, and access is decided again.
+    """
 
     def decide(request_view: RequestView) -> Permit[ViewReplace]:
         node, _, decision = view_find(request_view, request.namespace, request.name, Action.VIEW_ALTER)
@@ -288,8 +301,9 @@ async def _swap(
 
 
 def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> Node:
-    """Replace the document by compare-and-swap, and return the view. Raises StalePermit if the view moved, or if
-    another replace came first.
+    """Replace the view's document by compare-and-swap, and return the view.
+
+    Raises StalePermit if the view was moved or another replace came first.
     """
     command = permit.command
     if command.document is not None and command.relocates:

@@ -1,4 +1,4 @@
-"""Classes of users and objects for the comparison of rights before and after a change.
+"""Equivalence classes of users and of objects, for comparing rights before and after a change.
 
 May import the layers below and `identity.access_subtrees`. Pure, except that it yields to other requests.
 """
@@ -22,14 +22,16 @@ CLASSED_AT_ONCE: Final = 1_000
 
 
 class ObjectClass(NamedTuple):
-    """Objects with equal decisions for every affected user: the ancestors of one of them, and their number."""
+    """Objects with equal decisions for every affected user: one of them with its ancestors, and the count of
+    objects.
+    """
 
     chain: SecurableChain
     size: int
 
 
 class UserClass(NamedTuple):
-    """Users with the same decisions: one of them, their number, and their roles before and after the change."""
+    """Users with the same decisions: one of them, their count, and their roles before and after the change."""
 
     user: UserRow
     size: int
@@ -57,7 +59,7 @@ class AffectedUsers:
         self._change: tuple[frozenset[int], bool, str | None] | None = None
 
     def add(self, row: UserRow) -> None:
-        """Add a user to those whom the change affects."""
+        """Add an affected user."""
         self._rows.append(row)
         self.roles.update(each.role_id for each in row.roles)
         self.own.update(group_id for group_id, _ in row.groups)
@@ -93,7 +95,7 @@ class AffectedUsers:
 async def classes_of(
     facts: SubtreeFacts, after_rules: Mapping[int, list[RuleRow]], *, users: AffectedUsers
 ) -> list[ObjectClass]:
-    """Return the objects in classes: of the same kind, with the same rules, owners and restrictions on them and their
+    """Group the objects into classes of the same kind with the same rules, owners and restrictions on them and their
     ancestors.
 
     Only roles and owners that an affected user has are compared.
@@ -129,7 +131,7 @@ async def classes_of(
 
 
 def decided_levels(subject: Subject, chain: SecurableChain, *, facts: SubtreeFacts) -> frozenset[str]:
-    """Return the levels that a subject has on an object."""
+    """Return the access levels, such as `read`, that a subject has on an object."""
     binding = binding_restrictions(subject, chain, by_object=facts.restrictions, owner_of=facts.owner_of, active=None)
     return frozenset(
         level

@@ -1,4 +1,4 @@
-"""Preview of a change of rights: the numbers of users who gain or lose each access level, and of objects.
+"""Preview of a change of rights: counts of the users who gain or lose each access level, and of the affected objects.
 
 May import the layers below, `identity.grants` and this package's modules of access. Must not know any wire format. It
 only reads. A caller needs the right to make the change. Users with the same roles are decided together, and so are
@@ -47,7 +47,7 @@ PAIRS_AT_ONCE: Final = 25
 
 
 class RulesQuestion(NamedTuple):
-    """A change that grants privileges on an object to a role, or revokes them."""
+    """A question about the consequence of granting privileges on an object to a role, or of revoking them."""
 
     metalake: str
     role: str
@@ -56,7 +56,7 @@ class RulesQuestion(NamedTuple):
 
 
 class RolesQuestion(NamedTuple):
-    """A change that assigns roles to a user or group, or revokes them."""
+    """A question about the consequence of assigning roles to a user or group, or of revoking them."""
 
     metalake: str
     kind: Kind
@@ -68,7 +68,9 @@ class RolesQuestion(NamedTuple):
 async def privilege_request_at(
     ctx: Context, question: AccessQuestion, *, privileges: tuple[tuple[Privilege, GrantCondition], ...]
 ) -> PrivilegeRequest:
-    """Return the privilege request for the object at a path, in the spelling of its catalog. Raises BadRequest."""
+    """Return the privilege request for the object at a path, with its full name as encoded by its catalog's codec.
+    Raises BadRequest for a path that is too short.
+    """
     kind, path = question.kind or Kind.TABLE, question.path
     if kind in (Kind.METALAKE, Kind.CATALOG) or kind.home is not ZoneKind.CATALOG:
         name = path[0] if path else question.metalake
@@ -89,7 +91,7 @@ def _catalog_name(name: str) -> str:
 
 
 class ConsequenceLine(NamedTuple):
-    """The number of users who gain or lose a level on objects of a kind, and the number of those objects."""
+    """The count of users who gain or lose an access level on objects of a kind, and the count of those objects."""
 
     level: str
     kind: Kind
@@ -101,8 +103,8 @@ class ConsequenceLine(NamedTuple):
 class Consequence(NamedTuple):
     """The consequence of a change.
 
-    `users` is the number of users whom the change concerns, `gaining` and `losing` those who gain or lose a level.
-    `objects` is the number of examined objects. `is_bounded` is true if more users or objects exist, or classes were
+    `users` is the count of affected users, `gaining` and `losing` the counts of users who gain or lose a level.
+    `objects` is the count of examined objects. `is_bounded` is true if more users or objects exist, or classes were
     omitted.
     """
 
@@ -118,7 +120,7 @@ class Consequence(NamedTuple):
 async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequence:
     """Return the consequence of a change of a role's privileges on an object.
 
-    Raises NotFound, IllegalPrivilege, PermissionDenied, as the change does.
+    Raises NotFound, IllegalPrivilege and PermissionDenied, as making the change does.
     """
     wish = question.wish
     check_privilege_requests((wish,))
@@ -153,7 +155,9 @@ def _rules_after(
 
 
 async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequence:
-    """Return the consequence of assigning or revoking roles. Raises NotFound, IllegalRole, PermissionDenied."""
+    """Return the consequence of assigning or revoking roles. Raises NotFound for the user or group, IllegalRole for an
+    unknown role, PermissionDenied.
+    """
     if not question.roles:
         raise BadRequest("Name the roles")
 
@@ -207,7 +211,7 @@ def _chain_in(nodes: Ancestry, object_id: int, *, outer: SecurableChain) -> Secu
 
 
 async def _users(ctx: Context, users: UserRange, *, facts: SubtreeFacts, extra: Collection[int] = ()) -> AffectedUsers:
-    """Read the users of a range, each with the roles and groups that matter to the objects."""
+    """Read the users of a range, each with the roles and groups that affect decisions on the objects."""
     roles = {row.role_id for rows in facts.rules.values() for row in rows} | set(extra)
     named = {
         each
@@ -233,14 +237,14 @@ async def _users(ctx: Context, users: UserRange, *, facts: SubtreeFacts, extra: 
 
 
 class _Tally:
-    """Counts users and objects by level, kind and direction."""
+    """Counts users and objects by access level, kind of object, and direction (gain or loss)."""
 
     def __init__(self) -> None:
         self.users: dict[tuple[str, Kind, bool], set[int]] = {}
         self.objects: dict[tuple[str, Kind, bool], set[int]] = {}
 
     def add(self, key: tuple[str, Kind, bool], *, users: int, objects: int) -> None:
-        """Count a class of users and a class of objects, by their numbers."""
+        """Add the sizes of a class of users and a class of objects to the counts under `key`."""
         self.users.setdefault(key, set()).add(users)
         self.objects.setdefault(key, set()).add(objects)
 
@@ -248,7 +252,9 @@ class _Tally:
 async def _compared(
     facts: SubtreeFacts, users: AffectedUsers, *, changed_rules: dict[int, list[RuleRow]], is_enforced: bool
 ) -> Consequence:
-    """Decide before and after the change for each class of users and of objects, and add up the results."""
+    """Compare the access levels before and after the change for each class of users and objects, and count the
+    differences.
+    """
     after_rules = facts.rules | changed_rules
     objects = await classes_of(facts, after_rules, users=users)
     tally, pairs, is_bounded = _Tally(), 0, facts.is_bounded or users.is_bounded

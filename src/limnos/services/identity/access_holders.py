@@ -1,8 +1,8 @@
 """Holders of access: the users with access to an object, with reasons, and the rules and owners that grant it.
 
 May import the layers below and `identity.access_objects`. Must not know any wire format. A page reads a bounded number
-of users, and its cost grows only with their number. Each page shows one consistent state, which is not older than the
-request.
+of users, and its cost grows only with their number. A page is read after the request, in batches of users, each batch
+in one snapshot.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class AccessHolder(NamedTuple):
 class HoldersPage(NamedTuple):
     """A page of holders. `following` is the name after which the next page begins; None at the end.
 
-    `asked` are the requested levels or the action. `is_enforced` is False if access control is off.
+    `asked` has the requested access levels, or the requested action. `is_enforced` is False if access control is off.
     """
 
     kind: Kind
@@ -69,7 +69,7 @@ class HoldersPage(NamedTuple):
 
 
 class HoldersRequest(NamedTuple):
-    """A page of at most `limit` users after the name `after`, for one action or for all levels."""
+    """A request for a page of at most `limit` users after the name `after`, for one action or for all access levels."""
 
     action: Action | None = None
     after: str = ""
@@ -77,7 +77,7 @@ class HoldersRequest(NamedTuple):
 
 
 class AccessRule(NamedTuple):
-    """A rule on an object or one of its ancestors: the role, and the numbers of users and groups that hold the role
+    """A rule on an object or one of its ancestors: the role, and the counts of users and groups that hold the role
     directly.
     """
 
@@ -130,7 +130,7 @@ async def access_holders(ctx: Context, question: AccessQuestion, *, request: Hol
     """Return users who may take an action on an object, or who have any level of access to it, by name.
 
     Raises:
-        PermissionDenied: The caller neither manages grants there nor may grant on the object.
+        PermissionDenied: The caller neither manages grants on the object or an ancestor, nor may grant on the object.
         BadRequest: The action does not apply to the kind, or no user has access to that kind of object.
         ServiceUnavailable: The object was moved during each attempt.
     """
@@ -192,7 +192,7 @@ async def _page(
 
 
 def _step_read(target: AccessTarget, *, levels: LevelActions, after: str) -> Load[tuple[ObjectAccess, list[UserRow]]]:
-    """Read the facts of an object and the next users who may have access, in one snapshot."""
+    """Read, in one snapshot, the facts of an object and the next users who may have access."""
     access = yield from object_access_read(target)
     privileges = deciding_privileges(
         (action for actions in levels.values() for action in actions), target.chain[0].kind
@@ -232,7 +232,7 @@ async def _visible_roles(ctx: Context, scope: RequestScope, *, roles: Mapping[st
 
 
 def _without_roles(holder: AccessHolder, visible: frozenset[str]) -> AccessHolder:
-    """Return a holder without the names of hidden roles, and of the groups these come through."""
+    """Return a holder without the names of roles hidden from the caller, and of the groups that give these roles."""
     reasons = {
         level: tuple(
             each if each.role is None or each.role in visible else msgspec.structs.replace(each, role=None, group=None)
@@ -246,7 +246,7 @@ def _without_roles(holder: AccessHolder, visible: frozenset[str]) -> AccessHolde
 async def access_rules(ctx: Context, question: AccessQuestion, *, after: int = 0, limit: int = 100) -> AccessRules:
     """Return the owners and rules that decide on an object, the object's own first, then those of its ancestors.
 
-    Rules are returned in pages: `after` is the number of rules before the page. Raises as `access_holders`.
+    Rules come in pages: `after` is the page's offset, the count of rules before it. Raises as `access_holders`.
     """
     for _ in range(ATTEMPTS_MAX):
         scope = await scope_of_question(ctx, question)

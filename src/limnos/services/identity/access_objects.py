@@ -31,7 +31,9 @@ _PRIVILEGES = {int(privilege): privilege for privilege in Privilege}
 
 
 class AccessQuestion(NamedTuple):
-    """The object of a request. If `kind` is None, the innermost kind of object that exists at the path."""
+    """The object that a request about access names. A `kind` of None means the innermost kind of object that exists at
+    the path.
+    """
 
     metalake: str
     kind: Kind | None
@@ -39,7 +41,9 @@ class AccessQuestion(NamedTuple):
 
 
 class AccessTarget(NamedTuple):
-    """The object in the caller's request view. Restrictions are those of its catalog, by object."""
+    """The requested object with its ancestors in the caller's request view, and its catalog's read restrictions by
+    object.
+    """
 
     scope: RequestScope
     metalake_id: int
@@ -50,7 +54,7 @@ class AccessTarget(NamedTuple):
 
     @property
     def ids(self) -> frozenset[int]:
-        """The ids of the target and its ancestors, as far as they exist."""
+        """The ids of the target and its ancestors, without missing objects."""
         return frozenset(link.id for link in self.chain if link.id > 0)
 
 
@@ -99,7 +103,7 @@ def require_asker(request_view: RequestView, chain: SecurableChain) -> bool:
     """Check that the caller may list the holders of access to an object: a caller who manages grants, or may grant on
     it.
 
-    Returns whether the caller manages grants there, and so may see all names of roles. Raises PermissionDenied.
+    Returns whether the caller manages grants there, which makes all role names visible. Raises PermissionDenied.
     """
     kind = chain[0].kind
     if kind not in Action.EXPLAIN_OTHERS.kinds:
@@ -136,7 +140,7 @@ class ObjectAccess:
         return None if row is None else row.principal_id
 
     def subject_of(self, user: UserRow) -> Subject:
-        """Return a user as a subject with those roles and groups that matter to this object."""
+        """Return a user as the subject of decisions, with the roles and groups that affect this object."""
         roles = [HeldRole(self.roles[row.role_id], row.group) for row in user.roles if row.role_id in self.roles]
         return Subject.of(
             user.id, user.name, groups=[each for each, _ in user.groups], group_names=[name for _, name in user.groups],
@@ -144,7 +148,9 @@ class ObjectAccess:
         )  # fmt: skip
 
     def reasons(self, user: UserRow, actions: tuple[Action, ...]) -> tuple[DecisionFactor, ...] | None:
-        """Return the reasons why a user may take one of some actions; None if the user may take none."""
+        """Return the reasons why a user may take one of `actions`, the first allowed one; None if the user may take
+        none.
+        """
         key = (self._class_of(user), actions)
         if key not in self._made:
             self._made[key] = self._reasons(self.subject_of(user), actions)
@@ -184,7 +190,7 @@ def principals_named(chain: SecurableChain, restrictions: Mapping[int, tuple[Res
 
 
 def roles_of(rows: Iterable[RuleRow]) -> dict[int, RoleRules]:
-    """Return roles by id with the rules of some rows."""
+    """Group rows of rules by role id into roles."""
     names: dict[int, str] = {}
     pairs: dict[tuple[int, bool], list[tuple[Privilege, int]]] = {}
     for row in rows:

@@ -39,7 +39,9 @@ class ReachedObject(NamedTuple):
 
 
 class ReachRequest(NamedTuple):
-    """A page of at most `limit` objects after the path `after`, for a user, by default the caller."""
+    """A request for a page of at most `limit` objects after the path `after` that a user, by default the caller, can
+    access.
+    """
 
     user: str | None = None
     after: tuple[str, ...] = ()
@@ -49,9 +51,9 @@ class ReachRequest(NamedTuple):
 class Reach(NamedTuple):
     """The access of a user to the objects below an object.
 
-    `counts` are the numbers of objects by level and kind. `hidden` objects are counted, but the caller may not load
-    them. `looked` is the number of examined objects if the caller manages grants there, else only of those that the
-    user may access. `is_bounded` is true if more objects exist that were not examined.
+    `counts` has the counts of objects by access level and kind. `hidden` objects are counted, but the caller may not
+    load them. `looked` is the number of examined objects if the caller manages grants there, else only of those that
+    the user may access. `is_bounded` is true if more objects exist that were not examined.
     """
 
     user: str
@@ -151,7 +153,7 @@ class SubtreeDecisions:
         return (above.id, link.kind, own, owner, link.id if link.id in self.facts.restrictions else 0)
 
     def levels(self, each: SubtreeObject) -> tuple[tuple[str, ...], bool]:
-        """Return the user's levels on an object, and whether a read restriction applies to the user."""
+        """Return the user's access levels on an object, and whether a read restriction applies to the user."""
         key = self._class_of(each)
         if key not in self._levels:
             self._levels[key] = self._decided(each.chain)

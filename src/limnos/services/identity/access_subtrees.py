@@ -1,7 +1,7 @@
 """Objects below an object with the facts that access decisions need: owners, rules and read restrictions.
 
-May import the layers below. Must not know any wire format. Objects are read in parts, and other requests run between
-two parts, so a large subtree is not read from one snapshot. `OBJECTS_MAX` bounds the walk.
+May import the layers below. Must not know any wire format. Objects are read in batches, and other requests run between
+two batches, so a large subtree is not read from one snapshot. `OBJECTS_MAX` bounds the walk.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ STATEMENTS_MAX: Final = 50
 
 
 class SubtreeObject(NamedTuple):
-    """An object of a subtree: its ancestors up to the metalake, itself first, and its own owner."""
+    """An object of a subtree: the object followed by its ancestors up to the metalake, and the id of the object's
+    owner.
+    """
 
     chain: SecurableChain
     owner_id: int | None
 
 
 class _Open(NamedTuple):
-    """A container whose children after a name space and name are not read yet."""
+    """A container whose children are not all read: `after` is the name space and name of the last child read."""
 
     chain: SecurableChain
     after: tuple[str, str] = ("", "")
@@ -57,7 +59,7 @@ class SubtreeFacts:
         return self.owners.get(link.id)
 
     async def walk(self, ctx: Context, roots: Iterable[SecurableChain], *, objects_max: int = OBJECTS_MAX) -> None:
-        """Read the roots and everything below them."""
+        """Read the root objects and all objects below them, up to `objects_max`."""
         entry = list(roots)
         for start in range(0, len(entry), AT_ONCE):
             part = entry[start : start + AT_ONCE]
@@ -87,7 +89,7 @@ class SubtreeFacts:
                 self.rules.setdefault(row.object_id, []).append(row)
 
     def _part_read(self, opened: list[_Open]) -> Load[None]:
-        """Read the next children of open containers, about `AT_ONCE` of them."""
+        """Read the next batch of children of open containers, about `AT_ONCE` children."""
         children: list[SubtreeObject] = []
         statements = 0
         while opened and len(children) < AT_ONCE and statements < STATEMENTS_MAX:

@@ -1,8 +1,9 @@
-"""Sessions of the console: opened with a password, token, one-use code or at the issuer, extended by use, and ended.
+"""Sessions of the console: opened with a password, a token, a one-use code or the external issuer, extended by use, and
+ended.
 
-May import the layers below. Must not know any wire format: the console's package puts the text into a cookie. A session
-never has more trust than the credential that opened it. It ends, at the next request on every node, with its token or
-password, or when its user ends it.
+May import the layers below. Must not know any wire format: the console's package puts the session's text into a cookie.
+A session never has more trust than the credential that opened it. It ends, at the next request on every node, with its
+token or password, or when its user ends it.
 """
 
 from __future__ import annotations
@@ -47,9 +48,8 @@ _NO_CODE: Final = "The code was used already or has expired: create a new one wi
 
 
 class ConsoleSessionOpen(msgspec.Struct, frozen=True):
-    """Open a session or create a code.
-
-    Each credential that is given (`password`, `opened_by`, `code`) must still be valid.
+    """The command to open a session, or to create a one-use code. Each given credential of `password`, `opened_by` and
+    `code` must still be valid.
     """
 
     user: str
@@ -70,14 +70,14 @@ class ConsoleSessionOpen(msgspec.Struct, frozen=True):
 
 
 class ConsoleSessionExtend(msgspec.Struct, frozen=True):
-    """Move a session's expiry."""
+    """The command to extend a session by `idle_s` seconds from now."""
 
     token_id: int
     idle_s: int
 
 
 class ConsoleSessionsEnd(msgspec.Struct, frozen=True):
-    """End one session of a user, or all; with `ends_logins` the sessions of the command line, too."""
+    """The command to end one session of a user, or all; with `ends_logins` the sessions of the command line, too."""
 
     user: str
     token_id: int | None
@@ -113,7 +113,8 @@ async def session_open_with_password(
 ) -> ConsoleSession:
     """Open a session for a caller who knows a user's password.
 
-    `client` describes the browser. Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable.
+    `client` describes the browser. Raises AuthenticationFailed for a wrong password, TooManyAttempts,
+    ServiceUnavailable.
     """
     known = await password_verify(ctx, user=user, password=password, address=address)
     bearer = Context(ctx.services, Credential(known.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
@@ -129,10 +130,10 @@ async def session_open_with_password(
 
 
 async def session_open_with_header(ctx: Context, *, header: bytes, client: str) -> ConsoleSession:
-    """Open a session for the holder of a token, or for a name if the server accepts names without proof.
+    """Open a session for the holder of a token, or for a user name if the server accepts names without authentication.
 
-    `header` is an Authorization header as any protocol takes it. The session ends when the token does. Raises
-    AuthenticationFailed, ServiceUnavailable.
+    `header` is the value of an Authorization header. The session ends when the token does. Raises AuthenticationFailed
+    for an invalid credential, ServiceUnavailable.
     """
     credential = ctx.services.authenticator.credential(header)
     if credential is None:
@@ -147,8 +148,8 @@ async def session_open_at_issuer(
 ) -> ConsoleSession:
     """Open a session for a user whom the issuer redirected with a code.
 
-    The issuer's tokens are not kept, so the session lasts as long as one opened with a password. Raises
-    AuthenticationFailed, ServiceUnavailable.
+    The issuer's tokens are not stored, so the session lasts as long as one opened with a password. Raises
+    AuthenticationFailed for an invalid code or ID token, ServiceUnavailable.
     """
     identity = await ISSUER.of(ctx.services).identity_of_code(code, request)
     credential = await store_identity(ctx.services, identity, request_id=ctx.request_id, asker=ctx.asker)
@@ -165,9 +166,9 @@ async def session_open_at_issuer(
 
 
 async def code_create(ctx: Context) -> tuple[str, int]:
-    """Make a code that opens one session for the caller. Returns its text and its lifetime in seconds.
+    """Create a one-use code that opens a session for the caller. Returns its text and its lifetime in seconds.
 
-    Raises PermissionDenied for a caller without a name.
+    Raises PermissionDenied for an anonymous caller.
     """
     await refuse_former(ctx)
     session = await _open(ctx, partial(_with_credential, ctx, client="", purpose=TokenPurpose.CONSOLE_CODE))
@@ -175,12 +176,14 @@ async def code_create(ctx: Context) -> tuple[str, int]:
 
 
 async def code_user(ctx: Context, *, code: str) -> str:
-    """Return the user for whom a code opens a session, without using it up. Raises AuthenticationFailed."""
+    """Return the user for whom a code opens a session, without using it up. Raises AuthenticationFailed for an invalid
+    or used code.
+    """
     return (await _code_of(ctx, code)).user
 
 
 async def session_open_with_code(ctx: Context, *, code: str, client: str) -> ConsoleSession:
-    """Open a session with a code, which is used up. Raises AuthenticationFailed."""
+    """Open a session with a code, which is used up. Raises AuthenticationFailed for an invalid or used code."""
     token = await _code_of(ctx, code)
     bearer = Context(ctx.services, Credential(token.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
 
@@ -212,7 +215,7 @@ async def _code_of(ctx: Context, code: str) -> Token:
 def _with_credential(
     ctx: Context, request_view: RequestView, *, secret_hash: bytes, client: str, purpose: TokenPurpose
 ) -> ConsoleSessionOpen:
-    """Return the command to open a session, or to create a code, with the caller's own credential."""
+    """Return the command to open a session, or to create a one-use code, with the caller's own credential."""
     user, defaults = request_view.user, ctx.services.defaults
     if user == ANONYMOUS:
         raise PermissionDenied(_NOBODY)
@@ -240,14 +243,14 @@ async def _open(bearer: Context, command: OpenCommand) -> ConsoleSession:
 
 
 def _own(request_view: RequestView) -> Decision:
-    """Decide on the caller's own sessions: always allowed."""
+    """Return the decision on the caller's own sessions, which always allows."""
     factor = DecisionFactor("self")
     word = Action.TOKEN_MANAGE_OTHERS.word
     return Decision(True, word, ROOT_ID, "server", request_view.user, (factor,), request_view.stamps)
 
 
 def console_session_insert(tx: Tx, permit: Permit[ConsoleSessionOpen]) -> Token:
-    """Insert a session or a code, unless the credential that opens it has ended meanwhile."""
+    """Insert a session or a one-use code, unless the credential that opens it has become invalid meanwhile."""
     command = permit.command
     standing = tx.principals.standing(command.user)
     check_sign_in(command.rules, standing, user=command.user)
@@ -279,7 +282,7 @@ def _require_valid(tx: Tx, token_id: int) -> None:
 
 
 async def session_extend(ctx: Context) -> str:
-    """Return the user of the caller's session, and extend a session that has not been extended recently.
+    """Return the user of the caller's session, and extend the session unless it was extended recently.
 
     Raises AuthenticationFailed for a session that has ended.
     """
@@ -303,7 +306,7 @@ def _own_session(ctx: Context, request_view: RequestView) -> Token:
 
 
 def console_session_extend(tx: Tx, permit: Permit[ConsoleSessionExtend]) -> None:
-    """Move the expiry of a session that is still valid."""
+    """Extend the session if it is still valid."""
     token = tx.tokens.by_id(permit.command.token_id)
     if token is None or token.revoked or token.is_over(tx.now_ms):
         raise AuthenticationFailed(_OVER, was_right=True)
@@ -342,8 +345,8 @@ async def sessions_end(ctx: Context, *, session_id: int | None) -> int:
 async def user_sign_out(ctx: Context, *, user: str) -> int:
     """End all sessions of a user, of the console and of password logins, at the next request on every node.
 
-    API tokens and secrets stay valid. Returns how many sessions ended. Raises PermissionDenied unless it is the caller
-    or the caller manages the tokens of others.
+    API tokens and secrets stay valid. Returns the count of ended sessions. Raises PermissionDenied unless it is the
+    caller or the caller manages the tokens of others.
     """
 
     def decide(request_view: RequestView) -> Permit[ConsoleSessionsEnd]:
@@ -355,7 +358,9 @@ async def user_sign_out(ctx: Context, *, user: str) -> int:
 
 
 def console_sessions_end(tx: Tx, permit: Permit[ConsoleSessionsEnd]) -> int:
-    """Revoke one console session, or all of the user's. Returns their number. Raises NotFound."""
+    """Revoke one console session, or all of the user's. Returns the count of revoked sessions. Raises NotFound for a
+    session of another user.
+    """
     command = permit.command
     if command.ends_logins:
         return tx.tokens.close(command.user)

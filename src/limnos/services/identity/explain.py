@@ -27,10 +27,10 @@ async def access_explain(
     ctx: Context, *, metalake: str, user: str | None, action: Action, kind: Kind | None, path: tuple[str, ...],
     through: ViewChain = (),
 ) -> tuple[Decision, list[str]]:  # fmt: skip
-    """Explain the decision on an action on an object, for the caller or another user.
+    """Explain the access decision on an action on an object, for the caller or another user.
 
-    A missing object is explained as one without grants of its own. A caller who may know that it is missing
-    gets that as the reason, and no advice to grant something on it.
+    A missing object is explained as one without grants of its own. A caller who may know that it is missing gets that
+    as the reason, and no advice to grant something on it.
 
     Args:
         ctx: The request.
@@ -69,7 +69,9 @@ async def access_explain(
 
 
 async def scope_of(ctx: Context, metalake: str, *, kind: Kind, path: tuple[str, ...]) -> RequestScope:
-    """Return the scope of an object: its catalog if that exists, else the metalake. Raises NotFound."""
+    """Return the scope of an object: its catalog if that exists, else the metalake. Raises NotFound for a missing
+    metalake.
+    """
     named = bool(path) and _is_in_tree(kind)
     known = named and await ctx.read(RequestScope(metalake), lambda request_view: _has_catalog(request_view, path[0]))
     return RequestScope(metalake, path[0] if known else None)
@@ -89,7 +91,7 @@ def _has_catalog(request_view: RequestView, name: str) -> bool:
 
 
 def _kind_for(action: Action, path: tuple[str, ...], metalake: str) -> Kind:
-    """Return the kind that a path of this length means: the innermost kind that the action applies to."""
+    """Return the kind of object at a path of this length: the innermost kind that the action applies to."""
     if not path:
         return Kind.METALAKE
     if len(path) == 1:
@@ -99,8 +101,8 @@ def _kind_for(action: Action, path: tuple[str, ...], metalake: str) -> Kind:
 
 
 def _kind_of_name(action: Action, name: str, metalake: str) -> Kind:
-    """Return the kind that a single name means: a catalog, else a role, user or other kind that the action applies
-    to.
+    """Return the kind of object that a single name refers to: a catalog, else a role, user or other kind that the
+    action applies to.
     """
     if Kind.CATALOG in action.kinds:
         return Kind.CATALOG
@@ -111,7 +113,7 @@ def _kind_of_name(action: Action, name: str, metalake: str) -> Kind:
 
 
 def require_path(kind: Kind, path: tuple[str, ...], *, metalake: str) -> None:
-    """Refuse a path that cannot name an object of a kind. Raises BadRequest."""
+    """Raise BadRequest for a path that cannot name an object of the kind, such as one that is too short."""
     if kind is Kind.METALAKE and path not in {(), (metalake,)}:
         raise BadRequest(f"The object is the metalake {metalake}: leave the path out")
     if kind is Kind.METALAKE or _is_in_tree(kind) or len(path) == 1:
@@ -120,8 +122,8 @@ def require_path(kind: Kind, path: tuple[str, ...], *, metalake: str) -> None:
 
 
 def chain_to(request_view: RequestView, kind: Kind, *, path: tuple[str, ...]) -> SecurableChain:
-    """Return the object at a path that begins with the catalog's name, with its ancestors. Missing objects are absent
-    links.
+    """Return the object at a path that begins with the catalog's name, with its ancestors. A missing object is an
+    absent link (`ChainLink.absent`).
     """
     if kind is Kind.METALAKE:
         return request_view.settled.outer[-1:]
@@ -139,7 +141,7 @@ def chain_to(request_view: RequestView, kind: Kind, *, path: tuple[str, ...]) ->
 
 
 def _chain_beside(request_view: RequestView, kind: Kind, name: str) -> SecurableChain:
-    """Return an object in the metalake itself with its ancestors: a role, a user, a group, a tag."""
+    """Return a metalake object (a role, user, group or tag) with its ancestors."""
     outer = request_view.settled.outer[-1:]
     if kind.is_node:
         node, chain = request_view.find_outside(kind, (name,))
@@ -155,7 +157,9 @@ def _chain_beside(request_view: RequestView, kind: Kind, name: str) -> Securable
 
 
 def _missing(request_view: RequestView, action: Action, chain: SecurableChain) -> list[str]:
-    """Name the outermost missing object of `chain`, to a caller who may know that it is missing."""
+    """Return advice that names the outermost missing object of `chain`; empty if the caller may not know that it is
+    missing.
+    """
     if is_sourced(request_view):
         return []  # this server does not know the objects of another system
     absent = [position for position, link in enumerate(chain) if link.id == ABSENT_ID]

@@ -1,7 +1,7 @@
 """Grants: rules of roles (privileges on objects), and role assignments of users and groups.
 
-May import the layers below. Must not know any wire format. Everything here belongs to the metalake's zone, whatever
-object a rule is for.
+May import the layers below. Must not know any wire format. Rules and assignments belong to the metalake's zone, even if
+a rule is for an object in a catalog.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class PrivilegeRequest(NamedTuple):
 
 
 class ResolvedGrants(NamedTuple):
-    """A privilege request whose object was found, with the rules that it means."""
+    """A privilege request after name resolution: the object, and the rules that the privileges result in."""
 
     target: SecurableTarget
     grants: tuple[Grant, ...]
 
 
 class RulesChange(msgspec.Struct, frozen=True):
-    """Add rules to a role, or remove them."""
+    """The command to add rules to a role, or remove them."""
 
     role: RoleEntity
     securable: Node | None
@@ -68,7 +68,7 @@ class RulesChange(msgspec.Struct, frozen=True):
 
 
 class RulesReplace(msgspec.Struct, frozen=True):
-    """Replace all rules of a role."""
+    """The command to replace all rules of a role."""
 
     role: RoleEntity
     securables: tuple[Node, ...]
@@ -76,7 +76,7 @@ class RulesReplace(msgspec.Struct, frozen=True):
 
 
 class RolesChange(msgspec.Struct, frozen=True):
-    """Assign roles to a user or group, or revoke them."""
+    """The command to assign roles to a user or group, or revoke them."""
 
     principal: Principal
     roles: tuple[RoleEntity, ...]
@@ -84,7 +84,7 @@ class RolesChange(msgspec.Struct, frozen=True):
 
 
 def check_privilege_requests(wishes: tuple[PrivilegeRequest, ...]) -> None:
-    """Check the privileges of a grant or revocation for number, object and contradictions.
+    """Check the privileges of a grant or revocation for their count, their object and contradictions.
 
     Raises BadRequest for too many, IllegalObject for an object without privileges, and refuses a privilege both allowed
     and denied on one object.
@@ -101,15 +101,15 @@ def check_privilege_requests(wishes: tuple[PrivilegeRequest, ...]) -> None:
 
 
 def refuse_duplicates(wishes: tuple[PrivilegeRequest, ...]) -> None:
-    """Refuse a role request that names the same object twice. Raises BadRequest."""
+    """Raise BadRequest if a request for a role names an object twice."""
     if len({(wish.kind, wish.full_name) for wish in wishes}) != len(wishes):
         raise BadRequest("The role names the same object twice: give all of its privileges in one entry")
 
 
 def _find_grant_target(request_view: RequestView, wish: PrivilegeRequest, *, hides: bool) -> ResolvedGrants:
-    """Find the object of a request. With `hides`, an object that the caller may not know counts as missing.
+    """Find the object of a request. With `hides`, an object that is not visible to the caller counts as missing.
 
-    Raises NotFound, IllegalPrivilege.
+    Raises NotFound, IllegalPrivilege for a privilege that the object's kind does not have.
     """
     target = target_find(request_view, wish.kind, wish.full_name, codec_of(request_view))
     if hides and not request_view.decide(Action.METADATA_LOAD, target.chain).allowed:
@@ -131,12 +131,11 @@ def _bind_privileges(target: SecurableTarget, wish: PrivilegeRequest) -> Resolve
 async def privilege_requests_resolve(
     ctx: Context, metalake: str, wishes: tuple[PrivilegeRequest, ...], action: Action
 ) -> list[ResolvedGrants]:
-    """Find the objects of privilege requests, all in one consistent state, for a caller who may do the action in the
-    metalake.
+    """Find the objects of privilege requests, in one request view, for a caller who may do the action in the metalake.
 
     The action is decided before any object is looked up, so a refusal does not reveal whether they exist. Creating a
-    role needs no right on the objects, so objects that the caller may not know count as missing then. Raises
-    PermissionDenied, and for a missing object IllegalObject if the role is being created, else NotFound.
+    role needs no right on the objects, so in that case hidden objects count as missing. Raises PermissionDenied, and
+    for a missing object IllegalObject if the role is being created, else NotFound.
     """
 
     def may(request_view: RequestView) -> None:
@@ -194,7 +193,7 @@ def rules_decide(
 ) -> tuple[SecurableTarget, RulesChange, Decision]:
     """Decide on a change of a role's privileges on an object, and return the object, the change and the decision.
 
-    Raises NotFound, IllegalPrivilege, PermissionDenied.
+    Raises as `privileges_grant`.
     """
     request_view.require_in_metalake_use()
     codec = codec_of(request_view)
@@ -207,7 +206,7 @@ def rules_decide(
 
 
 def _refuse_opposite(tx: Tx, role: RoleEntity, grants: tuple[Grant, ...]) -> None:
-    """Refuse to turn a deny into an allow or the reverse.
+    """Refuse to change a rule from deny to allow or from allow to deny.
 
     Reads only the role's rules on that object. Raises IllegalPrivilege.
     """
@@ -238,7 +237,8 @@ async def rules_override(
 ) -> RoleWithRules:
     """Replace all rules of a role.
 
-    Raises NotFound (the role or an object), IllegalPrivilege, BadRequest, PermissionDenied.
+    Raises NotFound (the role or an object), IllegalPrivilege, BadRequest (too many privileges, or an object named
+    twice), PermissionDenied.
     """
     check_privilege_requests(wishes)
     refuse_duplicates(wishes)
@@ -292,7 +292,7 @@ def roles_decide(
 ) -> tuple[RolesChange, Decision]:
     """Decide on assigning or revoking roles, and return the change and the decision.
 
-    Raises NotFound, IllegalRole, PermissionDenied.
+    Raises as `roles_give`.
     """
     request_view.require_in_use()
     decision = request_view.require(Action.ROLE_ASSIGN, request_view.settled.outer)

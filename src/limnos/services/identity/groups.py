@@ -50,7 +50,7 @@ def members_list(request_view: RequestView, group: str) -> tuple[str, ...]:
 async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[str, ...]) -> tuple[str, ...]:
     """Add users to a group atomically; existing members are no error.
 
-    Raises NotFound for a group or user, BadRequest.
+    Raises NotFound for a group or user, BadRequest for too many users.
     """
     if len(users) > MEMBERS_MAX:
         raise BadRequest(f"{len(users)} users in one request are more than the {MEMBERS_MAX} that are allowed")

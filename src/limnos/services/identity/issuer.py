@@ -13,7 +13,9 @@ from limnos.services.request.node_services import ComponentKey
 
 
 class PublicClient(NamedTuple):
-    """The settings with which programs let people sign in at the issuer. Clients read these field names."""
+    """The settings with which client programs sign users in at the issuer, as an OAuth public client. Clients read
+    these field names.
+    """
 
     authority: str
     clientId: str  # noqa: N815 - Gravitino's
@@ -51,8 +53,8 @@ class Issuer(Protocol):
         """Verify a token. Raises AuthenticationFailed; ServiceUnavailable if the issuer's keys cannot be fetched."""
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
-        """Return the issuer's authorization URL, to which the browser is redirected. Raises ServiceUnavailable,
-        AuthenticationFailed.
+        """Return the URL of the issuer's sign-in page (the authorization endpoint with the request's parameters).
+        Raises ServiceUnavailable if the issuer does not answer, AuthenticationFailed if the server has no issuer.
         """
 
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
@@ -63,7 +65,7 @@ class Issuer(Protocol):
 
 
 class NoIssuer:
-    """The issuer of a server whose settings name none."""
+    """The null issuer, for a server without an external issuer."""
 
     name = ""
     metalakes: tuple[str, ...] = ()
@@ -75,13 +77,13 @@ class NoIssuer:
         raise AuthenticationFailed(f"This server has no outside issuer that could check a token of {len(text)} bytes")
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
-        """Refuse to begin. Raises AuthenticationFailed."""
+        """Refuse to begin a sign-in. Raises AuthenticationFailed."""
         raise AuthenticationFailed(
             f"This server has no outside issuer with the redirect address {request.redirect_uri}"
         )
 
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
-        """Refuse every code. Raises AuthenticationFailed."""
+        """Refuse every authorization code. Raises AuthenticationFailed."""
         raise AuthenticationFailed(
             f"This server has no outside issuer for a code of {len(code)} bytes with the redirect address {request.redirect_uri}"
         )

@@ -1,9 +1,9 @@
 """Issuer sign-in: verifies a token of an external issuer, and stores its user and groups in the metalakes.
 
 May import the layers below. Must not know any wire format or the network: `ISSUER.of(services)` fetches the issuer's
-keys. The token's user becomes a user of the metalakes that the settings name, and a member of the groups there that the
-newest token names. This happens before the request is decided, so explanations, lists and other nodes need no special
-case.
+keys. The token's user becomes a user of the metalakes that the settings name, and a member of those of their groups
+that the newest token names. This happens before the request is decided, so explanations, lists and other nodes need no
+special case.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from limnos.view.cache_miss import for_each
 
 
 class UserSignIn(msgspec.Struct, frozen=True):
-    """Store the user and groups that an issuer's token states; `groups` is None if the token has none."""
+    """The command to store the user and groups that an issuer's token states; `groups` is None if the token has
+    none.
+    """
 
     metalake_id: int
     user: str
@@ -46,10 +48,10 @@ class UserSignIn(msgspec.Struct, frozen=True):
 async def sign_in(
     services: NodeServices, header: bytes, *, request_id: str, asker: AuditedRequest | None = None
 ) -> Credential:
-    """Verify the JWT of an Authorization header and store its user in the metalakes; requests with equal headers wait
-    for each other.
+    """Verify the JWT of an Authorization header and store its user in the metalakes; requests with equal headers are
+    coalesced.
 
-    Raises AuthenticationFailed, ServiceUnavailable.
+    Raises AuthenticationFailed for an invalid token, ServiceUnavailable if the issuer's keys cannot be fetched.
     """
     authenticator = services.authenticator
     async with SIGN_INS.of(services).turn(hash(header)):
@@ -67,7 +69,7 @@ async def store_identity(
 ) -> Credential:
     """Store the user and the groups of a verified token in the metalakes of the settings; return its credential.
 
-    Raises AuthenticationFailed for a user whose name no new user may have.
+    Raises AuthenticationFailed for a new user whose name is not allowed.
     """
     credential = Credential(identity.user, expires_ms=identity.expires_ms)
     ctx = Context(services, credential, request_id, asker=asker)
@@ -83,7 +85,7 @@ async def store_identity(
 
 
 async def _check_user(ctx: Context, user: str) -> None:
-    """Refuse an unknown user whose name is not allowed for new users. Raises BadRequest."""
+    """Refuse an unknown user whose name is not allowed for new users. Raises BadRequest for such a name."""
     admins = ctx.services.rules.service_admins
     if user in admins:
         return
@@ -134,7 +136,9 @@ def _known_groups(request_view: RequestView, names: tuple[str, ...]) -> tuple[Pr
 
 
 def user_sign_in(tx: Tx, permit: Permit[UserSignIn]) -> None:
-    """Add a missing user, and replace the user's issued memberships by the token's, unless a newer token was stored."""
+    """Add a missing user, and replace the user's group memberships from the issuer by those of the token, unless a
+    newer token was stored.
+    """
     command = permit.command
     user = tx.principals.find(command.metalake_id, Kind.USER, command.user)
     if user is None:

@@ -40,7 +40,9 @@ _OVER: Final = "The session has expired: sign in again with 'limnos login'"
 
 
 class PasswordPut(msgspec.Struct, frozen=True):
-    """Set a user's password, or delete it if `hashed` is None. `known` is the password at the time of the decision."""
+    """The command to set a user's password, or delete it if `hashed` is None. `known` is the password at the time of
+    the decision.
+    """
 
     user: str
     hashed: str | None
@@ -50,7 +52,7 @@ class PasswordPut(msgspec.Struct, frozen=True):
 
 
 class SessionOpen(msgspec.Struct, frozen=True):
-    """Open a session with a password, or continue one by its refresh token (`refresh` is its id)."""
+    """The command to open a session with a password, or continue one by its refresh token (`refresh` is its id)."""
 
     password: Password
     secrets: tuple[bytes, ...]
@@ -76,7 +78,7 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
         ctx: The request.
         user: The user's name.
         password: The new password; None deletes it.
-        old: The present password. Users need it to change their own; service admins change anyone's without it.
+        old: The current password. Users need it to change their own; service admins change anyone's without it.
         address: The client's address, whose wrong passwords are counted.
 
     Returns:
@@ -132,7 +134,7 @@ def _is_admin(request_view: RequestView) -> bool:
 
 
 def _may(request_view: RequestView, user: str) -> Decision:
-    """Decide on a user's password: allowed for the user and for service admins."""
+    """Return the decision on setting a user's password: allowed for the user and for service admins."""
     if request_view.user == ANONYMOUS:
         raise PermissionDenied("The anonymous user has no password: authenticate first")
     if user == request_view.user:
@@ -147,9 +149,9 @@ def _own_decision(request_view: RequestView, user: str) -> Decision:
 
 
 async def _verify(ctx: Context, user: str, *, password: str, known: Password | None, address: str) -> None:
-    """Verify a password, in the same time whether the user has one or not.
+    """Verify a password, in the same time whether or not the user has one.
 
-    Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable.
+    Raises AuthenticationFailed for a wrong password, TooManyAttempts, ServiceUnavailable.
     """
     services = ctx.services
     with TRIES.of(services).one(user=user, address=address) as right:
@@ -163,7 +165,7 @@ async def _verify(ctx: Context, user: str, *, password: str, known: Password | N
 async def login(ctx: Context, *, user: str, password: str, address: str) -> PasswordSession:
     """Open a session for a caller who knows a user's password.
 
-    Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable.
+    Raises as `password_verify`.
     """
     known = await password_verify(ctx, user=user, password=password, address=address)
     defaults = ctx.services.defaults
@@ -171,9 +173,9 @@ async def login(ctx: Context, *, user: str, password: str, address: str) -> Pass
 
 
 async def password_verify(ctx: Context, *, user: str, password: str, address: str) -> Password:
-    """Return a user's password for a caller who knows it.
+    """Verify a user's password, and return its stored row.
 
-    Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable.
+    Raises AuthenticationFailed for a wrong password or user name, TooManyAttempts, ServiceUnavailable.
     """
     if not is_name(user):
         raise AuthenticationFailed(_WRONG)
@@ -188,7 +190,7 @@ async def password_verify(ctx: Context, *, user: str, password: str, address: st
 def _require_trusted(ctx: Context, known: Password) -> None:
     """Refuse a password that was set by a caller whose authentication this server does not trust.
 
-    Raises AuthenticationFailed.
+    Raises AuthenticationFailed for such a password.
     """
     if known.trust not in ctx.services.rules.trusts:
         raise AuthenticationFailed(
@@ -198,7 +200,9 @@ def _require_trusted(ctx: Context, known: Password) -> None:
 
 
 async def session_refresh(ctx: Context, *, text: str) -> PasswordSession:
-    """Issue a new session token for a refresh token, which stays valid. Raises AuthenticationFailed."""
+    """Issue a new session token for a refresh token, which stays valid. Raises AuthenticationFailed if the refresh
+    token is invalid or expired.
+    """
     credential = ctx.services.authenticator.credential(f"Bearer {text}".encode("utf-8", "replace"))
     if credential is None or credential.user is not None:
         raise AuthenticationFailed(_OVER)

@@ -23,7 +23,7 @@ from limnos.view.keys import principal_id_key
 
 
 class OwnerSet(msgspec.Struct, frozen=True):
-    """Make a user or group the owner of an object."""
+    """The command to make a user or group the owner of an object."""
 
     target: SecurableTarget
     principal: Principal

@@ -1,8 +1,8 @@
 """Password hashing in threads, a few at a time, and rate limits for wrong passwords.
 
 May import `access` and `model`. Must not know users or the store. Each node counts for itself. After too many wrong
-passwords, for a user or from an address, further attempts are refused without hashing, right or wrong: an immediate
-answer would reveal which.
+passwords, for a user or from an address, further attempts are refused without hashing, even with the right password: an
+immediate answer would reveal whether it is right.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ KNOWN_MAX: Final = 10_000
 
 
 class PasswordHasher:
-    """The threads in which passwords are hashed."""
+    """A thread pool for password hashing, with a bounded queue."""
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run a slow function in a thread. Raises ServiceUnavailable if too many callers wait already."""
+        """Run a hashing function in the thread pool. Raises ServiceUnavailable if too many callers wait already."""
         if self._waiting >= WAITING_MAX:
             raise ServiceUnavailable("Too many sign-ins are in progress: try again", retry_after_s=2)
         self._waiting += 1
@@ -44,7 +44,7 @@ class PasswordHasher:
 
 
 class PasswordAttempts:
-    """The allowance of wrong passwords, by user and by address."""
+    """Rate limits for wrong passwords, by user and by client address (token buckets)."""
 
     def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -52,7 +52,8 @@ class PasswordAttempts:
 
     @contextmanager
     def one(self, *, user: str, address: str) -> Iterator[Callable[[], None]]:
-        """Take one attempt from the allowance; calling the yielded function returns it if the password was right.
+        """Consume one attempt of the user and of the address; the caller calls the yielded function if the password was
+        right, which gives it back.
 
         Raises TooManyAttempts if no attempt is left.
         """

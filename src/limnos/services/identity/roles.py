@@ -45,7 +45,7 @@ ONE_BY_ONE_MAX = 50
 
 
 class RoleCreate(msgspec.Struct, frozen=True):
-    """Create a role with its rules; `securables` are the rules' objects."""
+    """The command to create a role with its rules; `securables` are the rules' objects."""
 
     metalake_id: int
     name: str
@@ -56,13 +56,17 @@ class RoleCreate(msgspec.Struct, frozen=True):
 
 
 class RoleDrop(msgspec.Struct, frozen=True):
-    """Drop a role with its rules and assignments."""
+    """The command to drop a role with its rules and assignments."""
 
     role: RoleEntity
 
 
 def role_with_rules(request_view: RequestView, role: RoleEntity) -> RoleWithRules:
-    """Return a role with its rules if the view has them and they are few; else without rules and with `in_parts`."""
+    """Return a role with its rules if the view caches them.
+
+    If it does not, or if there are too many rules for one fact, the role has no rules but `in_parts`: callers read them
+    page by page.
+    """
     fact = request_view.view.get(rules_key(role.id))
     if fact is ABSENT or (fact is not None and fact[1] is None):
         return RoleWithRules(role, (), in_parts=True)
@@ -95,7 +99,7 @@ def _visible(request_view: RequestView) -> list[RoleEntity]:
 
 
 class RoleObject(NamedTuple):
-    """An object on which a role has rules: its path below the metalake (for a metalake its own name), and the rules."""
+    """An object on which a role has rules: its path below the metalake (for a metalake its name), and the rules."""
 
     kind: Kind
     path: tuple[str, ...]
@@ -143,7 +147,7 @@ def _live_objects(rules: tuple[Grant, ...], nodes: Ancestry) -> list[RoleObject]
 
 
 def _sort_key(role_object: RoleObject) -> tuple[bool, tuple[str, ...], Kind]:
-    """Return the sort key of an object among those of a role."""
+    """Return the key by which the objects of a role are sorted: by path, then kind."""
     return role_object.kind is not Kind.METALAKE, role_object.path, role_object.kind
 
 

@@ -42,7 +42,7 @@ _OVER: Final = (
 
 
 class SecretCreate(msgspec.Struct, frozen=True):
-    """Add a secret to a service account, whose other secrets stay active."""
+    """The command to add a secret to a service account, whose other secrets stay active."""
 
     user: str
     secret_hash: bytes
@@ -52,13 +52,13 @@ class SecretCreate(msgspec.Struct, frozen=True):
 
 
 class SecretEnd(msgspec.Struct, frozen=True):
-    """End a secret and the tokens that were issued for it."""
+    """The command to end a secret and the tokens that were issued for it."""
 
     secret: Token
 
 
 class AccessTokenOpen(msgspec.Struct, frozen=True):
-    """Issue a short-lived token for a secret."""
+    """The command to issue a short-lived token for a secret."""
 
     secret: Token
     secret_hash: bytes
@@ -91,9 +91,10 @@ async def accounts_list(ctx: Context) -> tuple[AccountSecrets, ...]:
 async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) -> tuple[Token, str]:
     """Create a secret for a user, who becomes a service account.
 
-    Returns it and its text, which the server does not store.
+    Returns the secret's row, and its text, which the server does not store.
 
-    Raises BadRequest, PermissionDenied, AlreadyExists (the user has a password), InUse (two secrets are valid already).
+    Raises BadRequest for an invalid lifetime or name, PermissionDenied, AlreadyExists (the user has a password), InUse
+    (two secrets are valid already).
     """
     check_principal_name(user, Kind.USER)
     if ":" in user:
@@ -116,7 +117,7 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
 
 
 def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
-    """Insert the secret as the first token of a new token family."""
+    """Insert the secret as the root of a new token family."""
     command = permit.command
     if tx.passwords.find(command.user) is not None:
         raise AlreadyExists(
@@ -175,7 +176,7 @@ def _manage(request_view: RequestView) -> Decision:
 async def token_by_secret(ctx: Context, *, client: str, text: str) -> IssuedToken:
     """Return the token for a client's secret: a new one for a service account's secret, for an API token, that token.
 
-    An empty `client` accepts any user. Raises AuthenticationFailed.
+    An empty `client` accepts any user. Raises AuthenticationFailed for an invalid secret or token.
     """
     token = await _find_token(ctx, text)
     if token is None or token.purpose is not TokenPurpose.CLIENT:
@@ -195,7 +196,7 @@ def _check_client(client: str, user: str) -> None:
 
 async def token_exchange(ctx: Context, *, text: str) -> IssuedToken:
     """Exchange a valid token: for a service account's token a new one is returned, any other is returned unchanged.
-    Raises AuthenticationFailed.
+    Raises AuthenticationFailed for an invalid token.
     """
     access = await _same_token(ctx, text)
     token = await _find_token(ctx, text)

@@ -36,8 +36,8 @@ EXPIRES_MAX_S = 100 * 365 * 24 * 3600
 
 
 class TokenCreate(msgspec.Struct, frozen=True):
-    """Create a token for a user. `root_id` is the root of the token that authenticated the request; None for the root
-    of a new token family.
+    """The command to create a token for a user. `root_id` is the root of the token that authenticated the request; None
+    for the root of a new token family.
     """
 
     user: str
@@ -50,13 +50,15 @@ class TokenCreate(msgspec.Struct, frozen=True):
 
 
 class TokenRevoke(msgspec.Struct, frozen=True):
-    """Revoke a token, so that no request accepts it any more."""
+    """The command to revoke a token, so that no request accepts it any more."""
 
     token: Token
 
 
 def _may(request_view: RequestView, user: str | None) -> Decision:
-    """Decide on the tokens of a user, or of all users if `user` is None. Users may always manage their own."""
+    """Return the decision on managing the tokens of a user, or of all users if `user` is None. Users may always manage
+    their own.
+    """
     if request_view.user == ANONYMOUS:
         raise PermissionDenied("The anonymous user has no tokens: authenticate by Basic or with a token")
     if user == request_view.user:
@@ -92,9 +94,9 @@ async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = Fa
 def worth_of(
     ctx: Context, request_view: RequestView, *, user: str, by_server: bool = False
 ) -> tuple[TokenTrust, int | None]:
-    """Return the trust and the root id of a new token.
+    """Return the trust of a new token, and the id of its root; None for the root of a new token family.
 
-    A token never has more trust than the one that it was made with.
+    A token never has more trust than the credential of the request that creates it.
     """
     own = None
     if ctx.credential.user is None:
@@ -110,7 +112,9 @@ def worth_of(
 
 
 def check_life(expires_in_s: int | None) -> None:
-    """Check the lifetime of a token, in seconds; None for no expiry. Raises BadRequest."""
+    """Check the lifetime of a token, in seconds; None for no expiry. Raises BadRequest if it is not from 1 to
+    `EXPIRES_MAX_S`.
+    """
     if expires_in_s is not None and not 0 < expires_in_s <= EXPIRES_MAX_S:
         raise BadRequest(f"A token must expire in 1 to {EXPIRES_MAX_S} seconds, or never, not in {expires_in_s}")
 
@@ -155,7 +159,7 @@ async def token_create(
 async def token_worth(ctx: Context, text: str) -> tuple[str, int | None]:
     """Return a token's user and its remaining lifetime in seconds; None if it does not expire.
 
-    Raises AuthenticationFailed.
+    Raises AuthenticationFailed for an invalid token.
     """
     header = f"Bearer {text}".encode()
     credential = ctx.services.authenticator.credential(header)

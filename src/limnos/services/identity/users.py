@@ -62,7 +62,7 @@ class PrincipalRemove(msgspec.Struct, frozen=True):
 
 
 class UserEnable(msgspec.Struct, frozen=True):
-    """Enable or disable a user."""
+    """The command to enable or disable a user."""
 
     user: Principal
     enabled: bool
@@ -107,7 +107,7 @@ def may_create(request_view: RequestView, kind: Kind) -> bool:
 
 
 def principals_list(request_view: RequestView, kind: Kind) -> list[Principal]:
-    """Return the users or groups that the caller may see, by name. Raises NotInUse, PermissionDenied."""
+    """Return the users or groups that are visible to the caller, by name. Raises NotInUse, PermissionDenied."""
     request_view.require_in_use()
     action = _ACTIONS[kind][2]
     request_view.require(action, request_view.settled.outer)
@@ -118,7 +118,7 @@ def principals_list(request_view: RequestView, kind: Kind) -> list[Principal]:
 
 
 def holders_list(request_view: RequestView, kind: Kind) -> list[RoleHolder]:
-    """Return the users or groups that the caller may see, with their roles.
+    """Return the users or groups that are visible to the caller, with their roles.
 
     Raises NotInUse, PermissionDenied.
     """
@@ -140,8 +140,8 @@ def check_sign_in(rules: AccessSettings, standing: UserStatus, *, user: str) -> 
 def check_token_holder(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
     """Refuse tokens for users that no metalake has, and for users disabled in every metalake.
 
-    Service admins, and servers without access control, need no user. Raises NotFound, PermissionDenied, BadRequest (a
-    name that no new user may have).
+    Service admins are exempt, and so is everyone without access control. Raises NotFound, PermissionDenied, BadRequest
+    (a name that no new user may have).
     """
     if _is_disabled(rules, standing, user=user):
         raise PermissionDenied(_DISABLED.format(user=escape_percent(user)))
@@ -230,7 +230,8 @@ def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
 
 
 async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) -> Principal:
-    """Enable or disable a user. A disabled user is refused everywhere from the next request; repeating is no error.
+    """Enable or disable a user. A disabled user is refused on every node from the next request on. The operation is
+    idempotent.
 
     Raises NotFound, BadRequest for the metalake's owner, PermissionDenied.
     """
@@ -247,7 +248,7 @@ async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) 
 
 
 def user_update(tx: Tx, permit: Permit[UserEnable]) -> Principal:
-    """Write the user's state."""
+    """Store whether the user is enabled."""
     principal = tx.principals.by_id(permit.command.user.id)
     if principal is None:
         tx.stale()

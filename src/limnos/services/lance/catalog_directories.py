@@ -1,5 +1,5 @@
-"""Catalog directories: a catalog that shows a directory lists and describes its present content, under the rights on
-the catalog.
+"""Catalog directories: a catalog that shows a directory lists and describes the directory's current content, under the
+rights on the catalog.
 
 May import the layers below, and `sources` for the types of requests. Objects in such a directory are no nodes of the
 tree: only rights on the catalog and above count. This server creates, moves and drops nothing there; rows are read as
@@ -28,8 +28,8 @@ from limnos.sources.lance.questions import Contents, DirectoryContents, Director
 
 
 class CatalogDirectory(NamedTuple):
-    """The directory of a `lance-directory` catalog, and the catalog's storage. It limits the files that the server may
-    read.
+    """The directory of a `lance-directory` catalog, and the catalog's storage. The storage limits the files that the
+    server may read.
     """
 
     catalog: Node
@@ -38,7 +38,7 @@ class CatalogDirectory(NamedTuple):
 
 
 class DirectoryPage(NamedTuple):
-    """A page of names, and the name to continue after; None at the end."""
+    """A page of names, and the last of them, after which the next page begins; None at the end."""
 
     names: list[str]
     last: str | None
@@ -119,7 +119,9 @@ def _page(names: list[str], request: PageRequest) -> DirectoryPage:
 async def table_in(
     ctx: Context, visible_object: CatalogDirectory, *, levels: Levels
 ) -> tuple[LanceTable, DirectoryTableEntry]:
-    """Find a table of a directory. Raises NotFound for its namespace or itself, OutsideRoots."""
+    """Find a table of a directory. Raises NotFound for a missing namespace or table, OutsideRoots if its location is
+    not allowed.
+    """
     contents = await directory_open(ctx, visible_object)
     properties_in(contents, levels[:-1])
     for each in contents.tables:

@@ -47,7 +47,7 @@ class NewVersion(NamedTuple):
 
 
 class VersionCreate(msgspec.Struct, frozen=True):
-    """Commit a version to a table with managed versions.
+    """The command to commit a version to a table with managed versions.
 
     Manifests of versions up to `settled` have their final names.
 
@@ -61,8 +61,8 @@ class VersionCreate(msgspec.Struct, frozen=True):
 
 
 class VersionDraft(NamedTuple):
-    """A version about to be committed: its row, or that of an earlier equal request, and the unfinished rows before
-    it.
+    """A version to commit: its row, or the row of an earlier identical request, and the earlier rows without a final
+    manifest.
     """
 
     manifests: BranchManifests
@@ -79,8 +79,8 @@ class VersionDraft(NamedTuple):
 async def version_create(ctx: Context, scope: RequestScope, *, levels: Levels, new_version: NewVersion) -> VersionView:
     """Commit a staged version, which must follow the newest one. Repeating the same commit succeeds.
 
-    Raises CommitConflict for any other number, BadRequest if it is no staged manifest of the table, NotFound,
-    PermissionDenied.
+    Raises CommitConflict for any other version number, BadRequest if there is no valid staged manifest at the path,
+    NotFound, PermissionDenied.
     """
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     if not table.record.managed:
@@ -97,7 +97,9 @@ async def version_create(ctx: Context, scope: RequestScope, *, levels: Levels, n
 
 
 async def version_draft_of(ctx: Context, table: LanceTable, *, new_version: NewVersion) -> VersionDraft:
-    """Check the staged version of a managed table, and complete earlier commits. Raises BadRequest, InvalidTable."""
+    """Check the staged version of a managed table, and complete earlier commits. Raises BadRequest for an invalid
+    staged manifest, InvalidTable if the newest manifest is lost.
+    """
     manifests = manifests_for(ctx, table, branch=check_branch(new_version.branch))
     name = manifests.staged_name(new_version.path)
     before, anew = await _settle_pending(ctx, table, manifests=manifests)
@@ -115,8 +117,9 @@ async def version_draft_of(ctx: Context, table: LanceTable, *, new_version: NewV
 async def _settle_pending(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests
 ) -> tuple[tuple[LanceVersion, ...], bool]:
-    """Put the manifests of unfinished versions in place. Returns their rows, and whether the branch's files were
-    deleted.
+    """Give the manifests of unfinished versions their final names.
+
+    Returns the rows of these versions, and whether the branch's files were deleted.
 
     Raises InvalidTable if the newest manifest is lost.
     """
@@ -133,8 +136,8 @@ async def _settle_pending(
 async def _find_repeated_commit(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, new_version: NewVersion, name: str
 ) -> LanceVersion | None:
-    """Return the version that an earlier equal request committed, found by the staged file's name or its bytes; None if
-    there was none.
+    """Return the version that an earlier identical request committed, found by the staged file's name or its bytes;
+    None if there was none.
     """
     if not 0 < new_version.version <= VERSION_MAX:
         return None
@@ -145,7 +148,9 @@ async def _find_repeated_commit(
 
 
 async def new_row(ctx: Context, manifests: BranchManifests, *, new_version: NewVersion, name: str) -> LanceVersion:
-    """Return the row of a version whose staged manifest exists. Raises BadRequest."""
+    """Check the staged manifest of a version, and return the version's row. Raises BadRequest if the manifest is
+    invalid.
+    """
     size = await manifests.check_staged(name, version=new_version.version, size=new_version.size)
     stated = staged_version(name)
     return LanceVersion(
@@ -155,7 +160,7 @@ async def new_row(ctx: Context, manifests: BranchManifests, *, new_version: NewV
 
 
 async def publish_manifest(draft: VersionDraft) -> VersionView:
-    """After the commit: give the manifest its final name, and delete staged files of earlier versions.
+    """Finish a commit: give the manifest its final name, and delete staged files of earlier versions.
 
     Returns the version.
 
@@ -181,7 +186,9 @@ async def publish_manifest(draft: VersionDraft) -> VersionView:
 
 
 def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:
-    """Insert the version if it follows the newest one, or exists already. Raises CommitConflict."""
+    """Insert the version if it follows the newest one, or exists already. Raises CommitConflict for any other version
+    number.
+    """
     command = permit.command
     node, version, versions = tx.nodes.confirm(command.table), command.version, tx.lance_versions
     if command.anew:
@@ -262,7 +269,7 @@ class FinalCheck:
         self._permit: Permit[Node] | None = None
 
     async def __call__(self) -> None:
-        """Decide on the change.
+        """Make the access decision on the change.
 
         Raises NotFound, PermissionDenied, CommitConflict (another table has the name by now).
         """

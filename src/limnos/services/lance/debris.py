@@ -1,10 +1,10 @@
 """Lance debris: a task deletes old files that killed or refused writers left behind, and old manifests that were moved
 aside.
 
-May import the layers below. The setting `lance.debris_age_s` is the minimum age of these files. A file of rows is
-deleted only if no manifest of the table refers to it, of any version, branch or writer (`formats.lance_debris`).
-Manifests are read after the files were listed, so files committed meanwhile are either referred to or younger. If any
-part of a table cannot be read, all of its files are kept.
+May import the layers below. The setting `lance.debris_age_s` is the minimum age. A file of rows is deleted only if no
+manifest of the table refers to it, of any version, branch or writer (`formats.lance_debris`). Manifests are read after
+the files were listed, so files committed meanwhile are either referred to or younger. If any part of a table cannot be
+read, all of its files are kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ REMOVED: Final = Counter("limnos_lance_debris_total", "Removed files of Lance ta
 
 
 class DebrisTable(NamedTuple):
-    """A Lance table: its location, its catalog's storage, and the staged names of its newest versions."""
+    """A Lance table to clean: its location, its catalog's storage, and the names of its newest versions' staged
+    manifests.
+    """
 
     location: str
     place: CatalogStorage
@@ -40,7 +42,9 @@ class DebrisTable(NamedTuple):
 
 
 async def debris_run(work: TaskContext, *, now_ms: int, dry: bool = False) -> list[str]:
-    """Delete the files that no version of any Lance table refers to; with `dry` only list them. Returns the files."""
+    """Delete the files that no version of any Lance table refers to; with `dry` only list them. Returns the names of
+    the deleted or listed files.
+    """
     if not work.debris_ms:
         return []
     names: list[str] = []
@@ -61,7 +65,7 @@ def _page(after: str, tx: Tx) -> list[tuple[int, str, str]]:
 
 
 def _table(tx: Tx, *, node_id: int, location: str, work: TaskContext) -> DebrisTable | None:
-    """Return a table; None if it no longer exists, or may not lie at its location."""
+    """Return the table of a node; None if it no longer exists, or its location is no longer allowed."""
     zone = catalog_of(tx, node_id, node_format=LANCE)
     record = None if zone is None else catalog_read(tx, zone)
     if zone is None or record is None:
@@ -90,7 +94,9 @@ async def _tidy_table(work: TaskContext, table: DebrisTable, *, before_ms: int, 
 
 
 def delete_debris(table: DebrisTable, beat: Heartbeat, *, before_ms: int, dry: bool = False) -> list[str]:
-    """Delete one table's debris. Returns the names of its files. Raises StorageFailed, ServiceUnavailable."""
+    """Delete one table's unreferenced files that are older than `before_ms`; with `dry` only list them. Returns their
+    names. Raises StorageFailed, ServiceUnavailable.
+    """
     store = store_for(table.location, table.place.catalog.properties)
     files = [
         AgedFile(f"{name}/{each.name}", each.modified_ms)

@@ -42,7 +42,7 @@ class VersionSpan(NamedTuple):
 
 
 class VersionsDelete(msgspec.Struct, frozen=True):
-    """Delete the rows of versions of a managed table's branch."""
+    """The command to delete the rows of versions of a managed table's branch."""
 
     table: Node
     branch: str
@@ -58,7 +58,7 @@ class VersionDeletion(NamedTuple):
 
     @property
     def branch(self) -> str:
-        """The branch that contains the versions."""
+        """The branch that contains the versions; "" is the main branch."""
         return self.manifests.branch
 
     async def drop_files(self) -> None:
@@ -69,9 +69,10 @@ class VersionDeletion(NamedTuple):
 async def versions_prune(
     ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, spans: Sequence[VersionSpan]
 ) -> int:  # fmt: skip
-    """Delete versions. Returns their number.
+    """Delete versions. Returns the count of deleted versions.
 
-    Raises InUse for a version that must stay, BadRequest, NotFound, PermissionDenied.
+    Raises InUse for the newest version or one that a tag or branch needs, BadRequest for an invalid span, NotFound,
+    PermissionDenied.
     """
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     version_deletion = await version_deletion_of(ctx, table, branch=branch, spans=spans)
@@ -92,9 +93,9 @@ async def versions_prune(
 async def version_deletion_of(
     ctx: Context, table: LanceTable, *, branch: str, spans: Sequence[VersionSpan]
 ) -> VersionDeletion:
-    """Return the versions of the spans, checked for deletion.
+    """Return the versions of the spans, after the check that they may be deleted.
 
-    Raises InUse for one that must stay, BadRequest, NotFound.
+    Raises as `versions_prune`.
     """
     manifests = manifests_for(ctx, table, branch=check_branch(branch))
     if table.record.managed:
@@ -128,7 +129,7 @@ def _is_in_spans(spans: Sequence[VersionSpan], version: int) -> bool:
 
 
 def _refuse_kept(spans: Sequence[VersionSpan], branch: str, *, top: int, references: TableReferences) -> None:
-    """Raise InUse if a span contains a version that must stay."""
+    """Raise InUse if a span contains the newest version `top`, or one to which a tag or branch refers."""
     if top and _is_in_spans(spans, top):
         raise InUse(
             f"Version {top} is the newest one, which cannot be deleted: end the range before it, or drop the table",
@@ -149,7 +150,7 @@ def _refuse_kept(spans: Sequence[VersionSpan], branch: str, *, top: int, referen
 
 
 def versions_delete(tx: Tx, permit: Permit[VersionsDelete]) -> int:
-    """Delete the rows, unless the newest version is among them by now. Returns their number. Raises InUse."""
+    """Delete the rows, and return their count. Raises InUse if the newest version is among them by now."""
     command = permit.command
     node, versions = tx.nodes.confirm(command.table), tx.lance_versions
     top = versions.top(node.id, command.branch)

@@ -63,7 +63,9 @@ class DescriptionCache:
         self._bytes = 0
 
     def directory_snapshot(self, table: LanceTable) -> DirectorySnapshot | None:
-        """Return the present state of a table's directory; None if its description is not cached."""
+        """Return the current state of a table's directory of manifests; None if descriptions of this table are not
+        cacheable.
+        """
         if not is_local(table.location):
             return None
         at_ns = self._now_ns()

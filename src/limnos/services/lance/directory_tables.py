@@ -66,7 +66,7 @@ class CreatedFolderTable(NamedTuple):
 
 
 class FolderRequest:
-    """One request, and whether it may have changed files."""
+    """The state of one request: whether it may have changed files."""
 
     def __init__(self) -> None:
         self.is_submitted = False
@@ -86,7 +86,7 @@ class FolderTables:
         self._lines = PerKeyQueue()
 
     def table(self, levels: Levels) -> FolderRows:
-        """Return the rows of a table. A missing table is reported by the first operation."""
+        """Return the operations on a table's rows. The first operation fails if the table is missing."""
         return FolderRows(self, levels)
 
     async def lying(self, levels: Levels) -> FolderTable:
@@ -131,7 +131,8 @@ class FolderTables:
     async def _taken(self, levels: Levels, *, mode: str, properties: Mapping[str, str]) -> tuple[FolderTable, bool]:
         """Find a table, or reserve the name of a new one.
 
-        Returns whether it is new. Raises AlreadyExists if the mode requires a new one.
+        Returns the table, and whether it is new. Raises AlreadyExists if the mode requires a new table and the name is
+        taken.
         """
         try:
             table = await self.lying(levels)
@@ -186,14 +187,14 @@ class FolderRows:
         return self._folders.limits.body_bytes_max
 
     async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Read information about the table."""
+        """Answer a question about the table in a worker process, and decode the answer as `shape`."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(question, at=at, work=work)
             return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Execute a change of the table. Returns its result."""
+        """Execute a change of the table in a worker process, and decode its result as `shape`."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(question, at=at, work=work, writes=True)
@@ -209,7 +210,7 @@ class FolderRows:
         return self._following(first, pieces)
 
     async def _following(self, first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        """Yield the remaining chunks, each within the time limit."""
+        """Yield the first chunk and the remaining ones, each within the time limit."""
         async with aclosing(pieces):
             yield first
             while True:
@@ -237,7 +238,7 @@ class FolderRows:
     async def _errand(
         self, question: LanceQuestion, *, at: VersionReference, work: FolderRequest, writes: bool = False
     ) -> tuple[WorkerTask, FolderTable]:
-        """Return the worker task for a request, with the table's present location."""
+        """Return the worker task for a request, with the table's current location."""
         check_version(at)
         branch = check_branch(at.branch or "") or None
         table = await self._folders.lying(self._levels)

@@ -36,7 +36,9 @@ _NEWEST: Final = VersionReference()
 
 
 class MaintainedLanceTable(NamedTuple):
-    """A Lance table that the server itself reads: its node, its document, and its catalog's storage."""
+    """A Lance table that the server reads for its own maintenance, without a caller: its node, its document, and its
+    catalog's storage.
+    """
 
     node: Node
     document: MetadataDocument
@@ -44,7 +46,7 @@ class MaintainedLanceTable(NamedTuple):
 
 
 def maintained_lance_table(request_view: RequestView, levels: Levels) -> AuthorizedObject[Node]:
-    """Find a Lance table for a caller who may maintain it. Raises NotFound, PermissionDenied, UnsupportedOperation."""
+    """Find a Lance table for a caller who may maintain it. Raises as `lance_find`."""
     return lance_find(request_view, levels, action=Action.TABLE_MAINTAIN)
 
 
@@ -57,7 +59,9 @@ async def table_state(ctx: Context, scope: RequestScope, *, levels: Levels) -> L
 
 
 async def stored_table_state(services: NodeServices, table: MaintainedLanceTable) -> LanceTableState:
-    """Read the state of a table for the server itself. Raises NotFound for a table without data, StorageFailed."""
+    """Read the state of a table for the server's own maintenance, without a caller. Raises NotFound for a table without
+    data, StorageFailed.
+    """
     place, location, version = table.place, table.document.location, None
     place.check(location)
     place.allowed.check_use(place.catalog.properties)

@@ -41,7 +41,7 @@ SETTLES_MAX = 8
 async def find_manifests(
     files: FileOperations, location: str, *, place: CatalogStorage, now_ms: int
 ) -> tuple[LanceVersion, ...]:
-    """List the existing versions of every branch at a location."""
+    """List the existing versions of all branches of the table at a location."""
     properties = place.catalog.properties
     below = await files.below(f"{location}/tree", properties, roots=place.roots)
     branches = {
@@ -75,7 +75,9 @@ class BranchManifests:
         return staged_name(path, table=parse(self._location).segments, branch=self.branch)
 
     async def check_staged(self, name: str, *, version: int, size: int | None) -> int:
-        """Check that a staged manifest exists and is complete. Returns its size in bytes. Raises BadRequest."""
+        """Check that a staged manifest exists and is complete. Returns its size in bytes. Raises BadRequest if it is
+        missing, incomplete, or of another version.
+        """
         at = f"{self.directory}/{name}"
         try:
             data = await self._files.read_within(at, self._properties, [self._location])
@@ -125,8 +127,8 @@ class BranchManifests:
         return False
 
     async def _brought_back(self, version: LanceVersion, aside: str | None) -> bool:
-        """Restore a file that was moved aside by mistake: it was the version's own manifest, just published by another
-        node.
+        """Restore a file that was moved aside by mistake: it was the version's manifest, published by another node at
+        that moment.
 
         The staged file is deleted only after it was seen under its final name. In an object store the file that was
         moved aside may differ from the lost one, so there the staged file is kept (`drop_staged`).
@@ -158,7 +160,7 @@ class BranchManifests:
         return await self._files.exists(location, self._properties)
 
     async def above(self, top: int) -> list[str]:
-        """Return the manifests of versions above `top`; empty if the next version has no manifest."""
+        """Return the names of the manifests of versions above `top`; empty if version `top + 1` has no manifest."""
         if top and not any(
             [await self._exists(f"{self.directory}/{manifest_name(top + 1, each)}") for each in (V2, V1)]
         ):
@@ -182,7 +184,7 @@ class BranchManifests:
         return await self._files.entries(self.directory, self._properties, roots=[self._location])
 
     async def versions(self, *, now_ms: int) -> list[LanceVersion]:
-        """Return the versions that exist here, as rows for the store."""
+        """Return the versions whose manifests exist in the directory, as rows for the store."""
         results = [(entry, manifest_of(entry.name)) for entry in await self.entries()]
         return [
             LanceVersion(
@@ -193,7 +195,7 @@ class BranchManifests:
         ]  # fmt: skip
 
     async def names(self) -> dict[int, str]:
-        """Return the existing manifests, by version."""
+        """Return the names of the existing manifests by version."""
         return manifests_of(await self._names())
 
     async def _names(self) -> list[str]:
@@ -208,7 +210,7 @@ class BranchManifests:
         return names
 
     async def chosen(self, choose: ChooseNames) -> list[FileEntry]:
-        """List the files in the directory whose names `choose` selects."""
+        """List the files in the directory of manifests whose names `choose` selects."""
         return await self._files.chosen(self.directory, self._properties, roots=[self._location], choose=choose)
 
     async def drop_staged(self, version: LanceVersion) -> None:
@@ -228,6 +230,6 @@ class BranchManifests:
         return any(each.name.startswith(f"{manifest_name(version.version, version.scheme)}-") for each in aside)
 
     async def drop(self, names: Mapping[int, str]) -> None:
-        """Delete manifests of versions."""
+        """Delete manifests, given as names by version."""
         for name in names.values():
             await self._files.delete(f"{self.directory}/{name}", self._properties)

@@ -1,8 +1,8 @@
 """Lance namespaces: the catalog is the first level, modes decide about existing namespaces, and drops may cascade.
 
 May import the layers below. Must not know any wire format. `services.catalog.namespaces` and
-`services.catalog.catalogs` define namespaces. A caller who may drop a namespace may drop everything in it, as its owner
-owns that. So one decision is enough for all.
+`services.catalog.catalogs` define namespaces. The owner of a namespace owns its content, so one decision covers the
+drop of everything in it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BELOW_MAX: Final = 10_000
 
 
 class NamespaceEmpty(msgspec.Struct, frozen=True):
-    """Drop a namespace; with `takes_all` also its content. With `again` then create it again, empty."""
+    """The command to drop a namespace; with `takes_all` also its content. With `again` then create it again, empty."""
 
     namespace: Node
     keep_ms: int
@@ -44,7 +44,7 @@ class NamespaceEmpty(msgspec.Struct, frozen=True):
 
 
 def record_properties(record: CatalogRecord | NamespaceRecord) -> dict[str, str]:
-    """Return a namespace's properties, with its comment as one of them."""
+    """Return a namespace's properties, with its comment as the property `comment`."""
     comment = {} if record.comment is None else {"comment": record.comment}
     return {**record.properties, **comment}
 
@@ -52,7 +52,8 @@ def record_properties(record: CatalogRecord | NamespaceRecord) -> dict[str, str]
 def lance_namespace_properties(
     request_view: RequestView, levels: Levels, *, action: Action = Action.NAMESPACE_LOAD
 ) -> dict[str, str]:
-    """Return the properties of a namespace, or of the catalog if `levels` is empty, as the caller may see them.
+    """Return the properties of a namespace, or of the catalog if `levels` is empty, as far as they are visible to the
+    caller.
 
     Raises NotFound, NotInUse, PermissionDenied.
     """
@@ -132,7 +133,8 @@ async def _overwrite(
 
 
 async def lance_namespace_drop(ctx: Context, scope: RequestScope, *, levels: Levels, cascade: bool) -> dict[str, str]:
-    """Drop a namespace, or a catalog without levels; with `cascade` also everything in it. Returns its properties.
+    """Drop a namespace, or the catalog if `levels` is empty; with `cascade` also everything in it. Returns its
+    properties.
 
     Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied, and BadRequest if too many objects lie in it.
     """
@@ -219,15 +221,17 @@ async def _empty_catalog(ctx: Context, scope: RequestScope) -> None:
 
 
 class CatalogEmpty(msgspec.Struct, frozen=True):
-    """Drop objects of a catalog that is about to be dropped. This is permanent, since they could not be restored
-    without the catalog.
+    """The command to drop objects of a catalog that is about to be dropped. This is permanent, since they could not be
+    restored without the catalog.
     """
 
     catalog: Node
 
 
 def catalog_empty(tx: Tx, permit: Permit[CatalogEmpty]) -> int:
-    """Drop the deepest objects of a catalog. Returns their number. Raises ProtectedObject before any drop."""
+    """Drop the deepest objects of a catalog. Returns the count of dropped objects. Raises ProtectedObject before any
+    drop.
+    """
     catalog = permit.command.catalog
     tx.protection.refuse_within(catalog)
     tx.protection.refuse(catalog)

@@ -58,7 +58,9 @@ async def lance_preview(
 
 @contextmanager
 def _missing_version_explained(preview_request: PreviewRequest) -> Iterator[None]:
-    """Name the missing version in the error of the body. The text for Lance REST has the number alone."""
+    """Within the block, replace the message of NotFound for a version, which is only a number for Lance REST, by a
+    sentence.
+    """
     try:
         yield
     except NotFound as error:

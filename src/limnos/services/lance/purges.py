@@ -60,7 +60,7 @@ async def lance_purge_run(work: TaskContext, payload: LancePurgePayload) -> str 
 
 
 class LancePurge(TablePurge):
-    """A purge of the files in a Lance table's own directories."""
+    """A purge of a dropped Lance table: deletes the files in the directories that belong to the table."""
 
     def _files(self) -> Iterator[str]:
         location = self.payload.metadata_location

@@ -33,14 +33,16 @@ from limnos.store.tx import Tx
 
 
 class BranchKeep(msgspec.Struct, frozen=True):
-    """Store the versions of a new branch of a managed table. Older rows of a branch of that name are replaced."""
+    """The command to store the versions of a new branch of a managed table. Older rows of a branch of that name are
+    replaced.
+    """
 
     branch: str
     versions: tuple[LanceVersion, ...]
 
 
 class ReferenceTarget(msgspec.Struct, frozen=True):
-    """The version of a branch to which a tag or a new branch refers; None for the newest."""
+    """The version of a branch to which a tag or a new branch refers; a version of None means the newest."""
 
     version: int | None
     branch: str = ""
@@ -53,7 +55,7 @@ async def references_list(ctx: Context, scope: RequestScope, *, levels: Levels) 
 
 
 async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> questions.TagReference:
-    """Return the version of a tag. Raises NotFound, PermissionDenied."""
+    """Return the branch and version to which a tag refers. Raises NotFound, PermissionDenied."""
     reference = (await references_list(ctx, scope, levels=levels)).tags.get(name)
     if reference is None:
         raise NotFound(name, kind="tag")
@@ -82,7 +84,9 @@ async def tag_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: s
 
 
 async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget) -> None:
-    """Create a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest, PermissionDenied."""
+    """Create a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest for an invalid name,
+    PermissionDenied.
+    """
     if not check_branch(name):
         raise BadRequest("The main branch always exists: choose another name")
     table = await _to_change(ctx, scope, levels=levels)
@@ -105,7 +109,7 @@ async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name
 
 
 async def _store_branch(ctx: Context, look: FinalCheck, *, table: LanceTable, branch: str) -> None:
-    """Store the versions of a branch from its files."""
+    """Store the versions of a managed table's branch, read from the branch's manifests."""
     now_ms = ctx.services.store.time.now_ms()
     versions = await manifests_for(ctx, table, branch=branch).versions(now_ms=now_ms)
     await look.submit(BranchKeep(branch, tuple(versions)), branch_keep)
@@ -125,7 +129,7 @@ def branch_keep(tx: Tx, permit: Permit[tuple[Node, BranchKeep]]) -> None:
 async def branch_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> None:
     """Delete a branch with its files.
 
-    Raises NotFound, InUse if another branch or a tag needs it, BadRequest, PermissionDenied.
+    Raises NotFound, InUse if another branch or a tag needs it, BadRequest for the main branch, PermissionDenied.
     """
     if not check_branch(name):
         raise BadRequest("The main branch cannot be deleted: drop the table instead")
@@ -147,9 +151,10 @@ async def _to_change(ctx: Context, scope: RequestScope, *, levels: Levels) -> La
 
 
 async def _resolve_target(ctx: Context, table: LanceTable, *, target: ReferenceTarget) -> ReferenceTarget:
-    """Return the exact version of a target.
+    """Resolve a target to an exact version.
 
-    For a managed table the store must have it. Raises NotFound (version, branch).
+    For a managed table the store must have that version; for other tables only the branch name is checked. Raises
+    NotFound (version, branch).
     """
     branch = check_branch(target.branch)
     if not table.record.managed:
@@ -165,7 +170,7 @@ async def _resolve_target(ctx: Context, table: LanceTable, *, target: ReferenceT
 async def _change_and_announce(
     ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: questions.LanceQuestion
 ) -> None:
-    """Change a table's files by a worker task, and publish the change."""
+    """Change a table's files in a worker process, and publish the change."""
     look = await _change(ctx, scope, levels=levels, table=table, question=question)
     await look.announce()
 
@@ -173,7 +178,7 @@ async def _change_and_announce(
 async def _change(
     ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: questions.LanceQuestion
 ) -> FinalCheck:  # fmt: skip
-    """Change a table's files by a worker task, which decides again immediately before the change.
+    """Change a table's files in a worker process; access is decided again immediately before the change.
 
     Raises NotFound, PermissionDenied.
     """
@@ -183,7 +188,9 @@ async def _change(
 
 
 def names_of(names: Iterable[str], *, after: str, limit: int | None) -> tuple[list[str], str | None]:
-    """Return a page of names, and the name to continue after; None at the end."""
+    """Return the page of at most `limit` names after `after`, and the name after which the next page begins; None at
+    the end.
+    """
     left = sorted(name for name in names if name > after)
     page = left if limit is None else left[:limit]
     return page, page[-1] if page and len(page) < len(left) else None

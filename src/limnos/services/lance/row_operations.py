@@ -34,7 +34,7 @@ NO_DATA_MESSAGE: Final = "The table was declared and has no data yet: insert som
 async def table_for_rows(
     ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, action: Action = Action.TABLE_READ
 ) -> tuple[LanceTable, VersionReference]:
-    """Find a table with rows, for a caller who may do the action, and the requested state.
+    """Find a table with data, for a caller who may do the action, and resolve the requested version.
 
     Raises NotFound, also for a table without data, and PermissionDenied.
     """
@@ -55,9 +55,9 @@ def table_to_change(request_view: RequestView, levels: Levels, *, action: Action
 
 
 def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionReference = _NEWEST) -> LanceQuestion:
-    """Add the table's location and state to a worker request.
+    """Add the table's location, storage options and version to a worker request.
 
-    Raises OutsideRoots if the table may not lie at its location.
+    Raises OutsideRoots if the table's location is not allowed.
     """
     place = table.place
     place.check(table.location)
@@ -76,7 +76,10 @@ def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionRefe
 def final_check_of(
     ctx: Context, scope: RequestScope, *, table: LanceTable, decide: Callable[[RequestView], LanceTable]
 ) -> Callable[[], Awaitable[None]]:
-    """Return the check that runs just before a change: whether the caller may still make it to the same table."""
+    """Return the check that a worker task runs just before a change.
+
+    It raises if the caller may no longer change the table, and CommitConflict if another table has replaced it.
+    """
 
     async def again() -> None:
         now = await ctx.read(scope, decide)
@@ -132,7 +135,7 @@ async def change_files(
 async def _change(
     ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels, question: LanceQuestion, decide: Callable[[RequestView], LanceTable]
 ) -> WorkerTask:  # fmt: skip
-    """Return the worker task of a change. For a managed table it has the newest versions, and the callbacks that
+    """Return the worker task of a change. For a managed table the task has the newest versions, and the callbacks that
     commit.
     """
     versions = await newest_versions_of(ctx, table, branch=question.branch, version=question.version)
@@ -211,13 +214,13 @@ async def rows_write(
 
 
 def check_keys(question: LanceQuestion) -> None:
-    """Refuse a merge without key columns. Raises BadRequest."""
+    """Raise BadRequest for a merge without key columns."""
     if isinstance(question, Merge) and not question.on:
         raise BadRequest("A merge needs key columns: name them as on=COLUMN, once for each")
 
 
 def check_version(at: VersionReference) -> None:
-    """Refuse an impossible version number. Raises NotFound."""
+    """Raise NotFound for a version number outside of the valid range."""
     if at.version is not None and not 0 < at.version < VERSION_END:
         raise NotFound(str(at.version), kind="version")
 
@@ -226,6 +229,6 @@ async def write_body(
     ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels, question: LanceQuestion,
     decide: Callable[[RequestView], LanceTable], body: AsyncGenerator[bytes, None],
 ) -> LanceWriteResult:  # fmt: skip
-    """Change a table by the content of a body."""
+    """Change a table by the rows in a body, in a worker process. Raises as `rows_write`."""
     worker_task = await _change(ctx, scope, table=table, levels=levels, question=question, decide=decide)
     return msgspec.json.decode(await WORKERS.of(ctx.services).feed(worker_task, body), type=LanceWriteResult)

@@ -32,10 +32,12 @@ class LanceRows(Protocol):
         """The maximum size of the rows in one request, in bytes; 0 for no limit."""
 
     async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Read information about the table; `reads` is true if the result contains rows."""
+        """Answer a question about the table, decoded as `shape`; `reads` is true if the answer contains rows."""
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Execute a change of the table. Raises AlreadyExists (index), SchemaMismatch, CommitConflict."""
+        """Execute a change of the table, and decode its result as `shape`. Raises AlreadyExists (index),
+        SchemaMismatch, CommitConflict.
+        """
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
         """Query rows: yields an Arrow file in chunks, of which the first exists when this returns."""
@@ -71,7 +73,9 @@ class TreeRows:
         return self._ctx.services.defaults.lance_body_bytes_max
 
     async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Read information about the table. Raises PermissionDenied, as all operations here."""
+        """Answer a question about the table, decoded as `shape`. Raises PermissionDenied, as all operations of this
+        class.
+        """
         action = Action.TABLE_READ if reads else Action.TABLE_LOAD
         return await lance_data.ask_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape, action=action

@@ -57,7 +57,9 @@ _NEEDED = {CREATE: Action.TABLE_COMMIT, EXIST_OK: Action.TABLE_LOAD, OVERWRITE: 
 
 
 class TableCreateRequest(NamedTuple):
-    """A table to create: its name, its location if given, its properties, and the mode for an existing one."""
+    """A table to create: its name, its location if given, its properties, and the mode, which determines what happens
+    to an existing table.
+    """
 
     levels: Levels
     mode: str
@@ -75,7 +77,7 @@ class CreatedTable(NamedTuple):
 
 
 class LanceAlter(msgspec.Struct, frozen=True):
-    """Replace a table's record."""
+    """The command to replace a table's record."""
 
     table: Node
     record: TableRecord
@@ -100,7 +102,9 @@ async def table_create(
 
 
 def _decide_create(request_view: RequestView, request: TableCreateRequest) -> tuple[LanceTableDraft, LanceTable | None]:
-    """Decide on creating a table, and on the mode's effect on an existing one of the name."""
+    """Decide on creating a table, and return the draft and the existing table of that name; None if the name is
+    free.
+    """
     draft, _ = lance_draft_replacing(request_view, request.levels, action=Action.TABLE_CREATE)
     holder, _ = request_view.find(request.levels, Kind.TABLE)
     if holder is None:
@@ -164,7 +168,7 @@ async def _create_new(
 async def _leave_cleanup_task(ctx: Context, location: str, *, catalog_id: int) -> int | None:
     """Create a cleanup task before anything is written: a killed node would leave files that nothing refers to.
 
-    The task deletes them after a time when no creation can still be running. The transaction that creates the table
+    The task deletes the files after the maximum time that a creation can take. The transaction that creates the table
     removes the task. Returns the task's id; None if the settings keep such files.
     """
     delay_ms = ctx.services.defaults.lance_debris_ms

@@ -44,7 +44,7 @@ class VersionReference(NamedTuple):
 
 
 class TableDescription(NamedTuple):
-    """A table's description from the store, and `details` from its files.
+    """The description of a table: its node from the store, and `details` from its files.
 
     `is_declared` is None if the files were not read.
     """
@@ -93,7 +93,7 @@ async def _describe(
 
 
 async def _describe_newest(ctx: Context, table: LanceTable, *, detailed: bool) -> TableDescription:
-    """Describe a table's present state, from the cache if its files are unchanged."""
+    """Describe a table's newest version, from the cache if its files are unchanged."""
     descriptions = DESCRIPTIONS.of(ctx.services)
     directory_snapshot = descriptions.directory_snapshot(table)
     if directory_snapshot is None:
@@ -160,9 +160,9 @@ async def _describe_in_directory(
 
 
 async def state_of(ctx: Context, table: LanceTable, *, at: VersionReference) -> VersionReference | None:
-    """Return the state to read; None for a table without data.
+    """Resolve a reference to the version to read; None for a table without data.
 
-    For a managed table it is always a version number in the store.
+    For a managed table the result is always a version number in the store.
 
     Raises NotFound (version, tag, branch), InvalidTable.
     """
@@ -182,7 +182,9 @@ async def state_of(ctx: Context, table: LanceTable, *, at: VersionReference) -> 
 
 
 async def _resolve_tag(ctx: Context, table: LanceTable, *, at: VersionReference) -> VersionReference:
-    """Return the version of a managed table's tag. Raises NotFound, BadRequest if a version or branch is given too."""
+    """Return the version of a managed table's tag. Raises NotFound for an unknown tag, BadRequest if a version or
+    branch is given, too.
+    """
     if at.version is not None or at.branch is not None:
         raise BadRequest("A tag determines version and branch: leave out version and branch, or the tag")
     reference = (await references_of(ctx, table)).tags.get(cast("str", at.tag))

@@ -1,4 +1,4 @@
-"""Lance table lists: the tables of a namespace, or all that the caller sees, optionally only those with data.
+"""Lance table lists: the visible tables of a namespace or of a metalake, optionally only those with data.
 
 May import the layers below. A page has as many visible names as requested, however many hidden ones lie between them.
 """
@@ -38,7 +38,7 @@ PAGE = 1000
 
 
 class TableNamesPage(NamedTuple):
-    """A page of names, and the name to continue after; None at the end."""
+    """A page of names, and the name after which the next page begins; None at the end."""
 
     names: list[str]
     last: str | None
@@ -52,7 +52,7 @@ class _TablesPage(NamedTuple):
 
 
 def tables_page(request_view: RequestView, levels: Levels, *, page_request: PageRequest) -> NamePage:
-    """Return a page of the Lance tables that the caller sees in a namespace, or directly in the catalog.
+    """Return a page of the visible Lance tables in a namespace, or directly in the catalog.
 
     Raises NotFound, NotInUse, PermissionDenied.
     """
@@ -98,7 +98,7 @@ async def tables_list(
 async def lance_namespaces_list(
     ctx: Context, scope: RequestScope, *, levels: Levels, page_request: PageRequest
 ) -> TableNamesPage:
-    """List the namespaces directly in a namespace, or in the catalog."""
+    """Return a page of the namespaces directly in a namespace, or in the catalog if `levels` is empty."""
     result = await ctx.read(
         scope,
         lambda request_view: (
@@ -113,7 +113,7 @@ async def lance_namespaces_list(
 
 
 def _tree_namespaces(request_view: RequestView, levels: Levels, *, page_request: PageRequest) -> NamePage:
-    """List the tree's namespaces; a catalog of another system has none for Lance."""
+    """List the namespaces in the server's own tree; none for a catalog of an external system."""
     try:
         return namespaces_list(request_view, levels, page_request)
     except ExternalCatalogError:
@@ -121,7 +121,7 @@ def _tree_namespaces(request_view: RequestView, levels: Levels, *, page_request:
 
 
 async def lance_namespace_load(ctx: Context, scope: RequestScope, *, levels: Levels) -> dict[str, str]:
-    """Return the properties of a namespace, or of the catalog."""
+    """Return the properties of a namespace, or of the catalog if `levels` is empty."""
 
     def read(request_view: RequestView) -> CatalogDirectory | dict[str, str]:
         visible_object = catalog_directory_of(request_view, Action.TABLE_LIST) if levels else None
@@ -145,7 +145,7 @@ async def _with_data(ctx: Context, scope: RequestScope, *, levels: Levels, page_
 
 
 def _find_declared(request_view: RequestView, levels: Levels) -> LanceTable | None:
-    """Return a table that was declared without data; None for others."""
+    """Return a table that was declared without data; None for a table with data."""
     node, _ = request_view.find(levels, Kind.TABLE)
     if node is None or not cast("TableRecord", node.record).declared:
         return None
@@ -160,7 +160,7 @@ def _find_declared(request_view: RequestView, levels: Levels) -> LanceTable | No
 async def all_tables(
     ctx: Context, *, metalake: str, catalogs: tuple[str, ...] | None, after: Levels | None, declared: bool
 ) -> AsyncIterator[Levels]:
-    """Yield every table that the caller sees, catalog first: a namespace's tables by name, then those below it."""
+    """Yield the path of every visible table, the catalog first: a namespace's tables by name, then those below it."""
     if catalogs is None:
         catalogs = tuple(await catalog_names(ctx, metalake))
     for catalog in catalogs:

@@ -64,7 +64,7 @@ class LanceTable(NamedTuple):
 
 
 class LanceCreate(msgspec.Struct, frozen=True):
-    """Create a table at a location; with `instead`, replace another table, whose files are kept."""
+    """The command to create a table at a location; with `instead`, replace another table, whose files are kept."""
 
     parent: Node
     name: str
@@ -80,7 +80,7 @@ class LanceCreate(msgspec.Struct, frozen=True):
 
 
 class LanceDrop(msgspec.Struct, frozen=True):
-    """Drop a table. It can be restored for `keep_ms` milliseconds; then its files are deleted.
+    """The command to drop a table. It can be restored for `keep_ms` milliseconds; then its files are deleted.
 
     Without `purges` its files are kept, and it cannot be restored.
     """
@@ -109,7 +109,7 @@ class LanceTableDraft(NamedTuple):
     def document(self, location: str | None, *, now_ms: int) -> MetadataDocument:
         """Return the document of the new table, at the given location or at a unique one.
 
-        Raises OutsideRoots, BadRequest.
+        Raises OutsideRoots for a location outside of the catalog's roots, BadRequest for an invalid one.
         """
         uuid = new_uuid(now_ms)
         if location is None:
@@ -133,7 +133,7 @@ class LanceTableDraft(NamedTuple):
     def is_managed(self, properties: Mapping[str, str]) -> bool:
         """Return whether the store keeps the new table's versions, by its own property or else its catalog's.
 
-        Raises BadRequest.
+        Raises BadRequest if the property is neither `true` nor `false`.
         """
         stated = properties.get(MANAGED)
         if stated is not None and stated.lower() not in ("true", "false"):
@@ -145,7 +145,7 @@ class LanceTableDraft(NamedTuple):
 def lance_find(request_view: RequestView, levels: Levels, *, action: Action) -> AuthorizedObject[Node]:
     """Find a Lance table for a caller who may do the action on it.
 
-    Raises NotFound (of the namespace, if the caller may know that), PermissionDenied.
+    Raises NotFound (for the namespace, if it is missing and the caller may know that), PermissionDenied.
     """
     if not levels:
         raise NotFound(f"Table does not exist: {request_view.scope.catalog} names a catalog", kind="table")
@@ -178,7 +178,7 @@ def _load_table(request_view: RequestView, node: Node) -> LanceTable:
 
 
 def lance_draft_of(request_view: RequestView, levels: Levels, *, action: Action, dry: bool = False) -> LanceTableDraft:
-    """Decide on creating a table.
+    """Decide on creating a table, and return the decision with the storage of its files.
 
     Raises NotFound (the namespace), AlreadyExists, BadRequest in a catalog of another format, PermissionDenied.
     """
@@ -213,7 +213,7 @@ def _draft_with_parents(
 def lance_draft_replacing(
     request_view: RequestView, levels: Levels, *, action: Action
 ) -> tuple[LanceTableDraft, Decision]:
-    """Decide on creating a table, whether or not its name is taken.
+    """Decide on creating a table, even if its name is taken.
 
     Raises NotFound (the namespace), BadRequest in a catalog of another format, PermissionDenied.
     """
@@ -314,7 +314,7 @@ async def table_register(
 async def versions_of(
     ctx: Context, document: MetadataDocument, *, place: CatalogStorage, record: TableRecord
 ) -> tuple[LanceVersion, ...]:
-    """Return the existing versions of a new managed table's files; none for other tables."""
+    """List the versions that the files of a new managed table already have; none for other tables."""
     if not record.managed:
         return ()
     now_ms = ctx.services.store.time.now_ms()
@@ -341,7 +341,9 @@ def _decide_register(
 async def lance_table_make(
     ctx: Context, scope: RequestScope, *, decide: object, levels: Levels, dry: bool = False
 ) -> Node:
-    """Add a table to the tree; with `dry` only check that it could be. Raises AlreadyExists with the whole path."""
+    """Add a table to the tree; with `dry` only check that it could be added. Raises AlreadyExists with the whole
+    path.
+    """
     nodes: list[Node] = []
 
     def checked(tx: Tx, permit: Permit[LanceCreate]) -> Node:
@@ -405,7 +407,7 @@ def lance_delete(tx: Tx, permit: Permit[LanceDrop]) -> None:
 
 
 def lance_drop_confirmed(tx: Tx, node: Node, *, keep_ms: int, purges: bool) -> None:
-    """Drop a confirmed table within a transaction."""
+    """Drop a table whose `node` the caller has read in this transaction. With `keep_ms` 0 it cannot be restored."""
     if not keep_ms:
         document = tx.documents.read(node.id)
         if not purges:
@@ -435,7 +437,7 @@ async def table_rename(ctx: Context, scope: RequestScope, *, source: Levels, tar
 
 
 async def has_data(ctx: Context, location: str, *, place: CatalogStorage) -> bool:
-    """Return whether a location has data of a table, within the catalog's storage."""
+    """Return whether files of a Lance table with data are at a location within the catalog's storage."""
     return await ctx.services.files.holds(f"{location}/{VERSIONS}", place.catalog.properties, roots=place.roots)
 
 

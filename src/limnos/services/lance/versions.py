@@ -27,7 +27,9 @@ CHUNK = 1000
 
 
 class VersionWindow(NamedTuple):
-    """The requested part of a list: at most `limit` versions after a version, ascending or descending."""
+    """The requested page of a list: at most `limit` versions after the version `after`, in ascending or descending
+    order.
+    """
 
     after: int | None = None
     limit: int | None = None
@@ -38,7 +40,7 @@ NEWEST: Final = VersionWindow(limit=1, descending=True)
 
 
 class VersionView(NamedTuple):
-    """A version for responses: its manifest's path in the store, and its details."""
+    """A version for responses: its number, its manifest's path as clients spell it, and its details."""
 
     version: int
     path: str
@@ -83,7 +85,7 @@ async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> Lan
 async def _put_back(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, moved: dict[int, str], top: int
 ) -> None:
-    """Restore manifests that were moved aside while they were being committed."""
+    """Restore the manifests in `moved` (locations by version) whose versions have been committed meanwhile."""
     for version in [each for each in moved if each <= top]:
         row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=version))
         aside = moved.pop(version)
@@ -102,7 +104,7 @@ def manifest_lost_error(table: LanceTable, version: LanceVersion) -> InvalidTabl
 async def versions_list(
     ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, window: VersionWindow
 ) -> tuple[list[VersionView], int | None]:
-    """List versions of a branch in order, and the version to continue after; None at the end.
+    """Return a page of a branch's versions, and the version after which the next page begins; None at the end.
 
     Raises NotFound (table, branch), PermissionDenied, InvalidTable.
     """
@@ -128,7 +130,7 @@ async def versions_list(
 async def _stored_versions(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, top: LanceVersion, window: VersionWindow
 ) -> list[VersionView]:
-    """Read versions up to the newest one, without those whose manifests a cleanup has deleted."""
+    """Read a page of stored versions up to the newest one, without versions whose manifests a cleanup has deleted."""
     existing = {**await manifests.names(), top.version: ""}
     requested = None if window.limit is None else window.limit + 1
     views: list[VersionView] = []
@@ -149,7 +151,7 @@ async def _stored_versions(
 
 
 def _version_page(versions: list[int], window: VersionWindow) -> tuple[list[int], int | None]:
-    """Return a page of version numbers, and the number to continue after; None at the end."""
+    """Return a page of version numbers, and the number after which the next page begins; None at the end."""
     ordered = sorted(versions, reverse=window.descending)
     after = window.after
     if after is not None:
@@ -161,7 +163,7 @@ def _version_page(versions: list[int], window: VersionWindow) -> tuple[list[int]
 
 
 def version_view_of(manifests: BranchManifests, version: LanceVersion) -> VersionView:
-    """Return a version for responses."""
+    """Convert a version's row to the form for responses."""
     path = manifests.path_of(manifest_name(version.version, version.scheme))
     return VersionView(version.version, path, version.size, version.e_tag, version.created_at, version.metadata)
 
@@ -169,9 +171,10 @@ def version_view_of(manifests: BranchManifests, version: LanceVersion) -> Versio
 async def _in_storage(
     ctx: Context, table: LanceTable, *, branch: str, window: VersionWindow
 ) -> tuple[list[VersionView], int | None]:
-    """Return a page of versions, read from the manifests in the table's directory, and the version to continue after.
+    """Return a page of versions, read from the manifests in the table's directory, and the version after which the next
+    page begins.
 
-    It reads the names of all manifests, but sizes and times only of those on the page. Raises NotFound for a branch
+    The names of all manifests are read, but sizes and times only of those on the page. Raises NotFound for a branch
     without manifests.
     """
     manifests = manifests_for(ctx, table, branch=branch)

@@ -89,14 +89,15 @@ class VersionCallbacks:
 
 
 def library_version_of(version: VersionView) -> ManagedVersion:
-    """Return a version in the form of Lance's library."""
+    """Convert a version to the structure that Lance's library expects."""
     return ManagedVersion(version.version, version.path, version.size, version.e_tag)
 
 
 async def newest_versions_of(
     ctx: Context, table: LanceTable, *, branch: str | None, version: int | None
 ) -> dict[str, ManagedVersion] | None:  # fmt: skip
-    """Return the newest versions with which a change may begin, by branch; None for a table that is not managed.
+    """Return the newest versions of the main branch and of `branch`, on which a change is based, by branch name; None
+    for a table that is not managed.
 
     Raises NotFound for a missing branch, or a missing version to which the change refers.
     """

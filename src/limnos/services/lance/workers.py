@@ -50,8 +50,8 @@ class WorkerCallbacks(Protocol):
 class WorkerTask:
     """One request to a worker process: its table and caller, and its progress.
 
-    `quick` work is not delayed by slow work. A change begins only after `settled`, which decides again whether the
-    caller may do it. From then on the state of the files is unknown if the task fails.
+    `quick` work is not delayed by slow work. A change begins only after the check `settled`, which repeats the access
+    decision. If the task fails after that, the state of the files is unknown.
     """
 
     __slots__ = (
@@ -88,7 +88,7 @@ class WorkerTask:
 
     @property
     def kind(self) -> str:
-        """The kind of request, for metrics and the log."""
+        """The name of the operation in lower case, for metrics and the log."""
         return self.name.decode().lower()
 
     def failure(self) -> LimnosError | None:
@@ -109,15 +109,13 @@ class WorkerTask:
         return self._calls is not None
 
     async def called(self, name: str, about: bytes) -> list[bytes]:
-        """Answer a callback of the worker."""
+        """Answer a callback of the worker; refuse it if the task has no callbacks."""
         if self._calls is None:
             return [b"refused", b"other", b"Nobody answers that here"]
         return await self._calls.answer(name, about)
 
     async def begin(self) -> None:
-        """Run the task's last access check, if it has one, and record that the change begins. Raises the errors of the
-        check.
-        """
+        """Repeat the access decision immediately before a change, and raise its error if the change is refused."""
         if self._settled is not None:
             await self._settled()
             self._mark(True)
@@ -131,23 +129,28 @@ class WorkerTask:
 
 
 class LanceWorkers(Protocol):
-    """The worker processes of Lance tables. Cancelling a call ends its work."""
+    """The interface to the worker processes of Lance tables. Cancelling a call cancels its work in the process."""
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """Run an operation in a worker. Raises the worker's error, TooLarge, ServiceUnavailable, StateUnknown."""
+        """Run an operation in a worker, and return its encoded result.
+
+        Raises the worker's error, TooLarge, ServiceUnavailable, and StateUnknown if a change may have been made.
+        """
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
         """Run an operation that reads a request body. A body that fails counts as incomplete."""
 
     def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Yield a result in chunks. Raises the worker's error before the first one."""
+        """Run an operation in a worker, and yield its result in chunks. Raises the worker's error before the first
+        one.
+        """
 
     def close(self) -> None:
-        """End all running work."""
+        """Cancel all running work."""
 
 
 class NoLanceWorkers:
-    """Worker processes for services that need no content of Lance tables: every operation is refused."""
+    """The null implementation, for services that need no content of Lance tables: every operation is refused."""
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
         """Raise UnsupportedOperation."""
@@ -175,7 +178,7 @@ class NoLanceWorkers:
 def worker_task_of(
     ctx: Context, question: LanceQuestion, *, quick: bool = False, settled: Settled | None = None, calls: WorkerCallbacks | None = None
 ) -> WorkerTask:  # fmt: skip
-    """Return the worker task of a request, for its caller."""
+    """Build the worker task for a question, on behalf of the request's caller."""
 
     def mark(is_submitted: bool) -> None:  # noqa: FBT001 - what it says is all it has
         ctx.submitted = is_submitted
@@ -185,7 +188,9 @@ def worker_task_of(
 
 
 async def answer_question(ctx: Context, worker_task: WorkerTask, *, shape: type[T]) -> T:
-    """Run an operation in a worker and decode its result as `shape`. Equal quick operations share one result."""
+    """Run an operation in a worker and decode its result as `shape`. Concurrent equal quick operations share one
+    result.
+    """
     ask = partial(WORKERS.of(ctx.services).ask, worker_task)
     data = (
         await COALESCER.of(ctx.services).ask((worker_task.name, worker_task.question), ask)

@@ -34,8 +34,8 @@ _RENEW_MS: Final = 60_000
 
 
 class ResponsibleUser(NamedTuple):
-    """The user on whose behalf a table is maintained, and the policy; `refusal` is the reason if there is no such
-    user.
+    """The user on whose behalf a table is maintained, and the name of the policy; `refusal` is the reason if no user is
+    responsible.
     """
 
     user: str
@@ -44,7 +44,7 @@ class ResponsibleUser(NamedTuple):
 
 
 class ActingRequest(NamedTuple):
-    """The request of a task on behalf of a user, about one table."""
+    """A request that a task makes on behalf of a user, about one table."""
 
     ctx: Context
     scope: RequestScope
@@ -70,9 +70,11 @@ def _owner_read(object_id: int) -> Load[Principal | None]:
 
 
 def ended_secret(tx: Tx, root_id: int | None) -> str | None:
-    """Return the reason why an operation gets no token: the service account's secret that requested it has ended.
+    """Return the reason why an operation gets no token: the service account's secret with which it was requested has
+    ended.
 
-    None if it has not, or if no secret requested the operation. A session that requested it may have ended.
+    Returns None if the secret is valid, or if the operation was not requested with a secret. A session with which it
+    was requested may have ended.
     """
     root = None if root_id is None else tx.tokens.by_id(root_id)
     if root is None or root.purpose is not TokenPurpose.CLIENT or not (root.revoked or root.is_over(tx.now_ms)):
@@ -100,7 +102,7 @@ async def acting_as(
         table_id: The table.
         name: The name of the token and of the request, for the audit.
         trust: The trust of the token.
-        root_id: The first token of the user's token family, if the user authenticated with a token.
+        root_id: The root of the token family, if the user authenticated with a token.
 
     Raises:
         PermissionDenied: The user is a service account, and the secret that requested the work has ended.
@@ -115,8 +117,8 @@ async def acting_as(
 class ActingTokens:
     """The tokens of one round of a task, which acts for few users about many tables: one token for each user.
 
-    An asynchronous context manager. Each new or revoked token invalidates the permits of other writes, so the tokens
-    are few.
+    An async context manager. Each new or revoked token makes concurrent writes repeat their access decisions, so few
+    tokens are created.
     """
 
     def __init__(self, work: TaskContext, services: NodeServices, *, name: str) -> None:
@@ -135,7 +137,7 @@ class ActingTokens:
     async def request(self, *, user: str, table_id: int, name: str) -> ActingRequest | None:
         """Return a request on behalf of a user about a table, named for the audit; None if the table was dropped.
 
-        The token is valid for nine minutes at least.
+        The token is valid for at least nine minutes.
         """
         token = self._tokens.get(user)
         if token is not None and not 0 <= self._services.store.time.now_ms() - token.created_at < _RENEW_MS:
@@ -171,7 +173,7 @@ async def _token_create(
 
 
 async def _request_of(services: NodeServices, token: Token, *, table_id: int, name: str) -> ActingRequest | None:
-    """Return the request of a token about a table; None if the table was dropped."""
+    """Build a request about a table that is authenticated by a token; None if the table was dropped."""
     ctx = Context(services, Credential(None, token.id, token.secret_hash), name)
     ancestry = await ctx.look_up(lambda: ancestors_read([table_id]))
     path = path_of(table_id, ancestry)

@@ -28,7 +28,7 @@ TABLES_PER_REQUEST: Final = 2_000
 async def assess_changes(services: NodeServices) -> bool:
     """Assess the tables that changed since the task's last round, so that the checkpoints of readers are up to date.
 
-    Returns whether everything is assessed; False while the first assessment of all tables runs, or if too many tables
+    Returns whether all changes are assessed; False while the first assessment of all tables runs, or if too many tables
     changed.
     """
     known = ASSESSED_CHANGES.of(services)
@@ -50,7 +50,9 @@ class AssessedChanges:
         self.position: AssessmentPosition | None = None
 
     def position_from(self, at: AssessmentPosition, *, epoch: int) -> AssessmentPosition:
-        """Return where an expiry begins: at the later one of this node's position and the task's."""
+        """Return the position at which an expiry begins: for each catalog the later one of this node's and the
+        task's.
+        """
         known = self.position
         if known is None or known.epoch != epoch:
             return at

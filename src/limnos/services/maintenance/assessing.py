@@ -1,8 +1,8 @@
 """Assessment task: maintains findings for every Iceberg table, from the changes since its position in the change feed.
 
 May import the layers below and `formats.maintenance`. Must not know any wire format. Nothing is written for a commit: a
-round reads which tables changed, assesses their metadata in a worker process, and stores the differences. Once a day,
-and where the feed has a gap, it assesses all tables, in slices.
+round reads the changed tables from the feed, assesses their metadata in a worker process, and stores the differences.
+Once a day, and where the feed has a gap, it assesses all tables, in slices.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ FINDINGS = Gauge("limnos_maintenance_findings", "Findings of table maintenance i
 
 
 class AssessmentPosition(msgspec.Struct):
-    """The progress of the assessment: the revision of each catalog, and the position in an assessment of all tables."""
+    """The progress of the assessment: the assessed revision of each catalog, and the position in an assessment of all
+    tables.
+    """
 
     epoch: int = 0
     positions: dict[int, int] = {}
@@ -106,7 +108,7 @@ async def assess_run(work: TaskContext, payload: AssessmentPosition) -> tuple[As
 
 
 class CurrentState(NamedTuple):
-    """The clocks of all metalakes and catalogs, and the attached policies."""
+    """The current revisions of all metalakes and catalogs, and the attached policies."""
 
     clocks: Sequence[CatalogClock]
     policies: PolicyIndex
@@ -118,13 +120,13 @@ class CurrentState(NamedTuple):
 
 
 def current_read() -> Load[CurrentState]:
-    """Read the clocks and the attached policies."""
+    """Read the current revisions and the attached policies."""
     clocks = yield from clocks_read()
     return CurrentState(clocks, (yield from policies_load()))
 
 
 class AssessmentRound:
-    """One round: assesses tables in batches and counts them."""
+    """One round of the assessment task: assesses tables in batches, and counts them."""
 
     def __init__(self, services: NodeServices, *, tables_max: int) -> None:
         self.services = services
@@ -137,7 +139,7 @@ class AssessmentRound:
     async def run(
         self, at: AssessmentPosition, *, current: CurrentState | None = None, only_changes: bool = False
     ) -> AssessmentPosition:
-        """Assess from a position on. Returns the next one.
+        """Assess tables from a position on. Returns the next position.
 
         With `only_changes` all tables are assessed only if the feed has a gap, not because of the time or a change of
         policies. `current` is the store's state if the caller has just read it.
@@ -164,8 +166,8 @@ class AssessmentRound:
     async def _whole(
         self, at: AssessmentPosition, catalogs: Sequence[CatalogClock], *, epoch: int, policies: int, now_ms: int
     ) -> AssessmentPosition:
-        """Assess all tables, starting at a position. The first slice stores the feed positions from which changes are
-        read later.
+        """Assess all tables, starting at a position. The first slice records the feed positions from which later rounds
+        read changes.
         """
         after = at.after or 0
         if not after or at.epoch != epoch:
@@ -201,7 +203,8 @@ class AssessmentRound:
     async def findings_now(
         self, document: MetadataDocument, *, policies: Mapping[str, EffectivePolicy]
     ) -> tuple[FindingRow, ...]:
-        """Return a table's findings by its current metadata, and those that the last round derived from manifests.
+        """Return a table's findings from its current metadata, and the stored findings that the last round derived from
+        manifests.
 
         Stores nothing.
         """
@@ -277,7 +280,7 @@ class AssessmentRound:
         return msgspec.json.decode(text, type=list[Assessment])
 
     async def read_ancestors(self, ids: Sequence[int]) -> None:
-        """Read some tables and their ancestors for `chain`, unless they were read before."""
+        """Read the ancestors of some tables into this round's cache for `chain`."""
         missing = [each for each in ids if each not in self._ancestors]
         if missing:
             self._ancestors |= await self.services.gate.look_up(lambda: ancestors_read(missing))
@@ -289,11 +292,11 @@ class AssessmentRound:
 
     @property
     def ancestors(self) -> Ancestry:
-        """The nodes that were read, with their parents."""
+        """The nodes read in this round, with their parents."""
         return self._ancestors
 
     async def is_dataset(self, node_id: int) -> bool:
-        """Return whether a table belongs to SQL++."""
+        """Return whether a table is a SQL++ dataset."""
         return any(is_dataset(head) for head in await self.services.gate.look_up(lambda: tables_of([node_id])))
 
     def chain(self, node_id: int) -> list[int]:
@@ -326,10 +329,10 @@ class AssessmentRound:
     async def _manifests(
         self, head: TableHead, body: TableBody, *, assessment: Assessment, before: Sequence[FindingRow]
     ) -> list[FindingRow]:
-        """Return the findings from a table's manifests, if its metadata made them worth reading.
+        """Return the findings from a table's manifests, if its metadata indicates that reading them is useful.
 
-        The stored findings stay while the metadata is the same, or while the round has read enough manifests, or if the
-        storage does not answer.
+        The stored findings are returned unchanged while the metadata is the same, or while the round has read enough
+        manifests, or if the storage does not answer.
         """
         if assessment.manifest_list is None:
             return []
@@ -370,7 +373,7 @@ class AssessmentRound:
     async def _checkpoints(
         self, head: TableHead, assessment: Assessment, *, stored: Sequence[CheckpointRow]
     ) -> list[CheckpointRow]:
-        """Return the checkpoints of a table's writer, with the sources' paths below the metalake in display form.
+        """Return the checkpoints of a table's writer, keyed by the sources' paths below the metalake in display form.
 
         The stored checkpoints stay while the catalog is in the trash.
         """

@@ -1,8 +1,8 @@
 """Built-in job templates of Gravitino for Iceberg tables: their jobs are operations of maintenance.
 
 May import the layers below and `names`. Must not know any wire format. A job needs the right to maintain its table, and
-nothing else. Users who may maintain the table see its jobs, those of other users too, and may cancel a job while it
-rewrites files.
+nothing else. Users who may maintain the table see its jobs, including those of other users, and may cancel a job while
+it rewrites files.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _PASSED_OVER: Final = re.compile(r"spark_\w+|catalog_type|catalog_uri|warehouse_
 
 
 class BuiltinTemplate(NamedTuple):
-    """A built-in template: its name, its comment, the kind of operation, and the fields of a job in addition to the
-    table's.
+    """A built-in template: its name, its comment, the kind of operation, and the fields of a job's configuration in
+    addition to the table's name.
     """
 
     name: str
@@ -75,7 +75,7 @@ class BuiltinJob(NamedTuple):
 
 
 class OperationStop(msgspec.Struct, frozen=True):
-    """Cancel an operation that rewrites files."""
+    """The command to cancel an operation that rewrites files."""
 
     table: Node
     operation: int
@@ -83,7 +83,7 @@ class OperationStop(msgspec.Struct, frozen=True):
 
 
 def is_builtin(name: str) -> bool:
-    """Return whether a template's name is one of built-in templates."""
+    """Return whether a template's name is the name of a built-in template."""
     return name.startswith(PREFIX)
 
 
@@ -97,13 +97,15 @@ def template_of(name: str) -> BuiltinTemplate:
 
 
 def refuse_builtin(name: str) -> None:
-    """Refuse a change of a built-in template, or the use of its name. Raises BadRequest."""
+    """Refuse a change of a built-in template, or the use of its name. Raises BadRequest for the name of a built-in
+    template.
+    """
     if is_builtin(name):
         raise BadRequest(f"Names with {PREFIX} are those of built-in job templates, which cannot be changed")
 
 
 def operation_of(job_id: str) -> int | None:
-    """Return the operation of a job's id; None if it is another kind of job."""
+    """Parse the id of a built-in job into the id of its operation; None for another kind of job."""
     match = _JOB_ID.fullmatch(job_id)
     return None if match is None else int(match[1])
 
@@ -111,7 +113,7 @@ def operation_of(job_id: str) -> int | None:
 async def builtin_run(ctx: Context, metalake: str, *, name: str, conf: Mapping[str, str]) -> BuiltinJob:
     """Request the operation of a built-in template on the table that `conf` names.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest for an invalid configuration.
     """
     return await builtin_load(ctx, metalake, operation=await builtin_start(ctx, metalake, name=name, conf=conf))
 
@@ -154,8 +156,10 @@ def _options(text: str) -> dict[str, str]:
 
 
 async def builtin_load(ctx: Context, metalake: str, *, operation: int) -> BuiltinJob:
-    """Return a job of a built-in template. Raises NotFound, also to callers who may not maintain its table, and
-    PermissionDenied.
+    """Return a job of a built-in template.
+
+    Raises NotFound, also if the caller may not maintain its table, and PermissionDenied if the caller may not use the
+    metalake.
     """
     row = await ctx.look_up(lambda: operation_read(operation))
     jobs = [] if row is None else await _visible(ctx, metalake, rows=[row])
@@ -166,9 +170,9 @@ async def builtin_load(ctx: Context, metalake: str, *, operation: int) -> Builti
 
 
 async def builtin_list(ctx: Context, metalake: str, *, name: str | None) -> list[BuiltinJob]:
-    """Return the newest jobs on tables that the caller may maintain, of one template if it is named.
+    """Return the newest jobs on tables that the caller may maintain, optionally of one template.
 
-    Raises NotFound.
+    Raises NotFound for an unknown template.
     """
     kind = None if name is None else template_of(name).kind
     metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
@@ -200,7 +204,7 @@ async def _visible(ctx: Context, metalake: str, *, rows: Sequence[OperationRow])
 async def builtin_cancel(ctx: Context, metalake: str, *, operation: int) -> BuiltinJob:
     """Cancel a job that rewrites files; its executor ends when it next renews its lease. An ended job stays unchanged.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation.
+    Raises NotFound, PermissionDenied, UnsupportedOperation for a job that does not rewrite files.
     """
     job = await builtin_load(ctx, metalake, operation=operation)
     if job.row.ended_at is not None:

@@ -36,7 +36,7 @@ _UNASSESSED: Final = "the server has not yet recorded the positions of increment
 
 
 class ExpiryResult(NamedTuple):
-    """The result of an expiry: removed snapshots and references, the number of remaining snapshots, and the reason if
+    """The result of an expiry: removed snapshots and references, the count of remaining snapshots, and the reason if
     none was removed.
     """
 
@@ -47,7 +47,7 @@ class ExpiryResult(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The result as human-readable text, for the response and for the operation's row."""
+        """The result as a sentence, for messages and the operation's row."""
         if self.blocked is not None:
             return self.blocked
         more = "" if not self.refs else f" and {len(self.refs)} references"
@@ -55,7 +55,7 @@ class ExpiryResult(NamedTuple):
 
 
 class _ExpiryBase(NamedTuple):
-    """The table version on which an expiry is decided."""
+    """The version of the table's metadata on which an expiry is decided."""
 
     document: MetadataDocument
     node: Node
@@ -97,9 +97,9 @@ async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> Ex
 
 
 async def _decide(ctx: Context, base: _ExpiryBase, *, path: Levels) -> tuple[ExpiryPlan, int]:
-    """Choose the snapshots to remove by the metadata of a base.
+    """Choose the snapshots to remove, from the metadata of a base.
 
-    Returns the plan, and the table's number of snapshots.
+    Returns the plan, and the table's count of snapshots.
     """
     if isinstance(base.node.record, TableRecord) and base.node.record.statements:
         return ExpiryPlan((), (), {}, _DATASET), 0
@@ -118,7 +118,9 @@ async def _decide(ctx: Context, base: _ExpiryBase, *, path: Levels) -> tuple[Exp
 
 
 async def _commit(ctx: Context, scope: RequestScope, *, path: Levels, base: _ExpiryBase, plan: ExpiryPlan) -> None:
-    """Commit a plan to the version of the table for which it was made. Raises CommitConflict."""
+    """Commit a plan to the version of the table for which it was made. Raises CommitConflict if the table has changed
+    since.
+    """
     updates = expiry_updates(plan)
     if updates:
         requirements: list[object] = [{"type": "assert-table-uuid", "uuid": base.document.uuid}]

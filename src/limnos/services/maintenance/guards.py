@@ -1,7 +1,7 @@
 """Guards of an expiry: the snapshots of a table that runs, scan plans and incremental readers need.
 
-May import the layers below and `formats.maintenance`. Must not know any wire format. The decision itself is one pure
-function (`formats.maintenance.expiry`). This module reads its input and runs it.
+May import the layers below and `formats.maintenance`. Must not know any wire format. One pure function
+(`formats.maintenance.expiry`) decides; this module reads its input and calls it.
 """
 
 from __future__ import annotations

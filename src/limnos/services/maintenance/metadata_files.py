@@ -57,7 +57,10 @@ class AgeWindow(NamedTuple):
 
 
 def old_metadata_files(names: Iterable[str], document: MetadataDocument, *, window: AgeWindow) -> list[str]:
-    """Return the names of metadata files that are no longer in a table's log. Raises InvalidTable."""
+    """Return those of `names` that are metadata files no longer in the table's metadata log, and in the window.
+
+    Raises InvalidTable if the document cannot be read.
+    """
     logged = [each.metadata_file for each in metadata_of(document.body).metadata_log or ()]
     named = {each.rpartition("/")[2] for each in (document.metadata_location, *logged)}
     oldest = min(iceberg_metadata.version_of(name) for name in named)
@@ -72,8 +75,8 @@ def old_metadata_files(names: Iterable[str], document: MetadataDocument, *, wind
 
 
 async def metadata_files_delete(services: NodeServices, node_id: int, *, window: AgeWindow) -> int:
-    """Delete old metadata files of a table. Returns their number. Raises StorageFailed, ServiceUnavailable,
-    InvalidTable.
+    """Delete old metadata files of a table. Returns the count of deleted files. Raises StorageFailed,
+    ServiceUnavailable, InvalidTable.
 
     The directory is listed before the document is read: a file that a commit adds meanwhile has a later version.
     """
@@ -141,7 +144,7 @@ async def _record(services: NodeServices, document: MetadataDocument, *, names: 
 
 
 async def _has_rivals(services: NodeServices, document: MetadataDocument) -> bool:
-    """Return whether another object lies at the table's location, above it or below it."""
+    """Return whether another object's location equals, contains or is below the table's location."""
     try:
         claims = await services.gate.look_up(lambda: claims_read(document.location))
         key = place_key(document.location)

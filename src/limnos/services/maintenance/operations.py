@@ -37,7 +37,9 @@ EXPIRE_SNAPSHOTS: Final = "expire-snapshots"
 
 
 class OperationRequest(msgspec.Struct, frozen=True):
-    """Execute an operation on a table on behalf of a user. `trust` is that of the user's credential."""
+    """The command to execute an operation on a table on behalf of a user. `trust` is the trust of the user's
+    credential.
+    """
 
     table: Node
     user: str
@@ -70,7 +72,7 @@ class MaintenanceRequest(NamedTuple):
 def request_of(
     ctx: Context, request_view: RequestView, *, path: Levels, table_format: str = ICEBERG
 ) -> MaintenanceRequest:
-    """Return a request of a caller who may maintain a table. Raises as `maintained_table`."""
+    """Build the request of a caller about a table. Raises as `maintained_table` if the caller may not maintain it."""
     node, _, decision = maintained_table(request_view, path, table_format=table_format)
     trust, root_id = worth_of(ctx, request_view, user=request_view.user)
     return MaintenanceRequest(node, decision, request_view.user, trust, root_id)
@@ -79,8 +81,7 @@ def request_of(
 async def expiry_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:
     """Request an expiry of a table's snapshots.
 
-    Returns the operation's id; that of the open operation if there is one. Raises NotFound, PermissionDenied,
-    UnsupportedOperation, BadRequest.
+    Returns the operation's id; that of the open operation if there is one. Raises as `operation_request`.
     """
     return await operation_request(ctx, scope, path=path, kind=EXPIRE, task=EXPIRE_SNAPSHOTS)
 
@@ -122,7 +123,7 @@ async def operation_request(
 def operation_ask(tx: Tx, permit: Permit[OperationRequest]) -> int:
     """Record an operation and create its task.
 
-    Returns its id; that of the open operation if the table has one of the same kind.
+    Returns the operation's id; that of the open operation if the table has one of the same kind.
     """
     command = permit.command
     table = tx.nodes.confirm(command.table)
@@ -138,7 +139,7 @@ def operation_ask(tx: Tx, permit: Permit[OperationRequest]) -> int:
 
 
 async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
-    """Execute an operation and end its row. Raises ServiceUnavailable, StorageFailed, after which it is tried again.
+    """Execute an operation and end its row. Raises ServiceUnavailable, StorageFailed, after which the task is retried.
 
     A permanent error ends the operation as failed.
     """
@@ -163,13 +164,13 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
 
 
 async def operation_end(work: TaskContext, operation: int, *, state: str, text: str) -> None:
-    """End an operation's row."""
+    """Store the final `state` of an operation, and its result `text`."""
     OPERATIONS[EXPIRE, state] += 1
     await work.submit(lambda tx: tx.maintenance.end(operation, state=state, result=text[:2000]))
 
 
 async def _expire(work: TaskContext, services: NodeServices, *, payload: OperationPayload) -> str:
-    """Expire a table's snapshots on behalf of the payload's user. Returns the result as human-readable text."""
+    """Expire a table's snapshots on behalf of the payload's user. Returns the result as a sentence."""
     async with acting_as(
         work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",
         trust=payload.trust, root_id=payload.root_id,

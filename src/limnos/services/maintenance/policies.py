@@ -39,7 +39,7 @@ DAY_MS = 86_400_000
 
 
 class EffectivePolicy(NamedTuple):
-    """The policy of a type that applies to a table."""
+    """The policy of one type that applies to a table, and where it is attached."""
 
     id: int
     name: str
@@ -96,7 +96,9 @@ POLICY_TYPES: Final = {
 
 
 def deciding_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
-    """Return the policy that decides about a kind of rewrite: the nearest one; on the same object the special type."""
+    """Return the policy that decides about a kind of rewrite: the nearest one, and on the same object the one of the
+    specific type.
+    """
     known = [policies[policy_type] for policy_type in POLICY_TYPES[kind] if policy_type in policies]
     return min([each for each in known if _is_decided(each, kind)], key=lambda policy: policy.distance, default=None)
 

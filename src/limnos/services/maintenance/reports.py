@@ -1,7 +1,7 @@
 """Reports about maintenance: findings about a catalog's tables, their reasons, and past operations.
 
-May import the layers below and `formats.maintenance`. Must not know any wire format. A caller sees the tables that the
-caller may maintain. Figures come from the last assessment; the explanation of one table uses its current state.
+May import the layers below and `formats.maintenance`. Must not know any wire format. Reports contain only tables that
+the caller may maintain. Figures come from the last assessment; the explanation of one table uses its current state.
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ class TableFinding(NamedTuple):
 
 
 class FindingsPage(NamedTuple):
-    """Findings of the tables that the caller may maintain; `after` is the start of the next page, None at the end."""
+    """Findings of the tables that the caller may maintain; `after` is the page token of the next page, None at the
+    end.
+    """
 
     findings: tuple[TableFinding, ...]
     after: int | None
 
 
 class TableOperation(NamedTuple):
-    """An operation, and the present path of its table below the catalog."""
+    """An operation, and the current path of its table below the catalog."""
 
     path: Levels
     row: OperationRow
@@ -89,7 +91,9 @@ class _ExplainedTable(NamedTuple):
 
 
 class TableReport(NamedTuple):
-    """The findings of one table, and for each operation whether it runs, with the reason."""
+    """The maintenance report of one table: its findings, the policies that apply, and the reasons why operations have
+    no effect.
+    """
 
     explanation: TableExplanation
     findings: tuple[TableFinding, ...]
@@ -100,7 +104,7 @@ class TableReport(NamedTuple):
 
 
 async def findings_list(ctx: Context, scope: RequestScope, *, after: int) -> FindingsPage:
-    """Return findings of a catalog by table. Raises NotFound, PermissionDenied.
+    """Return a page of the findings of a catalog, ordered by table. Raises NotFound, PermissionDenied.
 
     `after` is 0 for the first page, then `after` of the previous page.
     """
@@ -117,7 +121,9 @@ async def findings_list(ctx: Context, scope: RequestScope, *, after: int) -> Fin
 
 
 async def operations_list(ctx: Context, scope: RequestScope, *, before: int) -> tuple[TableOperation, ...]:
-    """Return operations on a catalog's tables, newest first. Raises NotFound, PermissionDenied."""
+    """Return operations with ids below `before` on a catalog's tables, newest first. Raises NotFound,
+    PermissionDenied.
+    """
     catalog_id = await ctx.read(scope, _catalog)
     rows = await ctx.look_up(lambda: operations_page(catalog_id, before=before, limit=ROWS_MAX))
     paths = await visible_paths(ctx, scope, node_ids=[row.node_id for row in rows])
@@ -202,7 +208,7 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
 async def _explain_iceberg(
     ctx: Context, round_: AssessmentRound, *, table: _ExplainedTable, policies: Mapping[str, EffectivePolicy]
 ) -> ExplanationResult:
-    """Explain an Iceberg table by its current metadata."""
+    """Explain an Iceberg table from its current metadata."""
     text = await snapshots_judge(
         ctx, "maintenance-explain", document=table.document, metalake_id=table.metalake_id,
         path=(table.catalog, *table.target.path), policies=policies,
@@ -233,6 +239,6 @@ async def _loadable_policies(ctx: Context, scope: RequestScope, *, names: Sequen
 
 
 async def _hide_policies(ctx: Context, scope: RequestScope, *, rows: Sequence[OperationRow]) -> list[OperationRow]:
-    """Remove the names of policies that the caller may not load from operations."""
+    """Return the operations without the names of policies that the caller may not load."""
     loadable = await _loadable_policies(ctx, scope, names=[row.policy for row in rows if row.policy is not None])
     return [row if row.policy in loadable else row._replace(policy=None) for row in rows]

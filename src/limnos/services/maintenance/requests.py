@@ -43,7 +43,7 @@ class TableTarget(NamedTuple):
 
 
 def table_target(request_view: RequestView, path: Levels) -> TableTarget:
-    """Return the table that a path names; a Lance table may lie directly in its catalog.
+    """Return the table that a path names, with its format. A Lance table may lie directly in its catalog.
 
     Raises PermissionDenied, BadRequest for a path without a namespace.
     """
@@ -59,7 +59,7 @@ def table_target(request_view: RequestView, path: Levels) -> TableTarget:
 async def operation_start(ctx: Context, scope: RequestScope, *, path: Levels, kind: str) -> int:
     """Request an operation on a table on behalf of the caller. Returns the id of the operation, new or already open.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    Raises as `operation_request`.
     """
 
     def look(request_view: RequestView) -> TableTarget:

@@ -15,7 +15,7 @@ from limnos.services.request.table_formats import ICEBERG, refuse_directory_requ
 
 
 def catalog_require(request_view: RequestView) -> None:
-    """Check that the caller may use the catalog, before anything else is answered. Raises PermissionDenied."""
+    """Check that the caller may use the catalog, before any other check of the request. Raises PermissionDenied."""
     request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
 
 

@@ -31,7 +31,7 @@ LEASES = Counter("limnos_maintenance_leases_total", "Leases of maintenance opera
 
 
 def lease_end(tx: Tx, lease: LeaseRow, *, outcome: str, text: str, delay_ms: int = YIELD_MS) -> None:
-    """End a lease, and either end the operation or return it to the queue."""
+    """End a lease, and either end its operation or return it to the queue, to be leased again after `delay_ms`."""
     if outcome == YIELDED:
         times = tx.rewrites.give_back(lease.operation_id, delay_ms=delay_ms, failed=True, reason=text[:2000])
         if times < LOSSES_MAX:
@@ -41,7 +41,7 @@ def lease_end(tx: Tx, lease: LeaseRow, *, outcome: str, text: str, delay_ms: int
 
 
 def operation_close(tx: Tx, operation: int, *, outcome: str, text: str) -> None:
-    """End an operation, and its lease if it has one."""
+    """End an operation with the given outcome, and its lease if it has one."""
     OPERATIONS[tx.maintenance.kind_of(operation) or "", outcome] += 1
     tx.maintenance.end(operation, state=outcome, result=text[:2000])
     tx.rewrites.end(operation)
@@ -65,14 +65,15 @@ def lease_expire(tx: Tx, lease: LeaseRow) -> None:
 
 
 def lease_revoke(tx: Tx, lease: LeaseRow) -> None:
-    """Revoke the token of a lease."""
+    """Revoke the token of a lease, within a transaction."""
     token = tx.tokens.by_id(lease.token_id)
     if token is not None:
         tx.tokens.revoke(token)
 
 
 def table_lease(tx: Tx, operation: int, *, table_id: int, lease_ms: int) -> bool:
-    """Lease a table for an operation of the server, so that no other one begins meanwhile. Returns whether it was free.
+    """Lease a table for an operation of the server, so that no other operation begins meanwhile. Returns whether the
+    table was free.
 
     An expired lease of another operation is ended.
     """
@@ -85,7 +86,9 @@ def table_lease(tx: Tx, operation: int, *, table_id: int, lease_ms: int) -> bool
 
 
 async def lease_for_task(work: TaskContext, *, operation: int, table_id: int) -> bool:
-    """Lease a table for an operation of the server, as long as its task is leased. Returns whether it was free."""
+    """Lease a table for an operation of the server, as long as its task is leased. Returns whether the table was
+    free.
+    """
     return await work.submit(lambda tx: table_lease(tx, operation, table_id=table_id, lease_ms=work.lease_ms))
 
 

@@ -62,7 +62,7 @@ _BY_KIND: Final = {each.kind: each for each in TEMPLATES}
 
 
 class NamedTable(NamedTuple):
-    """A table of a request: the name as it was sent, its catalog, its path below it, and its document."""
+    """A table of a request: the name as it was sent, its catalog, its path below the catalog, and its document."""
 
     identifier: str
     catalog: str
@@ -81,7 +81,7 @@ class Recommendation(NamedTuple):
 
 
 class MetricPoint(NamedTuple):
-    """A value of a metric at a time, in seconds since 1970."""
+    """The value of a metric at a point in time, which is in seconds since 1970."""
 
     name: str
     timestamp_s: int
@@ -89,7 +89,7 @@ class MetricPoint(NamedTuple):
 
 
 class MetricsEvaluation(NamedTuple):
-    """The metrics of a table before and after a moment, and whether the table has no more files after it."""
+    """The metrics of a table before and after a point in time. `passed` is true if its file count has not grown."""
 
     identifier: str
     passed: bool
@@ -98,14 +98,14 @@ class MetricsEvaluation(NamedTuple):
 
 
 def _metalake_require(request_view: RequestView) -> None:
-    """Require that the caller may load the metalake, before anything else is answered. Raises PermissionDenied."""
+    """Require that the caller may load the metalake, before any other check of the request. Raises PermissionDenied."""
     request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
 
 
 async def tables_require(ctx: Context, metalake: str, *, identifiers: Sequence[str]) -> tuple[NamedTable, ...]:
     """Find the tables of a request, for a caller who may maintain each of them.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    Raises as `maintained_table` for each of them, and BadRequest for an invalid or too long list.
     """
     await ctx.read(RequestScope(metalake), _metalake_require)
     if not 0 < len(identifiers) <= TABLES_MAX:
@@ -127,7 +127,8 @@ async def tables_require(ctx: Context, metalake: str, *, identifiers: Sequence[s
 async def strategy_jobs(
     ctx: Context, metalake: str, *, identifiers: Sequence[str], policy: str, limit: int | None, is_dry_run: bool
 ) -> tuple[Recommendation, ...]:
-    """Recommend the jobs of a policy on the tables to which it applies, most useful first; or start them.
+    """Recommend the jobs of a policy on the tables to which it applies, most useful first; without `is_dry_run` also
+    start them.
 
     A table needs a job if the server has a finding about it. Raises as `tables_require`; NotFound also for the policy.
     """
@@ -182,8 +183,7 @@ def _conf(table: NamedTable) -> dict[str, str]:
 async def statistics_jobs(
     ctx: Context, metalake: str, *, identifiers: Sequence[str], update_mode: str, is_dry_run: bool
 ) -> tuple[Recommendation, ...]:
-    """Start a job for each table that computes statistics of its columns, or only return the jobs that would be
-    started.
+    """Start a job for each table that computes statistics of its columns, or with `is_dry_run` only return these jobs.
 
     Raises as `tables_require`; UnsupportedOperation for mode `metrics`, as metrics need no job.
     """
@@ -216,13 +216,13 @@ async def metrics_list(
 async def metrics_monitor(
     ctx: Context, metalake: str, *, identifiers: Sequence[str], action_s: int, range_s: int
 ) -> tuple[MetricsEvaluation, ...]:
-    """Compare the metrics of tables before and after a moment.
+    """Compare the metrics of tables before and after a point in time.
 
     Args:
         ctx: The request.
         metalake: The metalake.
         identifiers: The tables.
-        action_s: The moment in seconds since 1970.
+        action_s: The point in time, in seconds since 1970.
         range_s: The length of the compared ranges before and after it, in seconds.
 
     Raises as `tables_require`.
@@ -266,7 +266,9 @@ def _points(document: MetadataDocument) -> tuple[MetricPoint, ...]:
 
 
 async def job_metrics(ctx: Context, metalake: str, *, identifiers: Sequence[str]) -> dict[str, tuple[MetricPoint, ...]]:
-    """Return the metrics of jobs of built-in templates. Raises NotFound, PermissionDenied, BadRequest."""
+    """Return the metrics of jobs of built-in templates. Raises NotFound, PermissionDenied, BadRequest for an invalid or
+    too long list.
+    """
     await ctx.read(RequestScope(metalake), _metalake_require)
     if not 0 < len(identifiers) <= TABLES_MAX:
         raise BadRequest(f"Parameter identifiers must name 1 to {TABLES_MAX} jobs, not {len(identifiers)}")

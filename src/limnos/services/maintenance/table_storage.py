@@ -22,7 +22,7 @@ from limnos.store.sql import Load
 
 
 class MaintainedFiles:
-    """The files of a table below its location."""
+    """Reads, lists and deletes the files of a table below its location."""
 
     def __init__(self, services: NodeServices, place: CatalogStorage, *, location: str) -> None:
         self.location = location
@@ -30,8 +30,8 @@ class MaintainedFiles:
         self._key = f"{place_key(location)}/"
 
     def may_read(self, location: str) -> bool:
-        """Return whether a file lies within the roots of the table's catalog, in the table's own location or
-        elsewhere.
+        """Return whether a file lies within the roots of the table's catalog, inside or outside of the table's
+        location.
         """
         try:
             return is_within(location, self._place.roots) and self._place.allowed.covers(location)
@@ -71,7 +71,7 @@ class MaintainedFiles:
         return entries
 
     def refuse_links(self, directories: Iterable[str]) -> None:
-        """Check that no link leads from the table's location to some directories below it. Blocks.
+        """Check that no link leads from the table's location to the given directories below it. Blocks.
 
         Raises OutsideRoots. Links above the table's location are not checked.
         """
@@ -89,7 +89,7 @@ class MaintainedFiles:
             beat: Called after each file.
 
         Raises:
-            OutsideRoots: A directory is a link to another place.
+            OutsideRoots: A directory is a symbolic link out of the table's location.
             StorageFailed: The storage refuses or fails.
             ServiceUnavailable: The storage does not answer.
         """
@@ -155,7 +155,9 @@ class MaintainedFiles:
 
 
 async def maintained_files(services: NodeServices, document: MetadataDocument) -> MaintainedFiles | None:
-    """Return a table's files; None if its catalog no longer exists, or its location conflicts with another object's."""
+    """Return access to a table's files; None if its catalog no longer exists, or its location conflicts with another
+    object's.
+    """
     place = await table_place(services, document)
     return None if place is None else MaintainedFiles(services, place, location=document.location)
 

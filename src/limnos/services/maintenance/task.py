@@ -1,9 +1,9 @@
 """Maintenance task: maintains tables as policies and settings demand, on behalf of the responsible user.
 
 May import the layers below. Must not know any wire format. An operation of a policy has the rights that the policy's
-owner has at that time, one of a setting those of the table's owner. So a policy whose owner lost the right does
-nothing, and the operation says so. The task may be killed at any point: each operation is one commit, or deletes files
-that no metadata names.
+owner has at that time, one of a setting those of the table's owner. So a policy whose owner lost the right has no
+effect, and the operation's row states the reason. The task may be killed at any point: each operation is one commit, or
+deletes files that no metadata names.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _PAGE: Final = 64
 
 
 class MaintenancePosition(msgspec.Struct):
-    """The progress of the rounds: the last table of each kind of work, and when the store's current epoch was first
-    seen.
+    """The progress of the rounds: the last table of each kind of work, and the time when the store's current epoch was
+    first seen.
     """
 
     epoch: int = 0
@@ -85,9 +85,10 @@ class MaintenanceRound:
         self.expired = self.failed = self.files = 0
 
     async def expire(self, after: int) -> int:
-        """Expire the snapshots of tables with the finding "snapshots to expire", by table id, after an id.
+        """Expire the snapshots of tables with the finding "snapshots to expire", in the order of table ids, starting
+        after the id `after`.
 
-        Returns the id after which the next run continues; 0 after the last table.
+        Returns the id after which the next round begins.
         """
         look_up = self.services.gate.look_up
         policies = await look_up(policies_load)
@@ -142,8 +143,8 @@ class MaintenanceRound:
     # ------------------------------------------------------------------------------------------- metadata files
 
     async def delete_metadata_files(self, at: MaintenancePosition) -> tuple[int, int]:
-        """Delete old metadata files, of all tables once a day. Returns the table id after which the next run continues,
-        and the time when the pass over all tables began.
+        """Delete old metadata files, of all tables once a day. Returns the id of the last table, and the start time of
+        the pass in milliseconds since 1970.
         """
         keep_ms = self.services.defaults.maintenance.metadata_keep_ms
         after, began_ms = at.listed_after, at.listed_at_ms

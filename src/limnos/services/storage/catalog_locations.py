@@ -1,7 +1,7 @@
 """Catalog locations: a catalog's warehouse, other roots, the directory that it shows, and its directory for restricted
 reads.
 
-May import the layers below. They are computed from the catalog's record and the server's warehouse.
+May import the layers below. The locations are computed from the catalog's record and the server's warehouse.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from limnos.store.tx import Tx
 
 
 def catalog_locations(record: CatalogRecord, *, catalog_id: int, warehouse: str) -> dict[str, tuple[LocationKind, str]]:
-    """Return the kind and spelling of each location of a catalog, by key. `warehouse` is the server's.
+    """Return the kind and original text of each location of a catalog, by key. `warehouse` is the server's warehouse.
 
     If two kinds have the same location, the stricter kind represents both.
     """
@@ -49,7 +49,7 @@ def _key(location: str) -> str:
 def catalog_locations_claim(
     tx: Tx, catalog_id: int, *, record: CatalogRecord, warehouse: str, keeps: bool = False
 ) -> None:
-    """Register the new locations of a catalog's record, and delete those that it no longer has.
+    """Register the new locations of a catalog's record, and delete the locations that the record no longer has.
 
     Only new locations are checked: older conflicts do not prevent altering a catalog.
 

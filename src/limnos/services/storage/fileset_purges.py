@@ -43,7 +43,9 @@ def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
 
 
 async def fileset_purge_run(work: TaskContext, payload: FilesetPurgePayload) -> str | None:
-    """Delete a dropped fileset's files. Returns the kept files with the reasons; None if none were kept."""
+    """Delete a dropped fileset's files. Returns a sentence about the files that were kept, with the reasons; None if
+    all were deleted.
+    """
     place = await purges.catalog_storage_find(work, payload.catalog)
     texts: list[str] = []
     for at in payload.locations:
@@ -59,7 +61,9 @@ async def fileset_purge_run(work: TaskContext, payload: FilesetPurgePayload) -> 
 async def _purge(
     work: TaskContext, payload: FilesetPurgePayload, *, location: str, place: CatalogStorage
 ) -> tuple[str, bool]:
-    """Delete the files at one location. Returns the kept files with the reasons, and whether the location existed."""
+    """Delete the files at one location. Returns a sentence about the kept files ("" for none), and whether the location
+    existed.
+    """
     rivals = await work.submit(lambda tx: rivals_of(tx, location, but=payload.fileset))
     if rivals:
         log.warning("files of a dropped fileset are kept", task=work.task_id, location=location, rivals=rivals[:10])

@@ -1,9 +1,9 @@
 """Location claims: claims and releases storage locations in the register, under the location rules, within a
 transaction.
 
-May import `files` for the spelling of locations, `model`, `store` and the rules (`services.request.location_rules`).
+May import `files` for the normal form of locations, `model`, `store` and the rules (`services.request.location_rules`).
 Every mutation that sets a location calls this. An error message names only the caller's own object and location, since
-the caller may not see others.
+other objects may be hidden from the caller.
 """
 
 from __future__ import annotations
@@ -87,9 +87,10 @@ def location_move(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int,
 
 
 def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> None:
-    """Check a new location under the rules. The claim of the caller's own dropped object at that location ends.
+    """Check a new location under the rules. If the location belongs to a dropped object of the caller, that object's
+    claim ends.
 
-    Raises BadRequest, ServiceUnavailable.
+    Raises BadRequest if a rule forbids the location, ServiceUnavailable while files there are being deleted.
     """
     claim = claim._replace(metalake_id=tx.places.metalake_of(claim.catalog_id))
     for rival in rivals_near(tx, claim, key=key):
@@ -111,8 +112,9 @@ def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> 
 
 
 def rivals_near(tx: Tx, claim: LocationClaim, *, key: str) -> Iterator[RegisteredLocation]:
-    """Yield the claims of others at a location, above it (the nearest first), and below it; for a root only possible
-    conflicts.
+    """Yield the claims of other objects at a location, above it (the nearest first), and below it.
+
+    For a root, only claims below it that may conflict are included.
     """
     upwards = tx.places.upwards(key, but=claim.owner_id)
     yield from sorted(upwards, key=lambda each: (-len(each.location), each.claim.owner_id))
@@ -159,10 +161,11 @@ def _root_word(rival: RegisteredLocation) -> str:
 
 
 def locations_release(tx: Tx, owner_id: int, *, claimant_id: int | None = None) -> None:
-    """Record the permanent drop of an object whose files are kept: only one principal may reuse its location.
+    """Record the permanent drop of an object whose files are kept: only one principal, the claimant, may reuse its
+    location.
 
-    This is `claimant_id`, else the object's owner, else the user who dropped it. So call this before the owner is
-    deleted.
+    The claimant is `claimant_id`, else the object's owner, else the user who dropped it. So call this before the owner
+    is deleted.
     """
     tx.places.end(owner_id, state=LocationState.RELEASED, claimant_id=claimant_id)
 
@@ -173,7 +176,8 @@ def locations_mark_deleting(tx: Tx, owner_id: int) -> None:
 
 
 def rivals_of(tx: Tx, location: str, *, but: int = 0) -> list[str]:
-    """Return the locations of objects other than `but` to which files at a location could belong, up to a limit.
+    """Return the locations of objects, other than the object `but`, to which files at a location could belong, up to a
+    limit.
 
     Objects whose files are being deleted do not count.
     """

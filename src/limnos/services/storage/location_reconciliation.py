@@ -1,8 +1,8 @@
 """Location reconciliation: updates the register of locations at the server's start, for changed settings and older
 releases.
 
-May import the layers below. A store of an earlier release is reconciled once, before this node serves: keys, data
-paths, and marks on locations that violate a rule. After an interruption the next start begins again. Conflicting
+May import the layers below. A store of an earlier release is reconciled once, before this node serves: it gets keys,
+data paths, and marks on locations that violate a rule. After an interruption the next start begins again. Conflicting
 locations are kept, and logged at each start.
 """
 
@@ -52,7 +52,7 @@ _EFFECT_OBJECT: Final = "its files are not served to clients"
 
 
 async def locations_reconcile(services: NodeServices) -> None:
-    """Update the register, and log the conflicts."""
+    """Update the register of locations at the server's start, and log conflicting locations."""
     store, warehouse = services.store, services.defaults.warehouse
     permit = upkeep_permit("limnos")
     is_whole = not await store.submit(permit, lambda tx: tx.places.is_unsettled())
@@ -78,7 +78,7 @@ async def _read_conflicts(services: NodeServices) -> None:
 
 async def locations_refresh(services: NodeServices) -> None:
     """Register locations of objects that nodes of an earlier release created, remove the marks of resolved conflicts,
-    and load the marks.
+    and load the marks into the node's settings.
     """
     permit, conflicts = upkeep_permit("limnos"), services.defaults.location_conflicts
     while True:
@@ -95,7 +95,7 @@ async def locations_refresh(services: NodeServices) -> None:
 def _claim_missed(tx: Tx, *, after: int) -> int | None:
     """Register the missing locations of some documents and filesets, and mark conflicts.
 
-    Returns the last id read.
+    Returns the last id read; None at the end.
     """
     last, missed = tx.places.missed(after=after, limit=PAGE)
     for claim, location in missed:
@@ -118,7 +118,9 @@ def _clear_marks(tx: Tx, *, after: tuple[int, str]) -> tuple[int, str] | None:
 
 
 def _rival_of(tx: Tx, place: RegisteredLocation) -> RegisteredLocation | None:
-    """Return the location with the stronger claim that conflicts with a marked one; None if there is none any more."""
+    """Return the location with the stronger claim that conflicts with a marked one; None if the conflict is
+    resolved.
+    """
     claim = place.claim._replace(is_conflicting=False)
     for other in rivals_near(tx, claim, key=place.location):
         relation, rival = relation_of(place.location, other.location), other.claim._replace(is_conflicting=False)
@@ -133,8 +135,7 @@ def describe_conflicts(tx: Tx, *, limit: int = DESCRIBED_MAX) -> list[dict[str, 
     """Describe the first conflicting locations: their owners, the other locations, the effects, and the steps to
     resolve them.
 
-    Locations of dropped objects are omitted. So are resolved conflicts, whose marks the next round of background work
-    removes.
+    Locations of dropped objects are omitted, and so are resolved conflicts, whose marks a background task removes.
     """
     results: list[dict[str, object]] = []
     for each in tx.places.conflicts(limit=limit, only_live=True):
@@ -165,9 +166,9 @@ def is_unsettled(tx: Tx) -> bool:
 
 
 def _settle_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) -> None:
-    """Register the locations of some catalogs by their records and the settings.
+    """Register the locations of the catalogs in `some`, computed from their records and the settings.
 
-    `marks` marks new ones that violate a rule.
+    With `marks`, new locations that violate a rule are marked as conflicting.
     """
     for catalog_id, record in catalogs_read(tx):
         if catalog_id not in some:
@@ -186,7 +187,7 @@ def _settle_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) 
 
 
 def _mark(tx: Tx, claim: LocationClaim, *, key: str) -> None:
-    """Mark the conflicts of a new location."""
+    """Mark a new location, or other locations, as conflicting where they violate a rule."""
     root_of = claim.metalake_id if claim.kind in ROOTS else None
     own = next(each for each in tx.places.of(claim.owner_id) if each.location == key and each.claim.kind is claim.kind)
     for rival in (
@@ -224,7 +225,7 @@ async def _each_page(store: Store, take: object) -> None:
 
 
 def _settle_keys(tx: Tx, page: Iterable[RegisteredLocation]) -> None:
-    """Replace the locations of a page by their keys; the migration wrote the spelling of the documents."""
+    """Replace the locations of a page by their keys: the migration wrote them as in the documents."""
     for each in page:
         try:
             key = key_of(each.location)
@@ -255,7 +256,7 @@ def _settle_data_paths(tx: Tx, *, after: int) -> int | None:
 class ConflictSweep(NamedTuple):
     """Marks conflicting locations in one pass ordered by location.
 
-    `open_places` are the locations that may contain the next one.
+    `open_places` is the stack of locations that may contain the next one.
     """
 
     open_places: list[RegisteredLocation]

@@ -1,8 +1,8 @@
 """Namespace locations: the location of a namespace's tables: its own or inherited property `location`, else a directory
 below the warehouse.
 
-May import `model`, `files` for the spelling of locations, `services.request.catalog_storage` and the request view. Does
-no input or output. A default is computed from the namespace's id and not stored. Ids are never reused and the location
+May import `model`, `files` for the normal form of locations, `services.request.catalog_storage` and the request view.
+Performs no I/O. A default is computed from the namespace's id and not stored. Ids are never reused and the location
 contains no name. So renaming or moving a namespace does not move its tables' files, and a later namespace of the same
 name does not overlap them.
 """
@@ -37,7 +37,7 @@ def inherited_location(request_view: RequestView, chain: SecurableChain) -> str 
 
 
 def namespace_location(namespace: Node, above: str) -> str:
-    """Return a namespace's location for responses: its own, else one below `above`.
+    """Return a namespace's location for responses: its own, else a directory named after its id below `above`.
 
     Clients choose the location of a new table below it.
     """
@@ -61,7 +61,9 @@ def namespace_base_location(request_view: RequestView, chain: SecurableChain) ->
 def check_new_location(
     before: NamespaceRecord | None, after: NamespaceRecord, place: CatalogStorage
 ) -> NamespaceRecord:
-    """Check a location that a change sets, and add a scheme to a plain path. Raises OutsideRoots, BadRequest."""
+    """Check a location that a change sets, and add a scheme to a plain path. Raises OutsideRoots outside of the
+    catalog's roots, BadRequest if invalid.
+    """
     location = after.properties.get(LOCATION)
     if location is None or (before is not None and location == before.properties.get(LOCATION)):
         return after

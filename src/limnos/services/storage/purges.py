@@ -47,7 +47,7 @@ MANIFEST_BYTES_MAX = 64 << 20
 
 
 class UnreadableFile(LimnosError):
-    """Raised if a file that lists other files cannot be read, and a retry would not help."""
+    """Raised if a file that lists other files cannot be read, and a retry would fail, too."""
 
     code = "unreadable"
 
@@ -66,8 +66,8 @@ class PurgePayload(msgspec.Struct, rename="kebab"):
 
 
 class PurgeResult(NamedTuple):
-    """The result of a purge: the number of deleted files, and of files kept because they are not the table's own, with
-    some names.
+    """The result of a purge: the count of deleted files, and the count and some names of files kept because they are
+    not the table's own.
     """
 
     deleted: int
@@ -78,7 +78,7 @@ class PurgeResult(NamedTuple):
 
 
 def purge_later(tx: Tx, *, catalog: int, metadata_location: str, location: str) -> None:
-    """Create the task that purges a dropped table, delayed until no statement can read it any more."""
+    """Create the task that purges a dropped table, delayed until no running statement can still read the table."""
     payload = PurgePayload(metadata_location, catalog, location=location)
     tx.tasks.create(PURGE, msgspec.json.encode(payload).decode(), delay_ms=READERS_MS)
 
@@ -90,7 +90,9 @@ async def catalog_storage_find(work: TaskContext, catalog: int) -> CatalogStorag
 
 
 async def purge_run(work: TaskContext, payload: PurgePayload) -> str | None:
-    """Purge a dropped table. Returns the kept files; None if none were kept."""
+    """Purge a dropped table. Returns a sentence about the files that were kept, with the reason; None if all were
+    deleted.
+    """
     at = payload.location
     place = await catalog_storage_find(work, payload.catalog)
     if not payload.roots:
@@ -133,10 +135,11 @@ async def location_mark_purged(
     is_reached: bool,
     roots: Sequence[str] = (),
 ) -> None:
-    """Record the end of a purge at a location: free if no file is left, else reserved for its last owner.
+    """Record the end of a purge at a location: the location is free if no file is left, else reserved for its last
+    owner.
 
-    For `is_reached` see `PurgeResult`. `roots` are the catalog's roots when the object was dropped; empty for the
-    current ones.
+    `is_reached`: the location existed before the purge (`PurgeResult`). `roots` are the catalog's roots when the object
+    was dropped; empty for the current ones.
     """
     is_free = place is not None and await work.run_in_thread(
         lambda _: is_empty(key, place, is_reached=is_reached, roots=roots)
@@ -145,7 +148,7 @@ async def location_mark_purged(
 
 
 def is_empty(location: str, place: CatalogStorage, *, is_reached: bool = False, roots: Sequence[str] = ()) -> bool:
-    """Return whether it is certain that no file is at or below a location. Blocks.
+    """Return whether certainly no file is at or below a location. Blocks.
 
     False for a location that its catalog no longer covers. Also False on a local disk if the covering root is missing
     or empty, since the disk may not be mounted.
@@ -206,7 +209,7 @@ class TablePurge:
         self._directories: dict[str, bool] = {}
 
     def run(self, beat: Callable[[int], None]) -> PurgeResult:
-        """Delete the table's files. Blocks; calls `beat` regularly with the number of deleted files."""
+        """Delete the table's files. Blocks; calls `beat` regularly with the count of deleted files."""
         self.allowed.check_use(self.properties)
         at = self.location
         is_there = at is not None and is_local(at) and Path(path_of(at)).is_dir()
@@ -237,7 +240,9 @@ class TablePurge:
         return not is_local(location) or self._leads_nowhere_else(location.rpartition("/")[0], own)
 
     def _leads_nowhere_else(self, directory: str, own: str) -> bool:
-        """Return whether a local directory belongs to the table, with symbolic links followed."""
+        """Return whether a local directory, after resolving symbolic links, lies in the table's location and within the
+        roots.
+        """
         known = self._directories.get(directory)
         if known is None:
             home = real_path(own)
@@ -258,7 +263,7 @@ class TablePurge:
             return None
 
     def _files(self) -> Iterator[str]:
-        """List a table's files, each one before the file that lists it."""
+        """Yield the locations of a table's files, each one before the file that lists it."""
         place = self.payload.metadata_location
         data = self._read(place, METADATA_BYTES_MAX) if is_within(place, self.roots) else None
         if data is None:
@@ -276,7 +281,9 @@ class TablePurge:
         yield place
 
     def _of_snapshot(self, snapshot: Json, seen: set[str], *, keeps_data: bool) -> Iterator[str]:
-        """List a snapshot's files; a manifest shared by several snapshots is read once."""
+        """Yield the locations of a snapshot's files, except data files with `keeps_data`. `seen` has the manifests
+        already read.
+        """
         listed = snapshot.get("manifest-list")
         if isinstance(listed, str):
             manifests = self._avro(listed, "manifest_path")
@@ -297,7 +304,7 @@ class TablePurge:
     def _avro(self, location: str, *path: str) -> Iterator[str]:
         """Yield one string field of each record of an Avro file: a manifest or a manifest list of the table.
 
-        Yields nothing if the file is missing or is not the table's own.
+        Yields nothing if the file is missing or outside of the table's locations.
 
         Args:
             location: The file's location.

@@ -38,14 +38,16 @@ class TableFiles:
         self._keys = tuple([f"{place_key(each)}/" for each in self._places])
 
     def covers(self, location: str) -> bool:
-        """Return whether a file is in the table's locations and in those that the server may read."""
+        """Return whether a file is in one of the table's locations, and in storage that the server may read."""
         try:
             return place_key(location).startswith(self._keys) and self._place.allowed.covers(location)
         except BadRequest:
             return False
 
     async def manifests(self, location: str) -> tuple[tuple[ListedManifest, ...], int]:
-        """Read a manifest list, and return its length too. Raises MissingFile, OutsideRoots, TooLarge, InvalidTable."""
+        """Read a manifest list. Returns its manifests, and its length in bytes. Raises MissingFile, OutsideRoots,
+        TooLarge, InvalidTable.
+        """
         data = await self.read(location)
         (result,) = await self._offloader.do("iceberg-manifests", data)
         return msgspec.json.decode(result, type=tuple[ListedManifest, ...]), len(data)

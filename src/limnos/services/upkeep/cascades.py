@@ -35,7 +35,7 @@ OBJECTS_MAX: Final = 10_000
 
 
 class NamespaceDropAll(msgspec.Struct, frozen=True):
-    """Drop a namespace with its content; each object can be restored for `keep_ms` milliseconds."""
+    """The command to drop a namespace with its content; each object can be restored for `keep_ms` milliseconds."""
 
     namespace: Node
     keep_ms: int

@@ -1,6 +1,6 @@
-"""Effective settings of the node that answers, for service admins, without secrets.
+"""Effective settings of the node that handles the request, for service admins, with secrets masked.
 
-May import the layers below. Must not know any wire format, nor the loading of settings: `app` puts them here as texts.
+May import the layers below. Must not know any wire format, nor the loading of settings: `app` provides them as texts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from limnos.services.upkeep.nodes import require_inspect
 class SettingLine(NamedTuple):
     """A setting: `section.key`, its value as JSON, whether that is the default, and whether it is a secret.
 
-    A secret that is set has a mask as its value.
+    The value of a secret is masked.
     """
 
     name: str

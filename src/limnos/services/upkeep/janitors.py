@@ -54,7 +54,9 @@ _DIRECTORY = re.compile("([0-9a-f]{12})7[0-9a-f]{19}")
 
 class JanitorPayload(msgspec.Struct):
     """The payload of the task: the start of the orphan window (milliseconds since 1970), the store's epoch at that
-    time, and the content of the marker file that the store writes into its warehouses.
+    time, and the store's mark.
+
+    The mark is the content of a file that the store writes into each of its warehouses.
     """
 
     since_ms: int = 0
@@ -74,7 +76,7 @@ class OrphanWindow(NamedTuple):
 
 
 class OrphanFiles(NamedTuple):
-    """Files to delete, and directories that are or become empty."""
+    """The paths of files to delete, and of directories that are or become empty."""
 
     files: tuple[str, ...]
     directories: tuple[str, ...]
@@ -84,7 +86,9 @@ NOTHING = OrphanFiles((), ())
 
 
 def version_within(name: str, watch: OrphanWindow) -> int | None:
-    """Return the version of a metadata file that this server wrote in the window; None for any other name."""
+    """Parse the name of a metadata file into its version, if this server wrote it in the window; None for any other
+    name.
+    """
     match = _FILE.fullmatch(name)
     if match is None or not watch.covers(int(match[2] + match[3], 16)):
         return None
@@ -98,7 +102,9 @@ def is_table_within(name: str, watch: OrphanWindow) -> bool:
 
 
 def lost_race_files(directory: str, document: MetadataDocument, watch: OrphanWindow) -> list[str]:
-    """Return the metadata files in a live table's directory that lost to another file of the same version."""
+    """Return the metadata files in a live table's directory that lost a commit race to another file of the same
+    version.
+    """
     metadata = iceberg_metadata.decode(document.body)
     logged = [row.get("metadata-file") for row in iceberg_metadata.rows(metadata, "metadata-log")]
     named = {str(each).rpartition("/")[2] for each in (document.metadata_location, *logged)}
@@ -108,7 +114,9 @@ def lost_race_files(directory: str, document: MetadataDocument, watch: OrphanWin
 
 
 def find_leftover(directory: str, watch: OrphanWindow) -> OrphanFiles:
-    """Return the leftovers of a failed creation in a directory; empty if it contains anything else."""
+    """Return the files and directories that a failed creation of a table left in a directory; empty if it contains
+    anything else.
+    """
     files, inner = [], []
     for name in _names(directory):
         path = f"{directory}/{name}"
@@ -150,7 +158,7 @@ async def janitor_run(
 
 
 class _JanitorSweep:
-    """One round of the janitor, in pages: transactions read the store, threads read the disk."""
+    """One round of the janitor, in pages: it reads the store in transactions, and the disk in threads."""
 
     def __init__(self, work: TaskContext, payload: JanitorPayload, watch: OrphanWindow, *, dry: bool) -> None:
         self.work = work
@@ -173,7 +181,7 @@ class _JanitorSweep:
                     await self._take(await self.work.run_in_thread(partial(_losers_of, document, self.watch)))
 
     async def warehouses(self) -> None:
-        """Check the warehouse of each catalog for leftovers of failed creations."""
+        """Check the warehouse of each catalog for files of failed table creations."""
         pending = await self.work.submit(_pending_purges)
         for home in await self.work.submit(self._homes):
             names = await self.work.run_in_thread(partial(_tables_within, home, self.watch))
@@ -190,7 +198,7 @@ class _JanitorSweep:
         return list(dict.fromkeys(path_of(each.home) for each in places if each.home and is_local(each.home)))
 
     def _is_ours(self, home: str, _beat: Heartbeat) -> bool:
-        """Return whether a warehouse has this store's marker file. Creates the file in a warehouse without one."""
+        """Return whether a warehouse has this store's mark. An unmarked warehouse gets it, except in a dry run."""
         with suppress(FileExistsError, FileNotFoundError):
             if not self.dry:
                 with Path(home, MARK).open("x") as file:
@@ -210,7 +218,7 @@ class _JanitorSweep:
 
 
 class _LiveTable(NamedTuple):
-    """A live table in a page."""
+    """A table that is not in the trash, with its location and its current metadata file."""
 
     node_id: int
     location: str
@@ -238,7 +246,7 @@ def _pending_purges(tx: Tx) -> set[str]:
 
 
 def _with_candidates(page: list[_LiveTable], watch: OrphanWindow, beat: Heartbeat) -> list[_LiveTable]:
-    """Return the tables whose documents must be read, because their directory may contain an orphan."""
+    """Return the tables of a page whose directory may contain an orphan, so that their documents must be read."""
     tables = []
     for count, one in enumerate(page):
         beat(count)

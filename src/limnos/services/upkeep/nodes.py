@@ -27,7 +27,7 @@ ZONES_MAX: Final = 10_000
 
 
 class NodeLine(NamedTuple):
-    """A node, whether it is the one that answers, and whether its last heartbeat is overdue."""
+    """A node, whether it handles this request, and whether its last heartbeat is overdue."""
 
     node: NodeSeen
     is_own: bool
@@ -35,7 +35,7 @@ class NodeLine(NamedTuple):
 
 
 class SearchBehind(NamedTuple):
-    """The lag of the search index: the number of zones with unindexed changes, and of these changes."""
+    """The lag of the search index: the count of zones with unindexed changes, and the count of these changes."""
 
     zones: int
     changes: int
@@ -53,7 +53,9 @@ OWN_NODE: ComponentKey[str] = ComponentKey("own_node", lambda _: "")
 
 
 async def server_state(ctx: Context) -> ServerState:
-    """Return the nodes that were seen within a day, and the lag of the search index. Raises PermissionDenied."""
+    """Return the nodes with a heartbeat within the last day, and the lag of the search index. Raises
+    PermissionDenied.
+    """
     await refuse_former(ctx)
     await ctx.read(RequestScope(), require_inspect)
     own, now_ms = OWN_NODE.of(ctx.services), ctx.services.store.time.now_ms()
@@ -64,5 +66,5 @@ async def server_state(ctx: Context) -> ServerState:
 
 
 def require_inspect(request_view: RequestView) -> None:
-    """Refuse callers who may not see the server's state. Raises PermissionDenied."""
+    """Raise PermissionDenied for callers who may not inspect the server's state."""
     request_view.require(Action.SERVER_INSPECT, ())

@@ -1,10 +1,10 @@
 """Released locations: a task frees the locations of permanently dropped objects, once no file is left there.
 
-May import the layers below. A round reads the register page by page, up to a number of locations; the next round
-continues there. A location is checked a day after its object was dropped, when credentials have expired and statements
-have ended. Conflicting locations from before the rules existed, and those of external filesets, are freed without a
-check: the files belong to another object. A node of an earlier release may have deleted the purge task of a location.
-The location is then released.
+May import the layers below. A round reads the register page by page, up to a maximum number of locations; the next
+round continues from there. A location is checked a day after its object was dropped, when credentials have expired and
+statements have ended. Conflicting locations from before the rules existed, and those of external filesets, are freed
+without a check: the files belong to another object. If a node of an earlier release deleted the purge task of a
+location, the location is released.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NAMED_MAX: Final = 20
 
 
 class ReleasedLocations(msgspec.Struct, frozen=True):
-    """The progress of a round: the position in the register, and the number and examples of locations that still hold
+    """The progress of a round: the position in the register, and the count and examples of locations that still have
     files.
     """
 
@@ -49,7 +49,7 @@ class ReleasedLocations(msgspec.Struct, frozen=True):
 
 
 class _ReleaseRound:
-    """One round: the numbers of freed and checked locations, and the kept ones."""
+    """One round of the task: the counts of freed and checked locations, and the locations that stay reserved."""
 
     def __init__(self) -> None:
         self.freed = 0
@@ -57,7 +57,7 @@ class _ReleaseRound:
         self.kept_locations: list[str] = []
 
     async def take(self, work: TaskContext, page: list[RegisteredLocation], *, pending: frozenset[int]) -> None:
-        """Check the released locations of a page."""
+        """Check the released locations of a page of the register, and free those without files."""
         for each in page:
             is_left = each.claim.state is LocationState.DELETING and each.claim.owner_id not in pending
             if each.claim.kind in OF_CATALOGS or not (each.claim.state is LocationState.RELEASED or is_left):
@@ -92,7 +92,7 @@ def _is_due(each: RegisteredLocation, tx: Tx) -> bool:
 
 
 async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[ReleasedLocations, str]:
-    """Free released locations without files. Returns the position after which the next run continues, and a summary."""
+    """Free released locations without files. Returns the position at which the next round continues, and a summary."""
     after = payload.location, payload.owner, payload.kind
     at, pending = _ReleaseRound(), await work.submit(_pending)
     while at.looks < LOOKS_MAX:
@@ -111,7 +111,9 @@ async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[
 
 
 def _pending(tx: Tx) -> frozenset[int]:
-    """Return the owners whose files a pending task will delete; a failed task may be retried."""
+    """Return the ids of the objects whose files a task will delete. Failed tasks are included, because they may be
+    retried.
+    """
     locations: list[tuple[str, int]] = []
     for text in tx.tasks.payloads(PURGE):
         table = msgspec.json.decode(text, type=PurgePayload)

@@ -1,9 +1,9 @@
-"""Secret keys: lists the keys that seal the secrets of catalogs and webhooks, and seals every secret under the newest
-key.
+"""Secret keys: lists the keys that encrypt the secrets of catalogs and webhooks, and encrypts every secret under the
+newest key.
 
-May import the layers below. Must not know any wire format. A rotation seals one object after the other, each in its own
-transaction. After an interruption another call continues, and secrets under an older key stay readable meanwhile.
-Decision record 0099.
+May import the layers below. Must not know any wire format. A rotation encrypts the secrets of one object after the
+other, each in its own transaction. After an interruption another call continues, and secrets under an older key stay
+readable meanwhile. Decision record 0099.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ SealCommand = TypeVar("SealCommand", bound="SecretsSeal | WebhookSeal")
 
 
 class KeyInventory(NamedTuple):
-    """A server's keys, oldest first, and the numbers of catalogs and webhooks that use each key.
+    """A server's keys, oldest first, and the counts of catalogs and webhooks that use each key.
 
-    `lacking` are keys in use that the server does not have; `plain` is the number of objects with unsealed secrets.
+    `lacking` are keys in use that the server does not have; `plain` is the count of objects with unencrypted secrets.
     """
 
     names: tuple[str, ...]
@@ -50,7 +50,7 @@ class KeyInventory(NamedTuple):
 
 
 class SecretsSeal(msgspec.Struct, frozen=True):
-    """Seal a catalog's secrets under the newest key."""
+    """The command to encrypt a catalog's secrets under the newest key."""
 
     catalog_id: int
     metalake_id: int
@@ -58,7 +58,7 @@ class SecretsSeal(msgspec.Struct, frozen=True):
 
 
 class WebhookSeal(msgspec.Struct, frozen=True):
-    """Seal a webhook's secret under the newest key."""
+    """The command to store a webhook's secret, encrypted under the newest key."""
 
     webhook_id: int
     metalake_id: int
@@ -71,7 +71,8 @@ def _require(request_view: RequestView) -> None:
 
 
 async def keys_list(ctx: Context) -> KeyInventory:
-    """Return the keys by their ids. Catalogs in the trash do not count: they are sealed again when they are written.
+    """Return the inventory of keys, by id. Catalogs in the trash do not count: their secrets are re-encrypted when they
+    are written.
 
     Raises PermissionDenied.
     """
@@ -81,8 +82,9 @@ async def keys_list(ctx: Context) -> KeyInventory:
 
 
 async def keys_inventory(ctx: Context) -> KeyInventory:
-    """Return the result of `keys_list` without an access decision: for the server itself, which logs at startup which
-    secrets it cannot unseal.
+    """Return the result of `keys_list` without an access decision.
+
+    At its start the server uses it to log secrets that it cannot decrypt.
     """
     catalogs = [record.properties for _, _, record in await ctx.look_up(catalog_records_read)]
     webhooks = [secret for _, _, secret in await ctx.look_up(webhook_secrets_read)]
@@ -90,9 +92,9 @@ async def keys_inventory(ctx: Context) -> KeyInventory:
 
 
 async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
-    """Create a new key if this server creates its keys, and seal all secrets under the newest one.
+    """Create a new key if this server creates its keys, and encrypt all secrets under the newest one.
 
-    Returns the keys, and the numbers of catalogs and webhooks that were sealed again. Raises UnsupportedOperation
+    Returns the inventory of keys, and the count of re-encrypted catalogs and webhooks. Raises UnsupportedOperation
     without any key, PermissionDenied, and StateUnknown if the store became unavailable in between.
     """
     keys = keys_of_server(ctx)
@@ -140,9 +142,9 @@ async def _seal(ctx: Context, command: SealCommand, *, mutation: Callable[[Tx, P
 
 
 def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
-    """Seal the secrets of a catalog's current record.
+    """Encrypt the secrets of a catalog's current record under the newest key.
 
-    Returns whether that changed it. A dropped catalog is not changed.
+    Returns whether the record changed. A dropped catalog is not changed.
     """
     command = permit.command
     node = tx.nodes.live(command.catalog_id)

@@ -55,7 +55,9 @@ async def task_load(ctx: Context, task_id: int) -> TaskRow:
 
 
 def task_missing_error(task_id: int | str) -> NotFound:
-    """Return the error for a missing task; a finished task is deleted unless it has a result."""
+    """Return the error for a missing task. Its message explains that a finished task is deleted unless it has a
+    result.
+    """
     return NotFound(f"Task {task_id} does not exist, or is complete: see 'limnos task list'", kind="task")
 
 

@@ -2,7 +2,7 @@
 
 May import the layers below. Must not know any wire format. The trash is read from the store at each request and not
 cached. Decisions use the view, with the ancestors that the restored object would have: its own id, owner and grants,
-below its former parent. An object that the caller may not restore counts as missing.
+below its former parent. An object that the caller may not restore is treated as missing.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _CREATES = actions_named("create", *kinds_with(lambda row: row.trash))
 
 
 class TrashRestore(msgspec.Struct, frozen=True):
-    """Restore an object below `into`; with `contents` also the objects that were dropped in it.
+    """The command to restore an object below `into`; with `contents` also the objects that were dropped in it.
 
-    `room` is the number of levels that may lie below it.
+    `room` is the maximum number of levels below it at the target.
     """
 
     dropped: TrashRow
@@ -65,27 +65,27 @@ class TrashRestore(msgspec.Struct, frozen=True):
 
 
 class TrashForget(msgspec.Struct, frozen=True):
-    """Remove an object from the trash now; its files are kept."""
+    """The command to remove an object from the trash now; its files are kept."""
 
     dropped_id: int
 
 
 class TrashEntry(NamedTuple):
-    """An object that can be restored: its path below the catalog, with the present names of its ancestors."""
+    """An object that can be restored: its path below the catalog, with the current names of its ancestors."""
 
     row: TrashRow
     path: Levels
 
 
 class TrashPage(NamedTuple):
-    """The objects that the caller may restore, newest first, and the start of the next page; None at the end."""
+    """The objects that the caller may restore, newest first, and the page token of the next page; None at the end."""
 
     entries: tuple[TrashEntry, ...]
     following: tuple[int, int] | None
 
 
 class TrashRestored(NamedTuple):
-    """A restored object: its path below the catalog, and the numbers of its restored and skipped contents."""
+    """A restored object: its path below the catalog, and the counts of restored and skipped objects in it."""
 
     kind: Kind
     path: Levels
@@ -121,9 +121,9 @@ def _path(request_view: RequestView, chain: SecurableChain) -> Levels:
 async def trash_list(
     ctx: Context, scope: RequestScope, *, below: Levels, before: tuple[int, int], limit: int
 ) -> TrashPage:
-    """Return the objects that the caller may restore in a catalog, or below a path of it.
+    """Return a page of the dropped objects that the caller may restore in a catalog, or below a path of it.
 
-    The next page begins after the last object shown, so that hidden objects are not revealed. Raises NotFound,
+    The page token is the last returned object's, so that it does not reveal hidden objects. Raises NotFound,
     PermissionDenied (the catalog).
     """
     catalog_id = await ctx.read(scope, _catalog_id)
@@ -148,7 +148,7 @@ def _mark(row: TrashRow) -> tuple[int, int]:
 def _visible_entries(
     request_view: RequestView, *, catalog_id: int, rows: TrashRows, below: Levels
 ) -> tuple[TrashEntry, ...]:
-    """Return the objects below a path that the caller may restore."""
+    """Return those of the dropped objects that are below a path and that the caller may restore."""
     if _catalog_id(request_view) != catalog_id:
         return ()
 
@@ -178,7 +178,7 @@ async def trash_restore(
     Raises:
         NotFound: The trash has no such object that the caller may restore, or its parent was dropped too.
         AlreadyExists: The name is taken by now.
-        BadRequest: It has no contents, has too many, or would lie too deep.
+        BadRequest: The object has no contents, has too many, or would be nested too deep.
         PermissionDenied: The caller may not create it at the target.
     """
     if to is not None:
@@ -250,7 +250,7 @@ def _restore_target(
 ) -> tuple[Node, Levels, Decision]:
     """Return the restored object's parent and path, and the decision at the target.
 
-    Raises NotFound, BadRequest, PermissionDenied.
+    Raises as `trash_restore`.
     """
     if to is None:
         path, above = _path(request_view, chain), chain[1:]
@@ -288,7 +288,7 @@ def _name_taken_error(kind: Kind, path: Levels) -> AlreadyExists:
 def trash_restore_run(tx: Tx, permit: Permit[TrashRestore]) -> tuple[int, int] | None:
     """Restore a dropped object with its contents.
 
-    Returns the numbers of restored and of skipped contents, or None if the trash no longer has the object.
+    Returns the counts of restored and of skipped objects in it; None if the trash no longer has the object.
     """
     command = permit.command
     into = tx.nodes.confirm(command.into)
@@ -303,7 +303,7 @@ def trash_restore_run(tx: Tx, permit: Permit[TrashRestore]) -> tuple[int, int] |
 
 
 def trash_sweep(tx: Tx) -> int:
-    """Permanently delete some expired objects of the trash. Returns their number.
+    """Permanently delete a batch of expired objects of the trash. Returns the count of deleted objects.
 
     The files of Lance tables, of SQL++ datasets and of managed filesets are deleted with them, by tasks.
     """
@@ -322,7 +322,7 @@ def trash_sweep(tx: Tx) -> int:
 
 
 def _undrop_within(tx: Tx, parent_id: int, *, codec: LogicalCodec) -> tuple[int, int]:
-    """Restore the objects that were dropped in a parent, recursively. Returns the numbers of restored and skipped
+    """Restore the objects that were dropped in a parent, recursively. Returns the counts of restored and skipped
     objects.
     """
     back = left = 0

@@ -1,4 +1,4 @@
-"""The audit: records of actions on objects in a metalake or on the whole server, with user and right.
+"""The audit: records of actions on objects in a metalake or on the whole server, with the user and the access decision.
 
 May import `names`, `model`, `services`, this package, and of `store` the audit filters. Has no business rules.
 """
@@ -24,8 +24,8 @@ LIMIT = 100
 
 
 async def audit_metalake(request: Request, ctx: Context) -> Response:
-    """Return a metalake's audit records. Its owner and service admins get all of them, other users those of their own
-    actions.
+    """Return a metalake's audit records. Its owner and service admins receive all records, other users only the records
+    of their own actions.
     """
     (metalake,) = names_of(request)
     return await _answer(request, ctx, metalake=metalake)
@@ -44,8 +44,10 @@ async def _answer(request: Request, ctx: Context, *, metalake: str | None) -> Re
 
 
 class AuditExport(AdminRequestBody, frozen=True):
-    """The location of the files (by default the setting's), and the days: from `since` (inclusive) to `until`
-    (exclusive).
+    """A request to export audit records.
+
+    `location` is where the files are written, by default the location in the settings. The exported days are those from
+    `since` (inclusive) to `until` (exclusive).
     """
 
     location: str | None = None
@@ -62,7 +64,7 @@ async def audit_export(request: Request, ctx: Context) -> Response:
 
 
 def _parse_filters(request: Request) -> AuditFilter:
-    """Parse the filters of a query. Raises BadRequest."""
+    """Parse the query parameters into an audit filter. Raises BadRequest for an invalid value."""
     outcome = request.query("outcome") or None
     if outcome is not None and outcome not in OUTCOMES:
         raise BadRequest(f"'{outcome[:50]}' is not an outcome: use one of {', '.join(OUTCOMES)}")
@@ -129,7 +131,7 @@ def _object(line: AuditRecord) -> dict[str, object] | None:
 
 
 def _right(right: AuditedDecision, user: str, *, allowed: bool) -> dict[str, object]:
-    """Encode a right in the form of an access explanation."""
+    """Encode the access decision of an audit record as JSON, with the fields of an access explanation."""
     body = right.decision(user, allowed=allowed).as_json()
     return {name: body[name] for name in ("action", "target", "factors", "message")}
 

@@ -1,4 +1,4 @@
-"""The change feed of a metalake or a catalog: the commits after a position that the caller may see.
+"""The change feed of a metalake or a catalog: the committed changes, visible to the caller, after a feed position.
 
 May import `names`, `model`, `services` and this package. Has no business rules.
 """
@@ -23,10 +23,10 @@ LIMIT = 500
 
 
 async def changes(request: Request, ctx: Context) -> Response:
-    """Return about `limit` complete revisions after the position `after` (`now`: none; `oldest`, the default: from the
-    oldest kept one).
+    """Return about `limit` complete revisions after the feed position `after`.
 
-    `wait_s` is the maximum time to wait for a first change, in seconds.
+    `after` may also be `now`, which returns no revision but a position to continue from, or `oldest` (the default),
+    which starts at the oldest retained revision. `wait_s` is the maximum time to wait for a first change, in seconds.
     """
     page = await changes_read(
         ctx, RequestScope(*names_of(request)), after=request.query("after"),
@@ -38,7 +38,7 @@ async def changes(request: Request, ctx: Context) -> Response:
 
 
 def encode(change: PublishedChange) -> dict[str, object]:
-    """Encode a change without the fields that the caller may not see."""
+    """Encode a change as JSON, without the fields that are hidden from the caller."""
     spelled: dict[str, object] = {
         "zone": change.zone,
         "revision": change.revision,

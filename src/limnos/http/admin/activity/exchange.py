@@ -34,8 +34,8 @@ _PART_S: Final = 120.0
 
 
 class ImportBeginRequest(AdminRequestBody, frozen=True):
-    """The name of the imported metalake, the format of the file, and whether objects keep their ids (`keep`) or get new
-    ones (`map`).
+    """The body of a request to begin an import: the name of the imported metalake, the format of the file, and whether
+    objects keep their ids (`keep`) or get new ones (`map`).
     """
 
     name: str
@@ -44,7 +44,7 @@ class ImportBeginRequest(AdminRequestBody, frozen=True):
 
 
 async def export_stream(request: Request, ctx: Context) -> Response:
-    """Return a metalake as records (`?format=proto` or `json`), from one snapshot.
+    """Export a metalake as a stream of records (`?format=proto` or `json`), read from one snapshot.
 
     `secrets=true` includes catalogs' secrets.
     """
@@ -87,7 +87,7 @@ async def import_begin(request: Request, ctx: Context) -> Response:
 
 
 async def import_load(request: Request, ctx: Context) -> Response:
-    """Return an import with the number of records received."""
+    """Return the state of an import, with the number of records received so far."""
     return json_response(_encode(await metalake_import.import_load(ctx, _id(request))))
 
 
@@ -99,7 +99,9 @@ async def import_feed(request: Request, ctx: Context) -> Response:
 
 
 async def import_finish(request: Request, ctx: Context) -> Response:
-    """Make the metalake visible with everything in it. Returns the secret properties that are missing in the file."""
+    """Complete an import: make the metalake and its objects visible. Returns the secret properties whose values the
+    file lacks.
+    """
     finished_import = await metalake_import.import_finish(ctx, _id(request))
     return json_response(
         {"metalake": finished_import.name, "records": finished_import.records, "masked": list(finished_import.masked)}
@@ -107,7 +109,7 @@ async def import_finish(request: Request, ctx: Context) -> Response:
 
 
 async def import_give_up(request: Request, ctx: Context) -> Response:
-    """Abandon an import; its records are deleted."""
+    """Abandon an import, and delete its records."""
     import_id = _id(request)
     await metalake_import.import_give_up(ctx, import_id)
     return json_response({"given_up": import_id})

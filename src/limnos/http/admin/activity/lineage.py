@@ -40,7 +40,7 @@ ANY_METALAKE = frozenset({"/api/lineage", "/api/v1/lineage"})
 
 
 def metalake_of(request: Request, ctx: Context) -> str:
-    """Return the metalake of an event: from the path, the query, or the default one."""
+    """Return the metalake of an event: from the path or the query, otherwise the server's default."""
     names = names_of(request)
     return names[0] if names else request.query("metalake") or ctx.services.defaults.metalake
 
@@ -62,8 +62,8 @@ async def lineage_take(request: Request, ctx: Context) -> Response:
 
 
 async def lineage_show(request: Request, ctx: Context) -> Response:
-    """Return a page of the lineage graph of the table or view at `path`, or of its `column`: sources (`up`) or results
-    (`down`).
+    """Return a page of the lineage graph of the table or view at `path`, or of its `column`: upstream (`up`) or
+    downstream (`down`).
     """
     (metalake,) = names_of(request)
     await graph_require_user(ctx, metalake)
@@ -81,9 +81,10 @@ async def lineage_show(request: Request, ctx: Context) -> Response:
 
 
 def _page(graph: LineageGraphPart, after: str, *, limit: int) -> dict[str, object]:
-    """Return a page of a graph.
+    """Encode a page of a lineage graph's edges as JSON, with the page token for the next page.
 
-    Ids are local to a graph, so the next page is valid only if the earlier edges are unchanged.
+    Node ids are local to a graph, so a page token `after` is valid only while the edges of the earlier pages are
+    unchanged. Raises BadRequest if they have changed.
     """
     begin = 0
     if after:
@@ -107,7 +108,7 @@ def _page(graph: LineageGraphPart, after: str, *, limit: int) -> dict[str, objec
 
 
 def _mark(graph: LineageGraphPart, count: int) -> str:
-    """Return a digest of the edges before a page."""
+    """Return a digest of the first `count` edges, the part of a page token that detects a changed graph."""
     data = msgspec.json.encode([[arc.source, arc.target] for arc in graph.arcs[:count]])
     return blake2b(data, digest_size=8).hexdigest()
 

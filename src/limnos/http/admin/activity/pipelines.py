@@ -69,8 +69,9 @@ async def pipeline_drop(request: Request, ctx: Context) -> Response:
 
 
 async def findings_list(request: Request, ctx: Context) -> Response:
-    """Return a pipeline's findings, newest first, at most `limit` of them before `page`; optionally of one `rule` or
-    `step`.
+    """Return a page of a pipeline's findings, newest first; optionally of one `rule` or `step`.
+
+    A page has at most `limit` findings; `page` is the page token that the previous page returned as `next`.
     """
     metalake, name = names_of(request)
     before, limit = parse_page(request)

@@ -24,8 +24,9 @@ KINDS = ("scan", "commit")
 
 
 async def reports_list(request: Request, ctx: Context) -> Response:
-    """Return a `table`'s reports, newest first, at most `limit` of them before the id `before`; optionally of one
-    `type`.
+    """Return a page of a `table`'s reports, newest first; optionally of one `type`.
+
+    A page has at most `limit` reports, with ids below `before`.
     """
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))

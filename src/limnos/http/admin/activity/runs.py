@@ -49,7 +49,7 @@ class StepBegin(AdminRequestBody, frozen=True):
 
 
 class RunStart(AdminRequestBody, frozen=True):
-    """A run to start. `version` is that of the declaration, by default the newest."""
+    """A run to start. `version` is the version of the pipeline's declaration, by default the newest."""
 
     id: str
     holder: str
@@ -72,7 +72,10 @@ class RunBeat(AdminRequestBody, frozen=True):
 
 
 class RunResume(AdminRequestBody, frozen=True):
-    """The next attempt. `after` is the previous attempt, so that a repeated request begins no further one."""
+    """The body of a request to begin the next attempt of a run.
+
+    `after` is the number of the previous attempt, so that a repeated request does not begin another one.
+    """
 
     holder: str
     lease_s: float = LEASE_S
@@ -80,7 +83,7 @@ class RunResume(AdminRequestBody, frozen=True):
 
 
 class RunFinish(AdminRequestBody, frozen=True):
-    """The outcome of the run."""
+    """The outcome of a run, reported by an attempt: `state` is `failed`, `cancelled`, `held` or `discarded`."""
 
     attempt: Attempt
     state: str
@@ -88,8 +91,8 @@ class RunFinish(AdminRequestBody, frozen=True):
 
 
 class StepOutputReport(AdminRequestBody, frozen=True):
-    """A table that the step wrote on a branch: `base` is the snapshot of `main` before, `head` the branch's
-    snapshot.
+    """A table that the step wrote on a branch: `base` is the snapshot of `main` before the step, `head` the branch's
+    snapshot after it.
     """
 
     table: list[str]
@@ -106,8 +109,8 @@ class StepOutputReport(AdminRequestBody, frozen=True):
 
 
 class StepInputReport(AdminRequestBody, frozen=True):
-    """An input of the step: a table at a snapshot, or a source. It has the snapshot from which changes were read, or
-    the reason for a full read.
+    """An input of the step: a table at a snapshot, or a source. For an incremental read it has the snapshot from which
+    changes were read, else the reason for a full read.
     """
 
     table: list[str] | None = None
@@ -171,8 +174,9 @@ def _text(value: object) -> str:
 
 
 async def runs_list(request: Request, ctx: Context) -> Response:
-    """Return the runs that the caller sees, newest first, at most `limit` of them before `page`; optionally of one
-    `pipeline` or `state`.
+    """Return a page of the runs visible to the caller, newest first; optionally of one `pipeline` or `state`.
+
+    A page has at most `limit` runs; `page` is the page token that the previous page returned as `next`.
     """
     (metalake,) = names_of(request)
     before, limit = parse_page(request)
@@ -184,7 +188,7 @@ async def runs_list(request: Request, ctx: Context) -> Response:
 
 
 def parse_page(request: Request) -> tuple[int, int]:
-    """Parse the start and the length of a page."""
+    """Parse the page token and the page size. Raises BadRequest if either is invalid."""
     page, limit = request.query("page"), request.query("limit")
     before = ID_MAX if not page else number_of(page)
     count = LIMIT if not limit else number_of(limit, runs.PAGE_MAX)
@@ -202,7 +206,7 @@ async def run_load(request: Request, ctx: Context) -> Response:
 
 
 async def run_beat(request: Request, ctx: Context) -> Response:
-    """Renew the lease, and return the run's state. A process stops if it is not `running`."""
+    """Renew the lease of a run, and return the run's state. The runner must stop if the state is not `running`."""
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunBeat)
     status = await runners.run_beat(
@@ -238,7 +242,7 @@ def _json(value: Sequence[AdminRequestBody] | Mapping[str, object] | None) -> st
 
 
 def _parse_time_ms(time: Time | None) -> int | None:
-    """Parse a time as milliseconds since 1970."""
+    """Convert a time to milliseconds since 1970; None for None."""
     if time is None or isinstance(time, int):
         return time
     if time.tzinfo is None:
@@ -247,7 +251,7 @@ def _parse_time_ms(time: Time | None) -> int | None:
 
 
 async def run_resume(request: Request, ctx: Context) -> Response:
-    """Begin the next attempt, unless a process executes this run or another run of the pipeline."""
+    """Begin the next attempt of a run, unless a process is executing this run or another run of the pipeline."""
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunResume)
     lease_ms = _lease_ms(body.lease_s)
@@ -268,7 +272,7 @@ async def run_finish(request: Request, ctx: Context) -> Response:
 
 
 async def run_cancel(request: Request, ctx: Context) -> Response:
-    """Ask a run's process to stop. A run without a process is cancelled immediately."""
+    """Request that a run's process stops. A run without a process is cancelled immediately."""
     metalake, uuid = names_of(request)
     return json_response(_encode(await runs.run_cancel(ctx, metalake=metalake, uuid=uuid), whole=False))
 
@@ -298,7 +302,7 @@ def _encode(view: RunView, *, whole: bool = True) -> dict[str, object]:
 
 
 def _encode_parts(run: PipelineRun, view: RunView) -> dict[str, object]:
-    """Encode the steps with their progress, and the findings."""
+    """Encode a run's steps with their progress, and its findings, as JSON."""
     progress = msgspec.json.decode(run.progress or "{}", type=dict[str, msgspec.Raw])
     return {
         "steps": [_encode_step(step, progress) for step in view.steps],

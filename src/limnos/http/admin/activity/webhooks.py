@@ -19,7 +19,9 @@ from limnos.services.request.context import Context
 
 
 class WebhookCreate(AdminRequestBody, frozen=True):
-    """A webhook to create. It sends changes from now on, unless `after` is a position or `oldest`."""
+    """A webhook to create. It delivers changes from now on; with `after`, those after a feed position, or from the
+    `oldest` one.
+    """
 
     url: str
     after: str | None = None
@@ -56,7 +58,7 @@ async def webhook_drop(request: Request, ctx: Context) -> Response:
 
 
 async def webhook_retry(request: Request, ctx: Context) -> Response:
-    """Retry a webhook immediately, even a stopped one."""
+    """Make a webhook's next delivery due immediately, even if the webhook was stopped."""
     metalake, webhook_id = _names(request)
     data = await request.body()
     body = Request.decode(data, WebhookRetry) if data.strip() else WebhookRetry()

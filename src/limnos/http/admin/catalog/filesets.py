@@ -54,7 +54,8 @@ async def preview(request: Request, ctx: Context) -> Response:
 async def _path_of(request: Request, ctx: Context, *, scope: RequestScope, path: str) -> FilePath:
     """Parse the fileset's name and the path in it.
 
-    Raises BadRequest, but NotFound or PermissionDenied first if the caller may not use the catalog.
+    Raises BadRequest if one is missing or malformed, but first NotFound or PermissionDenied if the caller may not use
+    the catalog.
     """
     fileset = tuple(display.parse(request.query("fileset") or "-"))
     if len(fileset) < 2 or not path:

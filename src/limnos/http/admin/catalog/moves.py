@@ -21,7 +21,7 @@ from limnos.services.request.request_scope import RequestScope
 
 
 class MoveRequest(AdminRequestBody, frozen=True):
-    """The object and its target: names below the catalog, outermost first."""
+    """The body of a move: the object and its target, each as names below the catalog, outermost first."""
 
     kind: Literal["namespace", "table", "view"]
     source: list[str]

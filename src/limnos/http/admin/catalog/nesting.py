@@ -25,8 +25,8 @@ _CHANGES = f"{_NAMES}/changes"
 
 
 class NestingPlanRequest(AdminRequestBody, frozen=True):
-    """The separator that names must not contain (by default the server's), its replacement, and whether namespaces
-    will nest.
+    """The body of a request to plan the renames: the separator that names must not contain (by default the server's),
+    its replacement, and whether namespaces will nest.
     """
 
     separator: str | None = None
@@ -41,8 +41,8 @@ class NestingAdvanceRequest(AdminRequestBody, frozen=True):
 
 
 async def names_check(request: Request, ctx: Context) -> Response:
-    """Return the number of namespaces whose names contain a separator (`separator`, by default the server's), and the
-    first of them.
+    """Return the count of namespaces whose names contain `separator` (by default the server's), and the first of these
+    names.
     """
     metalake, catalog = names_of(request)
     check = await nesting.nesting_check(
@@ -63,7 +63,7 @@ async def names_plan(request: Request, ctx: Context) -> Response:
 
 
 async def names_show(request: Request, ctx: Context) -> Response:
-    """Return the progress of the renames, with a page of at most `limit` names after the mark `after`."""
+    """Return the progress of the renames, with a page of at most `limit` names after the page token `after`."""
     metalake, catalog = names_of(request)
     limit = _limit(request)
     after = number_of(request.query("after") or "0")

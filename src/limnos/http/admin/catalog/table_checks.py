@@ -21,8 +21,9 @@ SNAPSHOTS = ("current", "all")
 
 
 async def table_check(request: Request, ctx: Context) -> Response:
-    """Check a part of the files of a `table`, starting at `after`: of its current snapshot, or with `snapshots=all` of
-    all.
+    """Check the next slice of the files of a `table`, starting at the position `after`.
+
+    The files are those of its current snapshot, or with `snapshots=all` of all snapshots.
     """
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))

@@ -40,11 +40,11 @@ requirement of a create.
 
 
 class _OperationBody(AdminRequestBody, frozen=True, tag_field="do"):
-    """One operation. The field `do` selects its type."""
+    """The base class of operations. The JSON field `do` selects the type."""
 
 
 class NamespaceCreate(_OperationBody, frozen=True, tag="create-namespace"):
-    """Create a namespace. Its parent exists, or an earlier operation creates it."""
+    """An operation that creates a namespace. Its parent exists, or an earlier operation creates it."""
 
     path: list[str]
     comment: str | None = None
@@ -57,7 +57,7 @@ class NamespaceCreate(_OperationBody, frozen=True, tag="create-namespace"):
 
 
 class NamespaceDrop(_OperationBody, frozen=True, tag="drop-namespace"):
-    """Drop a namespace, which must be empty at that point."""
+    """An operation that drops a namespace, which must be empty when the operation is applied."""
 
     path: list[str]
 
@@ -67,7 +67,7 @@ class NamespaceDrop(_OperationBody, frozen=True, tag="drop-namespace"):
 
 
 class NamespaceMove(_OperationBody, frozen=True, tag="move-namespace"):
-    """Rename or move a namespace with everything in it."""
+    """An operation that renames or moves a namespace with its content."""
 
     source: list[str]
     target: list[str]
@@ -78,7 +78,7 @@ class NamespaceMove(_OperationBody, frozen=True, tag="move-namespace"):
 
 
 class TableCreate(_OperationBody, frozen=True, tag="create-table"):
-    """Create a table; the fields are those of Iceberg REST."""
+    """An operation that creates a table; its fields are those of Iceberg REST."""
 
     path: list[str]
     schema: dict[str, object]
@@ -88,7 +88,9 @@ class TableCreate(_OperationBody, frozen=True, tag="create-table"):
     properties: dict[str, str] | None = None
 
     def to_operation(self) -> TransactionOperation:
-        """Convert the operation to the service's command. A large schema stays JSON, for a separate process."""
+        """Convert the operation to the service's command. A large schema is passed on as encoded JSON, which a separate
+        process decodes.
+        """
         path = check_some_levels(self.path)
         parts = {
             "schema": self.schema, "partition-spec": self.partition_spec, "write-order": self.write_order,
@@ -106,14 +108,18 @@ class TableCreate(_OperationBody, frozen=True, tag="create-table"):
 
 
 class TableCommit(_OperationBody, frozen=True, tag="commit-table"):
-    """Commit to a table, as in Iceberg REST. With `assert-create` it creates the table."""
+    """An operation that commits to a table, as in Iceberg REST. With the requirement `assert-create` it creates the
+    table.
+    """
 
     path: list[str]
     requirements: tuple[object, ...] = ()
     updates: tuple[object, ...] = ()
 
     def to_operation(self) -> TransactionOperation:
-        """Convert the operation to the service's command. A large commit stays JSON, for a separate process."""
+        """Convert the operation to the service's command. A large commit is passed on as encoded JSON, which a separate
+        process decodes.
+        """
         path = check_some_levels(self.path)
         change = CommitChange(list(self.requirements), list(self.updates))
         raw = msgspec.json.encode({"requirements": self.requirements, "updates": self.updates})
@@ -123,7 +129,7 @@ class TableCommit(_OperationBody, frozen=True, tag="commit-table"):
 
 
 class TableDrop(_OperationBody, frozen=True, tag="drop-table"):
-    """Drop a table; with `purge` also its files."""
+    """An operation that drops a table; with `purge` also its files."""
 
     path: list[str]
     purge: bool = False
@@ -134,7 +140,7 @@ class TableDrop(_OperationBody, frozen=True, tag="drop-table"):
 
 
 class TableMove(_OperationBody, frozen=True, tag="move-table"):
-    """Rename or move a table."""
+    """An operation that renames or moves a table."""
 
     source: list[str]
     target: list[str]
@@ -145,7 +151,7 @@ class TableMove(_OperationBody, frozen=True, tag="move-table"):
 
 
 class ViewCreate(_OperationBody, frozen=True, tag="create-view"):
-    """Create a view; the fields are those of Iceberg REST."""
+    """An operation that creates a view; its fields are those of Iceberg REST."""
 
     path: list[str]
     schema: dict[str, object]
@@ -154,7 +160,9 @@ class ViewCreate(_OperationBody, frozen=True, tag="create-view"):
     properties: dict[str, str] | None = None
 
     def to_operation(self) -> TransactionOperation:
-        """Convert the operation to the service's command. A large text stays JSON, for a separate process."""
+        """Convert the operation to the service's command. A large view definition is passed on as encoded JSON, which a
+        separate process decodes.
+        """
         path = check_some_levels(self.path)
         parts = {"schema": self.schema, "view-version": self.view_version, "properties": self.properties or {}}
         raw = msgspec.json.encode(parts)
@@ -166,14 +174,16 @@ class ViewCreate(_OperationBody, frozen=True, tag="create-view"):
 
 
 class ViewCommit(_OperationBody, frozen=True, tag="commit-view"):
-    """Apply updates to a view, as in Iceberg REST."""
+    """An operation that applies updates to a view, as in Iceberg REST."""
 
     path: list[str]
     requirements: tuple[object, ...] = ()
     updates: tuple[object, ...] = ()
 
     def to_operation(self) -> TransactionOperation:
-        """Convert the operation to the service's command. A large commit stays JSON, for a separate process."""
+        """Convert the operation to the service's command. A large commit is passed on as encoded JSON, which a separate
+        process decodes.
+        """
         path = check_some_levels(self.path)
         raw = msgspec.json.encode({"requirements": self.requirements, "updates": self.updates})
         if len(raw) > REQUEST_BYTES_MAX:
@@ -183,7 +193,7 @@ class ViewCommit(_OperationBody, frozen=True, tag="commit-view"):
 
 
 class ViewDrop(_OperationBody, frozen=True, tag="drop-view"):
-    """Drop a view."""
+    """An operation that drops a view."""
 
     path: list[str]
 
@@ -193,7 +203,7 @@ class ViewDrop(_OperationBody, frozen=True, tag="drop-view"):
 
 
 class ViewMove(_OperationBody, frozen=True, tag="move-view"):
-    """Rename or move a view."""
+    """An operation that renames or moves a view."""
 
     source: list[str]
     target: list[str]
@@ -204,7 +214,9 @@ class ViewMove(_OperationBody, frozen=True, tag="move-view"):
 
 
 class RunPublish(_OperationBody, frozen=True, tag="publish-run"):
-    """Mark a run of a pipeline as published, if it is running or held under that attempt."""
+    """An operation that marks a pipeline run as published. The run must be running or held, and its current attempt the
+    given one.
+    """
 
     run: str
     attempt: Attempt
@@ -260,7 +272,7 @@ async def transaction_run(request: Request, ctx: Context) -> Response:
 
 
 def _encode_result(catalog: str, operation: AnyOperation, document: MetadataDocument | None) -> dict[str, object]:
-    """Encode the result of an operation: the path of its object afterwards, and a table's new metadata."""
+    """Encode the result of an operation: the path of its object after the transaction, and a table's new metadata."""
     if isinstance(operation, RunPublish):
         return {"do": "publish-run", "run": operation.run}
     path = operation.target if isinstance(operation, (NamespaceMove, TableMove, ViewMove)) else operation.path

@@ -24,8 +24,10 @@ _TRASH = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/trash"
 
 
 class UndropRequest(AdminRequestBody, frozen=True):
-    """The target (names below the catalog, outermost first; by default the old path), and whether to restore the
-    contents, too.
+    """A request to restore a dropped object.
+
+    `to` is the target path: names below the catalog, outermost first; by default the old path. `contents` restores the
+    contents of the object, too.
     """
 
     to: list[str] | None = None
@@ -33,8 +35,9 @@ class UndropRequest(AdminRequestBody, frozen=True):
 
 
 async def trash_list(request: Request, ctx: Context) -> Response:
-    """Return the objects that the caller may restore, newest first, at most `limit` of them before the mark `before`;
-    optionally `below` a path.
+    """Return a page of the dropped objects that the caller may restore, newest first; optionally `below` a path.
+
+    A page has at most `limit` objects; `before` is the page token that the previous page returned.
     """
     metalake, catalog = names_of(request)
     page = await trash.trash_list(
@@ -56,7 +59,7 @@ async def trash_list(request: Request, ctx: Context) -> Response:
 
 
 async def undrop(request: Request, ctx: Context) -> Response:
-    """Restore an object, and return its path."""
+    """Restore a dropped object, and return its path."""
     metalake, catalog, text = names_of(request)
     body = Request.decode(await request.body() or b"{}", UndropRequest)
     to = None if body.to is None else check_some_levels(body.to)

@@ -23,7 +23,7 @@ _PATH = "/api/limnos/v1/metalakes/{m}/objects/{type}/{fullName}/restrictions"
 
 
 class RestrictedPrincipals(AdminRequestBody, frozen=True):
-    """Users, groups and roles by name."""
+    """The names of users, groups and roles to which a restriction applies, or which are exempt from it."""
 
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()

@@ -64,7 +64,7 @@ async def explain(request: Request, ctx: Context) -> Response:
 
 
 def _parse_kind(text: str) -> Kind:
-    """Parse the kind of the path: any securable object or principal."""
+    """Parse the kind of object of a request: any securable object or principal."""
     return _PRINCIPALS.get(text.lower()) or parse_kind(text)
 
 
@@ -72,7 +72,9 @@ _PRINCIPALS = {kind.word: kind for kind in Kind if kind.form is KindGroup.PRINCI
 
 
 async def holders(request: Request, ctx: Context) -> Response:
-    """Return the users with access to an object, by name, with the reasons: for each level, or for one `action`."""
+    """Return the users with access to an object, by name, with the reasons; for every access level, or for one
+    `action`.
+    """
     action, after = request.query("action"), request.query("after") or ""
     page = await access_holders.access_holders(
         ctx,
@@ -200,7 +202,7 @@ class WhatIfRequest(AdminRequestBody, frozen=True):
 
 
 async def what_if(request: Request, ctx: Context) -> Response:
-    """Return the numbers of users who would gain or lose each level, and of objects. Nothing is changed."""
+    """Count the users who would gain or lose each access level, and the affected objects. Changes nothing."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), WhatIfRequest)
     if body.change in ("grant", "revoke"):

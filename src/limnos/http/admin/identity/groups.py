@@ -17,7 +17,7 @@ from limnos.services.request.request_scope import RequestScope
 
 
 class MembersAdd(AdminRequestBody, frozen=True):
-    """The names of the users to add."""
+    """The body of a request to add users to a group: the users' names."""
 
     users: list[str]
 

@@ -23,7 +23,7 @@ ANONYMOUS: Final = frozenset({"login"})
 
 
 class LoginRequest(AdminRequestBody, frozen=True):
-    """A user with a password, or the refresh token of a session."""
+    """The body of a sign-in request: a user name and a password, or the refresh token of a session."""
 
     user: str | None = None
     password: str | None = None
@@ -31,20 +31,20 @@ class LoginRequest(AdminRequestBody, frozen=True):
 
 
 class PasswordSet(AdminRequestBody, frozen=True):
-    """A new password. Users who change their own password also send the old one."""
+    """The body of a request to set a password. Users who change their own password also send the old one."""
 
     password: str
     old: str | None = None
 
 
 class PasswordForget(AdminRequestBody, frozen=True):
-    """The old password, which users send to delete their own."""
+    """The body of a request to delete a password. Users who delete their own must send it."""
 
     old: str | None = None
 
 
 async def login(request: Request, ctx: Context) -> Response:
-    """Open a session with a password, or refresh one."""
+    """Open a session with a password, or issue a new session token for a refresh token."""
     body = Request.decode(await request.body(), LoginRequest)
     if body.refresh_token is not None and body.user is None and body.password is None:
         session = await logins.session_refresh(ctx, text=body.refresh_token)

@@ -33,8 +33,8 @@ async def secrets_list(request: Request, ctx: Context) -> Response:
 
 
 async def accounts_list(_request: Request, ctx: Context) -> Response:
-    """Return the service accounts that have a valid secret, with the number of these secrets and the expiry of the last
-    one.
+    """Return the service accounts that have a valid secret, each with its count of valid secrets and the latest expiry
+    time among them.
     """
     accounts = [
         {"user": each.user, "secrets": each.secrets, "newest_at": instant(each.newest_at), "ends_at": instant(each.ends_at)}
@@ -44,7 +44,7 @@ async def accounts_list(_request: Request, ctx: Context) -> Response:
 
 
 async def secret_create(request: Request, ctx: Context) -> Response:
-    """Create a further secret of a service account. Only this response contains its value."""
+    """Create an additional secret for a service account. Only this response contains its value."""
     (user,) = names_of(request)
     text = await request.body()
     body = Request.decode(text, SecretCreate) if text else SecretCreate()

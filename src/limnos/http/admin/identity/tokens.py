@@ -19,7 +19,10 @@ from limnos.services.request.context import Context
 
 
 class TokenCreate(AdminRequestBody, frozen=True):
-    """A token to create: for the caller unless `user` is given, without expiry unless `expires_in_s` is given."""
+    """The body of a request to create a token.
+
+    It is for the caller unless `user` is set, and never expires unless `expires_in_s` is set.
+    """
 
     user: str | None = None
     name: str | None = None

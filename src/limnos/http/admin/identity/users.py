@@ -15,7 +15,7 @@ from limnos.services.request.context import Context
 
 
 class UserChange(AdminRequestBody, frozen=True):
-    """A user's new state."""
+    """A change of a user's state: whether the user is enabled."""
 
     enabled: bool
 

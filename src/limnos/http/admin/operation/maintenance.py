@@ -29,15 +29,15 @@ _BASE = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/maintenance"
 
 
 class OperationStart(AdminRequestBody, frozen=True):
-    """The table, by its path below the catalog, and the operation."""
+    """The body of a request for a maintenance operation: the table's path below the catalog, and the operation."""
 
     table: str = ""
     operation: str = "expire"
 
 
 async def findings_list(request: Request, ctx: Context) -> Response:
-    """Return the maintenance findings of a catalog, by table, starting after the number `after` of the previous
-    page.
+    """Return the maintenance findings of a catalog, ordered by table, starting after the page token `after` of the
+    previous page.
     """
     metalake, catalog = names_of(request)
     page = await reports.findings_list(
@@ -55,8 +55,9 @@ async def table_explain(request: Request, ctx: Context) -> Response:
 
 
 async def status_show(request: Request, ctx: Context) -> Response:
-    """Return the server's automatic maintenance, and operations on a catalog's tables, newest first,
-    `before` an id.
+    """Return the state of the server's automatic maintenance, and the operations on a catalog's tables, newest first.
+
+    `before` limits the operations to those with lower ids.
     """
     metalake, catalog = names_of(request)
     before = await _number(request, ctx, name="before", default=ID_MAX)
@@ -75,11 +76,12 @@ async def status_show(request: Request, ctx: Context) -> Response:
 
 
 async def operation_start(request: Request, ctx: Context) -> Response:
-    """Request an `operation` on a `table`, to be executed soon on behalf of the caller. Returns its id.
+    """Request an `operation` on a `table`, to be executed in the background on behalf of the caller. Returns its id.
 
     `expire` removes unneeded snapshots. `orphans` checks the table for orphan files and removes old ones. `compact`,
-    `deletes`, `manifests`, `statistics` and `retention` wait for an executor. The server itself executes `expire`,
-    `compact` and `indexes` of Lance tables. If an operation of the kind is open for the table, its id is returned.
+    `deletes`, `manifests`, `statistics` and `retention` wait until an external executor leases them. The server itself
+    executes `expire`, `compact` and `indexes` of Lance tables. If an operation of the kind is open for the table, its
+    id is returned.
     """
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body() or b"{}", OperationStart)

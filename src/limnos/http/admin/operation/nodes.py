@@ -1,6 +1,6 @@
-"""State of the server: its nodes, the index of words, and the effective settings of the node that answers.
+"""State of the server: its nodes, the search index, and the effective settings of the node that handles the request.
 
-May import `model`, `services` and this package. Knows no secret: settings come without them.
+May import `model`, `services` and this package. The services mask secrets in the settings.
 """
 
 from __future__ import annotations

@@ -21,21 +21,21 @@ _BASE = "/api/limnos/v1/metalakes/{m}/maintenance"
 
 
 class LeaseBody(AdminRequestBody, frozen=True):
-    """The executor's name, and the maximum number of operations."""
+    """A request to lease operations: the executor's name, and the maximum number of operations to lease."""
 
     holder: str = ""
     limit: int = 10
 
 
 class RenewalBody(AdminRequestBody, frozen=True):
-    """The executor, and the operations that it is still working on."""
+    """A heartbeat: the executor, and the operations whose leases it renews."""
 
     holder: str = ""
     operations: tuple[int, ...] = ()
 
 
 class ReportBody(AdminRequestBody, frozen=True):
-    """The executor, and the result of the operation."""
+    """An executor's report about an operation: the executor's name, and the result."""
 
     holder: str = ""
     outcome: str = ""
@@ -45,7 +45,7 @@ class ReportBody(AdminRequestBody, frozen=True):
 async def operations_lease(request: Request, ctx: Context) -> Response:
     """Lease waiting operations, each with a token that allows rewrites of one table while the lease lasts.
 
-    The lease lasts `lease_s` seconds after the last heartbeat.
+    A lease expires `lease_s` seconds after its last heartbeat.
     """
     (metalake,) = names_of(request)
     body = Request.decode(await request.body() or b"{}", LeaseBody)

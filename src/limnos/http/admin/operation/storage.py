@@ -18,7 +18,7 @@ from limnos.services.vending import storage_checks
 
 
 async def storage_check(request: Request, ctx: Context) -> Response:
-    """Test writing, listing, reading and deleting in a catalog's warehouse, and vending credentials.
+    """Test a catalog's storage: write, list, read and delete in its warehouse, and vend credentials.
 
     Returns the result of each step.
     """

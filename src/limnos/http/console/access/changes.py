@@ -39,7 +39,7 @@ _PEOPLE = {"user": Kind.USER, "group": Kind.GROUP}
 
 
 class ChangePage(msgspec.Struct, frozen=True):
-    """A change of rights before it is made, with its consequence."""
+    """The data of the page that previews a change of rights, with its consequence."""
 
     frame: Frame
     title: str
@@ -86,7 +86,7 @@ def _page(
 
 
 def _consequence_lines(consequence: Consequence) -> tuple[str, ...]:
-    """Return the differences as text, such as `2 users gain read of 312 tables`."""
+    """Describe the consequence as text, such as `2 users gain read of 312 tables`."""
     return tuple(
         f"{_counted(each.users, 'user')} {'gain' if each.gains else 'lose'}{'s' if each.users == 1 else ''} "
         f"{each.level} of {_counted(each.objects, each.kind.word.replace('_', ' '))}"
@@ -101,7 +101,9 @@ def _counted(count: int, noun: str) -> str:
 async def _privileges_change(
     page_request: PageRequest, address: ObjectAddress, *, fields: Mapping[str, str]
 ) -> RulesQuestion:
-    """Parse the change in a form. Raises BadRequest, IllegalPrivilege."""
+    """Parse the change in a form. Raises BadRequest for an invalid field, IllegalPrivilege for a privilege that the
+    object's kind does not have.
+    """
     if fields.get("change") not in ("grant", "revoke") or not fields.get("role") or not fields.get("privileges"):
         raise BadRequest("Choose a role and privileges on the object's access page")
     condition = parse_condition(fields.get("condition") or "allow")
@@ -124,7 +126,9 @@ async def grant_change(page_request: PageRequest) -> Response:
 
 
 def person_of(page_request: PageRequest) -> tuple[Kind, str, str]:
-    """Parse the path of a user's or group's page into kind, metalake and name. Raises NotFound, InvalidName."""
+    """Parse the URL of a user's or group's page into kind, metalake and name. Raises NotFound for an unknown kind,
+    InvalidName for an invalid name.
+    """
     word, metalake, name = (part_of(each) for each in page_request.request.params)
     if word not in _PEOPLE:
         raise NotFound("This page does not exist", kind="route")
@@ -132,7 +136,7 @@ def person_of(page_request: PageRequest) -> tuple[Kind, str, str]:
 
 
 def _roles_change(page_request: PageRequest, fields: Mapping[str, str]) -> RolesQuestion:
-    """Parse the assignment in a form. Raises BadRequest."""
+    """Parse the role assignment in a form. Raises BadRequest for an invalid field."""
     kind, metalake, name = person_of(page_request)
     if fields.get("change") not in ("assign", "unassign") or not fields.get("role"):
         raise BadRequest("Choose a role on the page of the user or group")

@@ -59,7 +59,7 @@ _TREE_KINDS: Final = (Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW)
 
 
 class HolderLine(msgspec.Struct, frozen=True):
-    """A user with access.
+    """A row of the list of users with access.
 
     `marks` has an entry per access level: the URL of the explanation, or "" if the user lacks the level.
     """
@@ -89,14 +89,14 @@ class RuleLine(msgspec.Struct, frozen=True):
 
 
 class CountLine(msgspec.Struct, frozen=True):
-    """The number of objects of a kind that a user may access at a level."""
+    """The count of objects of a kind on which a user has an access level."""
 
     level: str
     words: str
 
 
 class WhyPart(msgspec.Struct, frozen=True):
-    """A decision as text: a sentence, its reasons, and the changes that would reverse it."""
+    """An access decision as text: a sentence, its reasons, and the changes that would reverse it."""
 
     user: str
     action: str
@@ -181,7 +181,7 @@ async def access_page(page_request: PageRequest) -> Response:
 
 
 async def role_names(page_request: PageRequest, metalake: str) -> tuple[str, ...]:
-    """Return the names of the first roles that the caller may see; none for callers who may not list roles."""
+    """Return the names of the first visible roles; none for callers who may not list roles."""
     try:
         roles = await page_request.ctx.read(RequestScope(metalake), roles_list)
     except PermissionDenied:
@@ -262,7 +262,7 @@ def _rule_lines(
 
 
 async def _why(page_request: PageRequest, address: ObjectAddress, *, user: str) -> WhyPart | None:
-    """Explain the decision on the action in the query string; None if it has no action.
+    """Explain the access decision on the action in the query; None if the query names no action.
 
     A refusal to explain is returned as the reason.
     """
@@ -292,7 +292,7 @@ def _action_choices(kind: Kind, *, chosen: str) -> list[Choice]:
 
 
 async def _reach(page_request: PageRequest, question: AccessQuestion) -> Reach | None:
-    """Count the objects below a container that a user may access; None if the query string does not request it."""
+    """Count the objects below a container that a user may access; None if the query does not request the counts."""
     user = page_request.request.query("reach")
     if not user or question.kind not in (Kind.CATALOG, Kind.NAMESPACE):
         return None

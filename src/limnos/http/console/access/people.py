@@ -1,7 +1,7 @@
 """Lists of users, groups and roles, and the page of each: its roles or rules, and forms that change them.
 
-May import `model`, `names`, `services` and the console's shared modules. A list shows a page of the names
-that the caller may see.
+May import `model`, `names`, `services` and the console's shared modules. A list shows a page of the names visible to
+the caller.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WORDS: Final = {"user": "Users", "group": "Groups", "role": "Roles"}
 
 
 class PersonLine(msgspec.Struct, frozen=True):
-    """A user, group or role in a list."""
+    """A row of the list of users, groups or roles."""
 
     name: str
     href: str
@@ -54,7 +54,7 @@ class PersonLine(msgspec.Struct, frozen=True):
 
 
 class PeoplePage(msgspec.Struct, frozen=True):
-    """A page of users, groups or roles."""
+    """The data of the page that lists users, groups or roles."""
 
     frame: Frame
     title: str
@@ -67,7 +67,9 @@ class PeoplePage(msgspec.Struct, frozen=True):
 
 
 class RoleRuleLine(msgspec.Struct, frozen=True):
-    """The rules of a role on one object. `href` is the object's access page; empty for an object without one."""
+    """The rules of a role on one object. `href` is the URL of the object's access page; empty for an object without
+    one.
+    """
 
     kind: str
     path: str
@@ -77,7 +79,7 @@ class RoleRuleLine(msgspec.Struct, frozen=True):
 
 
 class PersonPage(msgspec.Struct, frozen=True):
-    """The page of a user, group or role."""
+    """The data of the page of a user, group or role."""
 
     frame: Frame
     name: str
@@ -101,7 +103,7 @@ class PersonPage(msgspec.Struct, frozen=True):
 
 
 async def people_page(page_request: PageRequest) -> Response:
-    """Show a page of the users, groups or roles that the caller may see, by name."""
+    """Show a page of the visible users, groups or roles, by name."""
     query = page_request.request.query
     word = query("kind") or "user"
     if word not in PRINCIPAL_KINDS:
@@ -202,7 +204,7 @@ async def _reach_links(page_request: PageRequest, metalake: str, *, user: str) -
 async def _user_forms(
     page_request: PageRequest, metalake: str, *, name: str, is_enabled: bool, is_admin: bool
 ) -> tuple[FormView, ...]:
-    """Return the forms of a user's page that the caller may send."""
+    """Return the forms of a user's page that the caller has the right to submit."""
     forms: list[FormView] = []
     if await page_request.ctx.read(RequestScope(metalake), lambda view: may_create(view, Kind.USER)):
         forms.append(state_form(page_request, metalake=metalake, name=name, is_enabled=is_enabled))

@@ -85,7 +85,9 @@ async def sign_out(page_request: PageRequest) -> Response:
 
 
 async def _user_of(page_request: PageRequest) -> tuple[str, str, dict[str, str]]:
-    """Return the metalake and the user that a form names, and its fields. Raises BadRequest."""
+    """Parse a form about a user into the metalake, the user's name, and the form's fields. Raises BadRequest without a
+    name.
+    """
     fields = await page_request.form()
     metalake, name = fields.get("metalake", ""), fields.get("name", "")
     if not metalake or not name:

@@ -129,7 +129,7 @@ async def change(page_request: PageRequest) -> Response:
 
 
 def _request_of(fields: dict[str, str]) -> RestrictionRequest:
-    """Return the restriction in a form. Raises BadRequest."""
+    """Parse a form into a restriction. Raises BadRequest for an invalid field."""
     kind, name = fields.get("whom", ""), fields.get("named", "")
     if (kind not in _PRINCIPALS and kind != "") or bool(kind) is not bool(name):
         raise BadRequest("Name the user, group or role that the restriction is for, or choose everybody")

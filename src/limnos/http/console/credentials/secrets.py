@@ -1,6 +1,6 @@
 """The secrets of one service account: a list, a form that creates one, and buttons that end them.
 
-May import `model`, `services` and the console's shared modules. Only service admins manage secrets. The text of a new
+May import `model`, `services` and the console's shared modules. Only service admins manage secrets. The value of a new
 secret is in a single response, which is never compressed or stored.
 """
 
@@ -70,7 +70,7 @@ def _row(page_request: PageRequest, secret: Token, *, metalake: str, user: str) 
 
 
 async def create(page_request: PageRequest) -> Response:
-    """Create a secret, and show its text, which is not shown again."""
+    """Create a secret, and show its value, which no later page shows."""
     metalake, user = (part_of(each) for each in page_request.request.params)
     life_s = life_of(await page_request.form())
     secret, text = await secret_create(page_request.ctx, user=user, expires_in_s=life_s)
@@ -84,7 +84,7 @@ async def create(page_request: PageRequest) -> Response:
 
 
 async def end(page_request: PageRequest) -> Response:
-    """End a secret with all tokens issued for it, and go back to the list."""
+    """End a secret with all tokens issued for it, and redirect to the list."""
     fields = await page_request.form()
     metalake, user = fields.get("metalake", ""), fields.get("user", "")
     number = number_field(fields.get("id"), what="A secret's id")

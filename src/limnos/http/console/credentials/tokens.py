@@ -1,6 +1,6 @@
 """The user's own API tokens: a list, a form that creates one, and buttons that revoke them.
 
-May import `model`, `services` and the console's shared modules. Has no business rules. The text of a new token is in a
+May import `model`, `services` and the console's shared modules. Has no business rules. The value of a new token is in a
 single response, which is never compressed or stored.
 """
 
@@ -63,7 +63,9 @@ def life_input() -> FormInput:
 
 
 def life_of(fields: dict[str, str]) -> int | None:
-    """Return the chosen lifetime in seconds; None for no expiry. Raises BadRequest."""
+    """Return the chosen lifetime in seconds; None for no expiry. Raises BadRequest for a value that is not among the
+    choices.
+    """
     days = fields.get("days", "-")
     if days not in dict(LIVES):
         raise BadRequest("Choose its lifetime")
@@ -94,7 +96,7 @@ def end_cell(token: Token) -> SheetCell:
 
 
 async def create(page_request: PageRequest) -> Response:
-    """Create a token for the session's user, and show its text, which is not shown again."""
+    """Create a token for the session's user, and show its value, which no later page shows."""
     fields = await page_request.form()
     name = fields.get("name", "").strip()
     if not name or len(name) > NAME_MAX:

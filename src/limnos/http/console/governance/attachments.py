@@ -61,7 +61,7 @@ _OBJECTS: Final = (
 
 
 async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
-    """Show the tags or policies that the caller may see, and a form to create one."""
+    """Show the tags or policies that are visible to the caller, and a form to create one."""
     plural = _PLURAL[kind]
     frame = await frame_of(page_request, plural.capitalize(), section=plural)
     scope = RequestScope(frame.metalake)

@@ -1,7 +1,7 @@
 """The lineage of a table, view or column, as a picture that can be expanded step by step, and as a list.
 
 May import `services`, `model`, `names` and the console's shared modules. The service decides which objects are hidden.
-The URL contains the expanded nodes, so that it can be shared.
+The URL contains the expanded nodes, so that a link shows the same graph.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class OpenLink(msgspec.Struct, frozen=True):
 
 
 class LineagePage(msgspec.Struct, frozen=True):
-    """The lineage around an object."""
+    """The data of the lineage page: the object, the picture, the list of edges, and links that expand the graph."""
 
     frame: Frame
     heading: ObjectHeading
@@ -206,14 +206,14 @@ def _node(
 
 
 def _place(vertex: LineageVertex, name: str) -> tuple[str, str]:
-    """Return where an external dataset is, and its name there: the end of a path says more than its beginning."""
+    """Split the name of an external dataset into a short location and the last part of its path, for display."""
     directory, _, last = name.rpartition("/")
     namespace = "" if vertex.outside is None else vertex.outside.namespace
     return (f"{namespace} …/{directory.rpartition('/')[2]}" if directory else namespace), last
 
 
 def _named(page_request: PageRequest, metalake: str, *, vertex: LineageVertex) -> tuple[str, str]:
-    """Return the short name of a vertex and the URL of its page; empty if it has none."""
+    """Return the short name of a vertex and the URL of its page; an empty URL if it has no page."""
     column = f".{vertex.column}" if vertex.column else ""
     if vertex.path is None:
         name = "hidden" if vertex.outside is None else vertex.outside.name
@@ -244,7 +244,9 @@ def _line(
 
 
 def _opens(graph: _Graph, *, base: str, query: dict[str, str]) -> tuple[OpenLink, ...]:
-    """Return links that show one more step around the objects at the edge of the picture."""
+    """Return links that expand the graph by one more step, one link for each object that is not expanded yet; at most
+    50.
+    """
     opened = [name for name in query["open"].split(",") if name]
     if len(opened) >= OPEN_MAX:
         return ()

@@ -1,7 +1,7 @@
 """The list of service accounts: the number and expiry of their secrets, and the user who added each to the metalake.
 
-May import `model`, `services`, `store` for types, and the console's shared modules. Knows no rule: the services show
-accounts to service admins, and users of the metalake to those who may see them.
+May import `model`, `services`, `store` for types, and the console's shared modules. Has no business rules: the services
+show accounts to service admins, and users of the metalake to callers who may list them.
 """
 
 from __future__ import annotations

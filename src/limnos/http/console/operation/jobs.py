@@ -42,7 +42,7 @@ def _state(text: str) -> Chip:
 
 
 async def jobs_page(page_request: PageRequest) -> Response:
-    """Show the newest jobs and pipeline runs that the caller sees."""
+    """Show the newest visible jobs and pipeline runs."""
     frame = await frame_of(page_request, "Jobs", section="jobs")
     entries = await jobs_list(page_request.ctx, metalake=frame.metalake, template=None)
     columns = (SheetColumn("Template or pipeline"), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Began"), SheetColumn("Id", hides=True, is_code=True))  # fmt: skip

@@ -1,4 +1,4 @@
-"""The tabs that lead between the pages of operations.
+"""The navigation tabs of the operations pages.
 
 May import `store` for the states of tasks, and the console's shared modules. Knows no resource.
 """

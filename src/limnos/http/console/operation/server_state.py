@@ -1,7 +1,7 @@
-"""The server's nodes with their clocks, figures of this node, and the effective settings.
+"""Pages of the server's nodes with their clocks, metrics of this node, and the effective settings.
 
-May import `services`, `telemetry` and the console's shared modules. Knows no rule: the services show all of this to
-service admins alone.
+May import `services`, `telemetry` and the console's shared modules. Has no business rules: the services show all of
+this to service admins alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIGURES: Final = (
 
 
 async def nodes_page(page_request: PageRequest) -> Response:
-    """Show the nodes with a heartbeat within the last day, and metrics of the one that answers."""
+    """Show the nodes with a heartbeat within the last day, and metrics of the node that handles the request."""
     state = await server_state(page_request.ctx)
     frame = await frame_of(page_request, "Nodes", section="operations")
     columns = (
@@ -82,7 +82,7 @@ def _figure_text(labels: LabelValues, value: float) -> str:
 
 
 async def settings_page(page_request: PageRequest) -> Response:
-    """Show the effective settings of the node that answers, those that are not the default first."""
+    """Show the effective settings of the node that handles the request, those that differ from the default first."""
     lines = await settings_list(page_request.ctx)
     frame = await frame_of(page_request, "Settings", section="operations")
     columns = (

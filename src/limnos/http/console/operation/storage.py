@@ -1,6 +1,7 @@
 """Checks of a catalog's storage: a list of catalogs with a button each, and the steps of one check.
 
-May import `services` and the console's shared modules. Knows no rule: the service lets owners check.
+May import `services` and the console's shared modules. Has no business rules: the service allows a catalog's owners to
+check it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _LOOKS = {"ok": ("ok", "check"), "passed": ("ok", "check"), "failed": ("bad", "c
 
 
 async def storage_page(page_request: PageRequest) -> Response:
-    """List the catalogs that the caller sees, with a button that checks the storage of each."""
+    """List the visible catalogs, with a button that checks the storage of each."""
     frame = await frame_of(page_request, "Storage", section="operations")
     nodes = await page_request.ctx.read(RequestScope(frame.metalake), catalogs_list)
     rows = tuple(

@@ -80,7 +80,7 @@ def _task_row(page_request: PageRequest, task: TaskRow, *, state: str) -> tuple[
 
 
 def _state_cell(task: TaskRow, *, now_ms: int) -> SheetCell:
-    """Return whether a task has ended, runs on a node, is due, or when it will be."""
+    """Return the cell with a task's state: ended, running on a node, due, or the time at which it becomes due."""
     if task.ended_at is not None:
         chip = Chip("failed", "bad", "cross") if task.error else Chip("done", "ok", "check")
         return SheetCell(chips=(chip,), at_ms=task.ended_at)

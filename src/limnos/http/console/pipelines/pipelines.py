@@ -34,7 +34,7 @@ _NEWEST: Final = 2**53
 
 
 class RunLine(msgspec.Struct, frozen=True):
-    """A run in a list. `took_s` is None while it is running."""
+    """A row of a list of runs. `took_s` is the duration in seconds; None while the run is in progress."""
 
     id: str
     href: str
@@ -58,7 +58,7 @@ class PipelineLine(msgspec.Struct, frozen=True):
 
 
 class PipelinesPage(msgspec.Struct, frozen=True):
-    """The pipelines that the caller may load, and their latest runs."""
+    """The data of the page that lists the pipelines that the caller may load, with their latest runs."""
 
     frame: Frame
     pipelines: tuple[PipelineLine, ...]
@@ -66,7 +66,7 @@ class PipelinesPage(msgspec.Struct, frozen=True):
 
 
 class FindingLine(msgspec.Struct, frozen=True):
-    """The latest result of a rule, and the results before it."""
+    """A row for one rule: its latest result, and the results before it."""
 
     step: str
     rule: str
@@ -162,7 +162,7 @@ class FindingBody(msgspec.Struct, frozen=True):
 
 
 def finding_body(text: str) -> FindingBody:
-    """Decode a finding; a finding of another form has no fields."""
+    """Decode a finding's JSON. If its structure is unknown, all fields are empty."""
     try:
         return msgspec.json.decode(text, type=FindingBody)
     except msgspec.MsgspecError:
@@ -170,7 +170,7 @@ def finding_body(text: str) -> FindingBody:
 
 
 async def _finding_lines(page_request: PageRequest, metalake: str, *, name: str) -> tuple[FindingLine, ...]:
-    """Return a line for each rule, with its results in the latest runs, newest first."""
+    """Return a row for each rule, with its results in the latest runs, newest first."""
     findings, _ = await findings_list(
         page_request.ctx, metalake=metalake, pipeline=name, rule="", step="", before=_NEWEST, limit=FINDINGS_READ
     )

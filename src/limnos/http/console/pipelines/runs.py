@@ -44,7 +44,7 @@ OUTPUTS_COMPARED: Final = 50
 
 
 class TimeBar(msgspec.Struct, frozen=True):
-    """The bar of a step on the timeline, in pixels."""
+    """The bar of a step on the timeline: its position and width in pixels."""
 
     name: str
     words: str
@@ -68,7 +68,7 @@ class StepLine(msgspec.Struct, frozen=True):
 
 
 class FindingRow(msgspec.Struct, frozen=True):
-    """The result of an expectation."""
+    """A row of a run's findings: the result of one expectation."""
 
     step: str
     rule: str
@@ -113,7 +113,7 @@ class RunPage(msgspec.Struct, frozen=True):
 
 
 async def run_page(page_request: PageRequest) -> Response:
-    """Show a run; for the page's script only the part that changes while it runs."""
+    """Show a run. Requests of the page's script receive only the part that changes while the run is in progress."""
     uuid = page_request.request.query("id") or ""
     if not uuid:
         raise BadRequest("The address has no run id")
@@ -140,7 +140,7 @@ async def _page(page_request: PageRequest, frame: Frame, *, view: RunView) -> Ru
 
 
 def _bars(view: RunView) -> tuple[TimeBar, ...]:
-    """Return the timeline: a bar for each started step, to scale from the first to the last moment."""
+    """Return the timeline: a bar for each started step, to scale from the first start to the last end."""
     begins = [step.started_at for step in view.steps if step.started_at is not None]
     start = min([view.run.started_at, *begins])
     ends = [step.ended_at for step in view.steps if step.ended_at is not None]
@@ -226,7 +226,7 @@ def _column_changes(metadata: MetadataPart, output: RunOutput) -> tuple[str, ...
 
 
 async def publish(page_request: PageRequest) -> Response:
-    """Publish a held run, and go back to it."""
+    """Publish a held run, and redirect to its page."""
     metalake, uuid = await _run_of(page_request)
     view = await run_load(page_request.ctx, metalake=metalake, uuid=uuid)
     await held_run_publish(page_request.ctx, metalake=metalake, run=view.run, steps=view.steps)
@@ -234,7 +234,7 @@ async def publish(page_request: PageRequest) -> Response:
 
 
 async def discard(page_request: PageRequest) -> Response:
-    """Discard an unpublished run, remove its branches, and go back to it."""
+    """Discard an unpublished run, remove its branches, and redirect to its page."""
     metalake, uuid = await _run_of(page_request)
     ctx = page_request.ctx
     view = await run_load(ctx, metalake=metalake, uuid=uuid)
@@ -248,7 +248,7 @@ async def discard(page_request: PageRequest) -> Response:
 
 
 async def cancel(page_request: PageRequest) -> Response:
-    """Ask a run's process to stop, and go back to it."""
+    """Ask a run's process to stop, and redirect to its page."""
     metalake, uuid = await _run_of(page_request)
     view = await run_cancel(page_request.ctx, metalake=metalake, uuid=uuid)
     return _back(page_request, metalake, run=uuid, done=f"The run is {view.state}")

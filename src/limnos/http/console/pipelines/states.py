@@ -29,7 +29,7 @@ def state_chip(state: str) -> Chip:
 
 
 def reads_of(step: RunStepState) -> list[str]:
-    """Return the inputs of a step; empty if its report has another form."""
+    """Return the inputs of a step; empty if the structure of its report is unknown."""
     try:
         return msgspec.json.decode(step.reads, type=list[str])
     except msgspec.MsgspecError:
@@ -59,5 +59,5 @@ def _rows(step: RunStepState) -> str:
 
 
 def message_text(rule: str, message: str) -> str:
-    """Return the message of a checked expectation without the rule's name, which stands beside it."""
+    """Return the message of a checked expectation without the rule's name, which the page shows beside the message."""
     return message.removeprefix(f"{rule}: ")

@@ -30,7 +30,7 @@ _COUNTS: Final = (
 
 
 def compare_part(page_request: PageRequest, address: ObjectAddress, *, metadata: MetadataPart) -> TabPart:
-    """Return the form that selects two snapshots, and their differences if the query string names two."""
+    """Return the form that selects two snapshots, and their differences if the query names two."""
     newest = sorted(metadata.snapshots, key=lambda each: (each.timestamp_ms, each.sequence_number), reverse=True)
     if len(newest) < 2:
         return TabPart()

@@ -39,7 +39,7 @@ _FATES_SHOWN: Final = 50
 
 
 class _FormatWords(NamedTuple):
-    """The tab's labels for the parts of tables of one format, and the operations on such tables."""
+    """The tab's labels for tables of one format: names of the operations, and words for files and versions."""
 
     kinds: dict[str, str]
     files: str
@@ -179,7 +179,9 @@ def operation_chip(state: str) -> Chip:
 
 
 def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:
-    """Return the orphan files that wait for deletion or were deleted; empty before the first check."""
+    """Return the lists of the orphan files that are due for deletion and of the deleted ones; empty before the first
+    check.
+    """
     if report.check is None:
         return ()
     columns = (SheetColumn("File", is_code=True), SheetColumn("Size", is_number=True), SheetColumn("First seen"))

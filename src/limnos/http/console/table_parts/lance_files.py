@@ -54,7 +54,7 @@ class ArrowType(msgspec.Struct, frozen=True):
 
 
 class LanceColumns(NamedTuple):
-    """The columns of a Lance table as lines, and its facts; or the reason why they were not read."""
+    """The columns of a Lance table as rows, and facts about its version; or the reason why they were not read."""
 
     lines: tuple[ColumnLine, ...] = ()
     lines_count: int = 0
@@ -100,7 +100,7 @@ def _add_lines(lines: list[ColumnLine], field: ArrowField, *, number: str, depth
 
 
 def arrow_type_text(kind: ArrowType, *, depth: int = 0) -> str:
-    """Return a type as text: the dimensions and type of a vector, `list<string>` for a list."""
+    """Return an Arrow type as text: the dimension and element type of a vector, `list<string>` for a list."""
     inner = [arrow_type_text(each.type, depth=depth + 1) for each in kind.fields] if depth < DEPTH_MAX else []
     match kind.type, inner:
         case "fixed_size_list", [item]:
@@ -118,7 +118,7 @@ def arrow_type_text(kind: ArrowType, *, depth: int = 0) -> str:
 
 
 def _is_vector(kind: ArrowType) -> bool:
-    """Return whether a type is a vector of numbers."""
+    """Return whether an Arrow type is a vector: a fixed-size list of numbers."""
     return (
         kind.type == "fixed_size_list"
         and bool(kind.fields)
@@ -183,7 +183,7 @@ async def versions_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
 
 
 async def indexes_tab(page_request: PageRequest, address: ObjectAddress, *, columns: LanceColumns) -> TabPart:
-    """Show the table's indexes with their numbers of covered rows, and the vector columns without an index."""
+    """Show the table's indexes with their counts of covered rows, and the vector columns without an index."""
     if columns.refusal:
         return TabPart(warning=columns.refusal)
     try:
@@ -213,12 +213,12 @@ def _index_sheet(indexes: list[LanceIndex]) -> Sheet:
 
 
 def _uncovered(count: int) -> SheetCell:
-    """Return the rows that an index lacks; searches read them one by one."""
+    """Return the cell with the count of rows that an index lacks; searches scan these rows."""
     return SheetCell(chips=(Chip(count_text(count), "warn", "alert"),)) if count else SheetCell("0")
 
 
 def _vector_sheet(vectors: tuple[ArrowField, ...], indexes: list[LanceIndex]) -> tuple[Sheet, ...]:
-    """Return the vectors of a table, each with its index; empty for a table without vectors."""
+    """Return the list of a table's vector columns, each with its index; empty for a table without vector columns."""
     columns = (SheetColumn("Column"), SheetColumn("Dimensions", is_number=True), SheetColumn("Numbers"), SheetColumn("Nearest neighbours"))  # fmt: skip
     rows = []
     for each in vectors:

@@ -63,7 +63,7 @@ async def maintenance_page(page_request: PageRequest) -> Response:
 
 
 def _facts(page_request: PageRequest) -> tuple[Fact, ...]:
-    """Return the server's settings for tables without a policy, as label and text."""
+    """Return the server's settings for tables without a policy, as pairs of label and text."""
     settings = page_request.ctx.services.defaults.maintenance
     return (
         Fact("Assesses tables", "yes" if settings.assess else "no: setting maintenance.assess"),

@@ -34,7 +34,7 @@ ROWS: Final = 50
 
 
 class PreviewHead(msgspec.Struct, frozen=True):
-    """A column of the preview."""
+    """The heading of a column in the preview: the column's name and type."""
 
     name: str
     type: str
@@ -51,7 +51,7 @@ class PreviewCell(msgspec.Struct, frozen=True):
 
 
 class PreviewTab(msgspec.Struct, frozen=True):
-    """The first rows of a table, or the beginning of a file; or the reason why there is none."""
+    """The first rows of a table, or the beginning of a file; or the reason why they cannot be shown."""
 
     columns: tuple[PreviewHead, ...] = ()
     rows: tuple[tuple[PreviewCell, ...], ...] = ()
@@ -67,7 +67,7 @@ class PreviewTab(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> int:
-        """The status of a page with this tab: 503 if trying again may help."""
+        """The HTTP status of a page with this tab: 503 after a temporary failure, otherwise 200."""
         return 503 if self.is_busy else 200
 
 
@@ -123,7 +123,9 @@ def is_number_type(kind: object) -> bool:
 
 
 def _has_numbers(rows: tuple[tuple[PreviewCell, ...], ...], place: int) -> bool:
-    """Return whether a column without a type shows numbers alone."""
+    """Return whether all values of the column at index `place`, except NULL, are numbers; for columns without a
+    type.
+    """
     cells = [row[place] for row in rows if not row[place].is_null]
     return bool(cells) and all(each.is_number for each in cells)
 

@@ -69,7 +69,7 @@ async def _reports(page_request: PageRequest, address: ObjectAddress, *, kind: s
 
 
 def _decoded(body: bytes) -> _Report:
-    """Decode a report; parts that an engine wrote in another form are omitted."""
+    """Decode a report; parts with an unknown structure are omitted."""
     try:
         return msgspec.json.decode(body, type=_Report)
     except msgspec.MsgspecError:

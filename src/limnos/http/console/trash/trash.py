@@ -1,4 +1,5 @@
-"""The trash: dropped objects that the caller may restore, of all catalogs or of one, and restoring one.
+"""The trash: dropped objects that the caller may restore, of all catalogs or of one, and the form that restores one of
+them.
 
 May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
 """
@@ -27,7 +28,7 @@ CATALOGS_MAX = 20
 
 
 class TrashLine(msgspec.Struct, frozen=True):
-    """A dropped object."""
+    """A row of the trash: a dropped object."""
 
     id: int
     catalog: str
@@ -40,7 +41,7 @@ class TrashLine(msgspec.Struct, frozen=True):
 
 
 class TrashPage(msgspec.Struct, frozen=True):
-    """The trash of all catalogs, or of one. `catalog` is empty for all."""
+    """The data of the trash page. `catalog` is empty if it shows the trash of all catalogs."""
 
     frame: Frame
     catalog: str
@@ -86,7 +87,9 @@ async def _dropped(page_request: PageRequest, metalake: str, *, catalog: str) ->
 async def _dropped_anywhere(
     page_request: PageRequest, metalake: str, *, catalogs: list[str]
 ) -> tuple[tuple[TrashLine, ...], bool]:
-    """Return the newest dropped objects of several catalogs. A disabled or just dropped catalog has none."""
+    """Return the newest dropped objects of several catalogs. A catalog that is disabled, or was dropped meanwhile,
+    contributes none.
+    """
     lines: list[TrashLine] = []
     more = False
     for catalog in catalogs:

@@ -34,7 +34,7 @@ _RANGE_S: Final = 86_400
 
 
 class StrategyJobs(GravitinoRequestBody, frozen=True):
-    """The tables, and the policy whose jobs are started for those that need them."""
+    """A request to start the maintenance jobs of a policy on those of the named tables that need them."""
 
     identifiers: list[str]
     strategy_name: str
@@ -43,7 +43,9 @@ class StrategyJobs(GravitinoRequestBody, frozen=True):
 
 
 class UpdateStatsJobs(GravitinoRequestBody, frozen=True):
-    """The tables whose statistics are computed. Options of the updater and of Spark are for Gravitino's own jobs."""
+    """A request to compute statistics of tables. The options of the updater and of Spark are ignored: they are for
+    Gravitino's own jobs.
+    """
 
     identifiers: list[str]
     dry_run: bool = False
@@ -53,7 +55,7 @@ class UpdateStatsJobs(GravitinoRequestBody, frozen=True):
 
 
 class StatisticsPayload(GravitinoRequestBody, frozen=True):
-    """Statistics or metrics as lines of JSON; the tables limit which ones are taken."""
+    """Statistics or metrics as JSON Lines. If `identifiers` are sent, lines about other tables are ignored."""
 
     calculator_name: str
     statistics_payload: str
@@ -61,7 +63,9 @@ class StatisticsPayload(GravitinoRequestBody, frozen=True):
 
 
 class MonitorMetrics(GravitinoRequestBody, frozen=True):
-    """The tables, and the moment before and after which their metrics are compared."""
+    """A request to compare metrics of tables in the `range_seconds` before and after `action_time` (seconds since
+    1970).
+    """
 
     identifiers: list[str]
     action_time: int
@@ -70,7 +74,7 @@ class MonitorMetrics(GravitinoRequestBody, frozen=True):
 
 
 class StatisticsLine(msgspec.Struct, frozen=True, rename="kebab"):
-    """The reserved fields of a line. All other fields are statistics."""
+    """The reserved fields of a line in `statisticsPayload`. All other fields of the line are statistics."""
 
     identifier: str
     stats_type: str = "table"
@@ -114,7 +118,7 @@ async def update_stats_jobs(request: Request, ctx: Context, *, body: UpdateStats
 
 
 async def statistics_append(request: Request, ctx: Context, *, body: StatisticsPayload) -> Response:
-    """Write statistics of tables and partitions, given as lines of JSON. Their names begin with `custom-`."""
+    """Write statistics of tables and partitions, sent as JSON Lines. Their names begin with `custom-`."""
     metalake = _metalake(request, ctx)
     lines = await _lines(ctx, metalake, body=body)
     of_table: dict[str, list[tuple[str, str, object]]] = {}
@@ -136,7 +140,10 @@ async def statistics_append(request: Request, ctx: Context, *, body: StatisticsP
 async def _lines(
     ctx: Context, metalake: str, *, body: StatisticsPayload
 ) -> list[tuple[StatisticsLine, dict[str, object]]]:
-    """Read the lines about the tables of a request, and require the right to maintain these. Raises BadRequest."""
+    """Parse the lines about the tables of a request, and check the right to maintain these tables.
+
+    Raises BadRequest if a line is not a record of statistics, or there are none or too many.
+    """
     texts = [*filter(str.strip, body.statistics_payload.splitlines())]
     if not 0 < len(texts) <= LINES_MAX:
         raise BadRequest(f"Field statisticsPayload must have 1 to {LINES_MAX} lines, not {len(texts)}")
@@ -169,7 +176,9 @@ async def metrics_append(request: Request, ctx: Context, *, body: StatisticsPayl
 
 
 async def metrics_monitor(request: Request, ctx: Context, *, body: MonitorMetrics) -> Response:
-    """Compare the metrics of tables before and after a moment; a table with no more files after it has passed."""
+    """Compare the metrics of tables before and after a point in time. A table passes if its file count has not
+    grown.
+    """
     metalake = _metalake(request, ctx)
     if body.partition_path:
         await tables_require(ctx, metalake, identifiers=body.identifiers)
@@ -189,7 +198,7 @@ async def metrics_monitor(request: Request, ctx: Context, *, body: MonitorMetric
 
 
 def _metrics(points: Sequence[MetricPoint]) -> dict[str, list[dict[str, int]]]:
-    """Encode metrics: for each name its values by time."""
+    """Encode metrics as JSON: for each metric name, its values in order of time."""
     ordered = sorted(points)
     return {
         name: [{"timestamp": each.timestamp_s, "value": each.value} for each in group]
@@ -221,7 +230,7 @@ async def _results(scope_type: str, metrics: Mapping[str, Sequence[MetricPoint]]
 
 
 async def _encoded(results: Iterator[dict[str, object]]) -> list[msgspec.Raw]:
-    """Build and encode results one by one: each may have thousands of values, and other requests run between two."""
+    """Build and encode results one by one, yielding to other requests in between: each may have thousands of values."""
     encoded = []
     for result in results:
         encoded.append(msgspec.Raw(msgspec.json.encode(result)))

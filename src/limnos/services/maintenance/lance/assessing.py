@@ -52,7 +52,7 @@ class LancePosition(msgspec.Struct):
 
 
 class LanceAssessment:
-    """Assesses the Lance tables that changed, or all of them, up to `TABLES_PER_ROUND` tables per run."""
+    """One round of the assessment task: assesses Lance tables, and counts them."""
 
     def __init__(self, services: NodeServices) -> None:
         self.services = services
@@ -60,7 +60,7 @@ class LanceAssessment:
         self._chains = AssessmentRound(services, tables_max=0)
 
     async def run(self, at: LancePosition) -> LancePosition:
-        """Assess from a position on. Returns the next one."""
+        """Assess tables from a position on. Returns the next position."""
         clocks, now_ms = await self.services.gate.look_up(clocks_read), self.services.store.time.now_ms()
         catalogs = [each for each in clocks if each.kind is Kind.CATALOG]
         epoch = max([each.epoch for each in clocks], default=at.epoch)
@@ -125,7 +125,7 @@ class LanceAssessment:
             await self.services.store.submit(_PERMIT, lambda tx: tx.maintenance.replace_findings([head.node_id], rows))
 
     async def findings(self, head: TableHead) -> Sequence[FindingRow]:
-        """Return the findings of a table by its present state; none for a table without data."""
+        """Return the findings of a table from its current state; none for a table without data."""
         state = await stored_state(self.services, head.node_id)
         if state is None:
             return ()

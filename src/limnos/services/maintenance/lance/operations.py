@@ -34,7 +34,7 @@ LANCE_KINDS: Final = (INDEXES, COMPACT, EXPIRE)
 async def lance_request(ctx: Context, scope: RequestScope, *, path: Levels, kind: str) -> int:
     """Request an operation on a Lance table. Returns its id; that of the open operation if there is one.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation.
+    Raises NotFound, PermissionDenied, UnsupportedOperation for an operation that Lance tables do not have.
     """
     refusal = None
     if kind not in LANCE_KINDS:
@@ -46,7 +46,7 @@ async def lance_request(ctx: Context, scope: RequestScope, *, path: Levels, kind
 
 
 async def lance_operation_run(work: TaskContext, payload: OperationPayload) -> None:
-    """Execute an operation and end its row. Raises ServiceUnavailable, StorageFailed, after which it is tried again.
+    """Execute an operation and end its row. Raises ServiceUnavailable, StorageFailed, after which the task is retried.
 
     A permanent error ends the operation as failed.
     """

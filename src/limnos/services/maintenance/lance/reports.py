@@ -24,7 +24,7 @@ from limnos.store.activity.maintenance import FindingRow, tables_of
 
 
 class ExplanationResult(NamedTuple):
-    """The explanation of a table of any format, its findings, and the reasons why operations do nothing."""
+    """The explanation of a table of any format, its findings, and the reasons why some operations have no effect."""
 
     explanation: TableExplanation
     findings: Sequence[FindingRow]
@@ -34,7 +34,7 @@ class ExplanationResult(NamedTuple):
 async def lance_explain(
     ctx: Context, scope: RequestScope, *, node: Node, path: Levels, policies: Mapping[str, EffectivePolicy]
 ) -> ExplanationResult:
-    """Explain a Lance table by its present state. Raises NotFound for one without data, StorageFailed."""
+    """Explain a Lance table from its current state. Raises NotFound for a table without data, StorageFailed."""
     state = await current_state(ctx, scope, levels=path)
     plan = await clean_up_plan(ctx, state, node_id=node.id, policies=policies)
     now_ms = ctx.services.store.time.now_ms()
@@ -48,8 +48,8 @@ async def lance_explain(
 
 
 def lance_orphans(debris_ms: int) -> OrphanReport:
-    """Return the report on unreferenced files of a Lance table: the setting deletes them after some time, or keeps
-    them.
+    """Return the report on unreferenced files of a Lance table: whether and after what age the setting
+    `lance.debris_age_s` deletes them.
     """
     removal = f"removed after {_age_text(debris_ms)}" if debris_ms else "not removed"
     return OrphanReport(f"{removal} (setting lance.debris_age_s)", None, None, (), ())

@@ -32,12 +32,12 @@ GC_ENABLED: Final = "gc.enabled"
 
 
 async def current_state(ctx: Context, scope: RequestScope, *, levels: Levels) -> LanceTableState:
-    """Read the state of a table, for a caller who may maintain it. Raises NotFound for one without data."""
+    """Read the state of a table, for a caller who may maintain it. Raises NotFound for a table without data."""
     return await lance_files.table_state(ctx, scope, levels=levels)
 
 
 async def stored_state(services: NodeServices, node_id: int) -> LanceTableState | None:
-    """Read the state of a table for the server itself; None for one that no longer exists or has no data."""
+    """Read the state of a table without a caller; None for a table that no longer exists or has no data."""
     look_up = services.gate.look_up
     document, node = await look_up(lambda: document_read(node_id)), await look_up(lambda: node_read(node_id))
     place = None if document is None else await table_place(services, document)
@@ -51,7 +51,7 @@ async def stored_state(services: NodeServices, node_id: int) -> LanceTableState 
 
 
 async def change_table(request: ActingRequest, *, kind: str, table_id: int) -> str:
-    """Execute an operation of a kind on a table's files. Returns the result as human-readable text.
+    """Execute an operation of a kind on a table's files. Returns the result as a sentence.
 
     Raises as `change_files`, and UnsupportedOperation.
     """
@@ -82,7 +82,7 @@ async def change_table(request: ActingRequest, *, kind: str, table_id: int) -> s
 async def clean_up_plan(
     ctx: Context, state: LanceTableState, *, node_id: int, policies: Mapping[str, EffectivePolicy]
 ) -> CleanUpPlan:
-    """Decide which versions of a table may be removed, with its policies and the pins of runs and scans."""
+    """Choose the versions of a table to remove, by its policies and the pins of runs and scans."""
     now_ms = ctx.services.store.time.now_ms()
     pinned = await pinned_snapshots(ctx.services, node_id, now_ms=now_ms)
     return plan_clean_up(state, assessment_rules(policies), pinned=pinned, now_ms=now_ms)

@@ -62,7 +62,7 @@ class LanceRound:
         self._chains = AssessmentRound(services, tables_max=0)
 
     async def run(self) -> None:
-        """Execute the operations that are due, at most `OPERATIONS_PER_ROUND`."""
+        """Execute due operations, at most `OPERATIONS_PER_ROUND`."""
         policies = await self.services.gate.look_up(policies_load)
         for kind in LANCE_KINDS if policies else ():
             after = 0
@@ -101,7 +101,9 @@ class LanceRound:
         await self.work.submit(lambda tx: tx.maintenance.end(operation, state="failed", result=reason[:2000]))
 
     async def _is_due(self, row: FindingRow, policy: EffectivePolicy) -> bool:
-        """Return whether a table has rested since its last operation, and the hours and budgets allow one now."""
+        """Return whether an operation may begin: the minimum interval since the last one has passed, and quiet hours
+        and budgets allow it.
+        """
         look_up, now_ms = self.services.gate.look_up, self.services.store.time.now_ms()
         lease = await look_up(lambda: lease_of_table(row.node_id))
         if lease is not None and not lease.is_over(now_ms):

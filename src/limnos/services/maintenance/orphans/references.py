@@ -1,8 +1,8 @@
-"""References: reads the files that a table's metadata names, and finds other tables whose metadata names a table's
+"""References: lists the files that a table's metadata names, and finds other tables whose metadata names a table's
 files.
 
-May import the layers below and `formats.maintenance`. Must not know their use. Manifests are read in the server's file
-threads and decoded by offloaded work, in parts of bounded size.
+May import the layers below and `formats.maintenance`. Must not know the use of the lists. Manifests are read in the
+server's file threads and decoded by offloaded work, in parts of bounded size.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ async def _offload(services: NodeServices, work: str, *parts: bytes) -> bytes:
 
 
 async def document_references(services: NodeServices, document: MetadataDocument) -> TableReferences:
-    """Read the files that a metadata document itself names. Raises InvalidTable."""
+    """List the files that a metadata document itself names, without reading them. Raises InvalidTable if it cannot be
+    parsed.
+    """
     text = await _offload(services, "maintenance-references", document.body)
     return msgspec.json.decode(text, type=TableReferences)
 
@@ -56,7 +58,7 @@ async def document_references(services: NodeServices, document: MetadataDocument
 async def referenced_files_read(
     services: NodeServices, files: MaintainedFiles, *, document: MetadataDocument
 ) -> ReferencedFiles:
-    """Read all files that a table's metadata names: of all its snapshots, with manifests and statistics.
+    """List all files that a table's metadata names: the files of all snapshots, manifests and statistics.
 
     Raises:
         OutsideRoots: A manifest lies outside of the table's location.
@@ -93,7 +95,8 @@ class ForeignReferences:
         self._known: set[bytes] = set()
 
     async def find(self, services: NodeServices, locations: Mapping[int, str]) -> dict[int, int]:
-        """Return, by table, another table that names a file below its location; tables in the trash count.
+        """Return, by table, another table whose metadata names a file below the table's location. Tables in the trash
+        are included.
 
         Args:
             services: The node's services.
@@ -154,9 +157,10 @@ class _TableScan:
             await self._names(services, "maintenance-referenced-files", location=location)
 
     async def _names(self, services: NodeServices, work: str, *, location: str) -> list[str]:
-        """Return the locations in a manifest or manifest list; for a known manifest none.
+        """Return the locations in a manifest or manifest list; none for a manifest known to name only files of its own
+        table.
 
-        A file that cannot be read names nothing: the table's readers cannot read it either.
+        A file that cannot be read yields no locations: the table's readers cannot read it either.
         """
         digest = blake2b(f"{self.own} {location}".encode(), digest_size=16).digest()
         if digest in self.known:

@@ -1,10 +1,11 @@
-"""Removal of orphan files of one table: marks files, waits until all nodes know the marks, searches again, and deletes.
+"""Removal of orphan files of one table: marks files, waits until all nodes know the marked files, searches again, and
+deletes.
 
 May import the layers below. Must not know the schedule. A file is marked first, and from then on no commit of the table
 may name it (`services.iceberg.orphan_fence`). After `FENCE_WAIT_S` every node knows the mark. Only then the table is
 searched again, and files that are still orphans are deleted. A killed process leaves marked files: the next removal
 decides on them again. The row of a file and its audit record are written after the deletion, so that each deleted file
-has one.
+has both.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ NO_METADATA: Final = "no snapshot and no metadata of the table refers to it"
 
 
 class OrphansMark(msgspec.Struct, frozen=True):
-    """Mark files of a table for deletion, by name below its location."""
+    """The command to mark files of a table for deletion, by name below its location."""
 
     table: Node
     names: tuple[str, ...]
@@ -48,7 +49,7 @@ class OrphansMark(msgspec.Struct, frozen=True):
 
 
 class RemovalAccount(NamedTuple):
-    """The user on whose behalf files are deleted, for the audit."""
+    """The account of a removal for the audit: the user on whose behalf files are deleted, and the request."""
 
     actor: str
     request_id: str
@@ -58,7 +59,7 @@ class RemovalAccount(NamedTuple):
 
 
 class RemovalResult(NamedTuple):
-    """The result of a removal: the number and bytes of deleted files, and the reasons why others were kept."""
+    """The result of a removal: the count and total size of deleted files, and the reason why other files were kept."""
 
     files: int = 0
     bytes: int = 0
@@ -66,14 +67,14 @@ class RemovalResult(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The result as human-readable text, for the response and for the operation's row."""
+        """The result as a sentence, for messages and the operation's row."""
         return self.refusal or f"deleted {self.files} orphan files ({self.bytes} bytes)"
 
 
 async def orphans_mark(request: ActingRequest, names: Sequence[str], *, reason: str) -> RemovalAccount:
     """Mark files of a table for deletion, on behalf of a user who may maintain it.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest, ServiceUnavailable.
+    Raises as `maintained_table`, and ServiceUnavailable.
     """
 
     def decide(request_view: RequestView) -> Permit[OrphansMark]:
@@ -85,7 +86,7 @@ async def orphans_mark(request: ActingRequest, names: Sequence[str], *, reason: 
 
 
 def mark_files(tx: Tx, permit: Permit[OrphansMark]) -> RemovalAccount:
-    """Mark files. Returns the user on whose behalf they are deleted."""
+    """Mark the files, and return the account of their deletion: the user, and the audit context."""
     command = permit.command
     table = tx.nodes.confirm(command.table)
     tx.orphan_files.mark(table.id, command.names, state=REMOVING, reason=command.reason)
@@ -105,7 +106,7 @@ class OrphanRemoval:
     async def run(self) -> RemovalResult:
         """Search again for the marked files, and delete those that are still orphans.
 
-        Call it `FENCE_WAIT_S` after they were marked. Raises StorageFailed, ServiceUnavailable.
+        Call it `FENCE_WAIT_S` seconds after the files were marked. Raises StorageFailed, ServiceUnavailable.
         """
         # Take the table's lock once. A commit that began before every node knew the marks has ended when this returns.
         await self.work.submit(lambda tx: tx.snapshot_pins.version(self.node_id))
@@ -186,7 +187,7 @@ class OrphanRemoval:
 
 
 def audit_text(context: AuditContext, row: OrphanFileRow) -> str:
-    """Return the encoded context for the audit record of a deleted file."""
+    """Encode the context for the audit record of a deleted file."""
     known = next((right for right in context.rights if right.object_id == row.node_id), None)
     right = (
         AuditedDecision(ACTION, row.node_id, "table", "")

@@ -1,5 +1,5 @@
-"""Reports about the orphan files of a table: the findings of the last check, the deleted files, and the reasons for
-kept ones.
+"""Reports about the orphan files of a table: the findings of the last check, the deleted files, and the reasons why
+files are kept.
 
 May import the layers below. Must not know any wire format. Callers have decided that the reader may maintain the table.
 """
@@ -31,7 +31,9 @@ ORPHAN_STATES: Final = {CANDIDATE: "waiting", REMOVING: "deleting", DELETED: "de
 
 
 class OrphanReport(NamedTuple):
-    """The orphan files of one table."""
+    """The report about one table's orphan files: the state of removal, the last check, orphan files and deleted
+    files.
+    """
 
     removal: str
     """Whether files are removed, or the reason why not."""
@@ -63,7 +65,9 @@ async def orphans_report(ctx: Context, node_id: int, *, policies: Mapping[str, E
 
 
 async def orphan_findings(ctx: Context, catalog_id: int, *, after: int, limit: int) -> list[FindingRow]:
-    """Return findings about orphan files of a catalog's tables, by node id, starting after a table."""
+    """Return findings about orphan files of a catalog's tables, ordered by table id, starting after the table
+    `after`.
+    """
     checks = await ctx.look_up(lambda: orphan_checks_page(catalog_id, after=after, limit=limit))
     return [
         FindingRow(

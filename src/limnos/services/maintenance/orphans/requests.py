@@ -14,7 +14,8 @@ from limnos.services.request.request_scope import RequestScope
 
 
 async def orphans_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:
-    """Request a check of a table. Returns the operation's id; that of the open operation if there is one.
+    """Request a check of a table for orphan files. Returns the operation's id; that of the open operation if there is
+    one.
 
     Raises:
         NotFound: The table is missing.

@@ -1,9 +1,9 @@
 """Rounds of orphan removal: checks tables for orphan files if a policy or setting enables it, and removes old ones.
 
 May import the layers below. Must not know any wire format. A file is removed if it was an orphan at checks on different
-days for the stated age, by the store's clock. The time between two checks counts at most `STEP_MAX_MS`, so that a clock
-that jumps does not make files old. The task may be killed at any point: a check stores its findings in one transaction,
-and a removal resumes (`services.maintenance.orphans.removal`).
+days for the stated age, by the store's clock. The time between two checks counts at most `STEP_MAX_MS`, so that a jump
+of the clock does not make files old enough. The task may be killed at any point: a check stores its findings in one
+transaction, and a removal resumes (`services.maintenance.orphans.removal`).
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class OrphanRound:
         self._marked_files = 0
 
     async def run(self, after: int) -> int:
-        """Check tables after a given one by id, and remove old orphans. Returns the id after which the next run
-        continues; 0 after the last table.
+        """Check due tables with ids above `after`, and remove old orphans. Returns the id after which the next round
+        begins.
         """
         look_up = self.services.gate.look_up
         policies = await look_up(policies_load)
@@ -145,7 +145,7 @@ class OrphanRound:
         return after
 
     def _is_due(self, last: OrphanCheckRow | None, terms: OrphanTerms) -> bool:
-        """Return whether enough time has passed since the last check of a table, or the clock was set back."""
+        """Return whether the interval since the last check of a table has passed, or the clock was set back."""
         if last is None:
             return True
         rest_ms = min(RECHECK_MS, terms.interval_ms) if last.candidates else terms.interval_ms
@@ -175,7 +175,7 @@ class OrphanRound:
     ) -> OrphanCheckRow:
         """Check one table on behalf of a user, store the findings, and mark the files that may be removed.
 
-        Raises NotFound, PermissionDenied, UnsupportedOperation, StorageFailed, ServiceUnavailable.
+        Raises as `maintained_table`, and StorageFailed, ServiceUnavailable.
         """
         await request.ctx.read(request.scope, lambda view: maintained_table(view, request.path))
         search = await orphans_search(self.work, self.services, node_id=node_id)
@@ -192,7 +192,7 @@ class OrphanRound:
         return row
 
     async def _mark(self, request: ActingRequest, table: MarkedTable, *, age_ms: int) -> None:
-        """Mark the files of a table that have been orphans for long enough."""
+        """Mark the files of a table that have been orphans for at least `age_ms`."""
         now_ms = self.services.store.time.now_ms()
         rows = await self.services.gate.look_up(lambda: orphan_files_read(table.node_id))
         names = [
@@ -216,7 +216,7 @@ class OrphanRound:
     # ------------------------------------------------------------------------------------------- removal
 
     async def remove(self) -> dict[int, RemovalResult]:
-        """Delete the marked files of all tables, after all nodes have read the deletion marks."""
+        """Delete the marked files of all tables, after the time in which all nodes read the list of marked files."""
         results: dict[int, RemovalResult] = {}
         if self.marked:
             await asyncio.sleep(FENCE_WAIT_S)
@@ -229,7 +229,7 @@ class OrphanRound:
         return results
 
     async def _remove_one(self, table: MarkedTable) -> RemovalResult:
-        """Delete the marked files of a table, under the current rights of its user."""
+        """Delete the marked files of a table, if the responsible user still has the right to maintain the table."""
         operation = self.operation
         if operation is None:
             operation = await self.work.submit(
@@ -265,8 +265,9 @@ class OrphanRound:
 
 
 def check_put(tx: Tx, row: OrphanCheckRow) -> None:
-    """Store the reason why a table was not checked. Its candidates stay, and the time since the previous check does not
-    count towards their age.
+    """Store the reason why a table was not checked.
+
+    Its candidates stay, and the time until the next check does not count towards their age.
     """
     last = tx.orphan_files.check(row.node_id)
     candidates = 0 if last is None else last.candidates
@@ -275,10 +276,10 @@ def check_put(tx: Tx, row: OrphanCheckRow) -> None:
 
 
 def check_store(tx: Tx, row: OrphanCheckRow, *, search: TableSearch) -> bool:
-    """Store a check: it adds to the age of known candidates, adds new ones, and removes the others.
+    """Store the result of a check: the age of known candidates increases, new candidates are added, others are removed.
 
-    Returns whether the table was checked before in this epoch of the store. After a restore the age of all files starts
-    at 0 again, because the restored metadata may name them.
+    Returns whether the table was checked before in this epoch of the store. After a restore of the store, the age of
+    all candidates restarts at zero: the restored metadata may name them.
     """
     files, last = tx.orphan_files, tx.orphan_files.check(row.node_id)
     epoch = tx.epoch()
@@ -307,7 +308,9 @@ def check_store(tx: Tx, row: OrphanCheckRow, *, search: TableSearch) -> bool:
 
 
 def _new(candidates: dict[str, NewOrphan], before: dict[str, OrphanFileRow]) -> Sequence[NewOrphan]:
-    """Return files that were no candidates before, or have changed since."""
+    """Return the candidates that were not stored before, or whose size or time has changed since; limited to
+    `CANDIDATES_MAX` in all.
+    """
     new = []
     for name, each in candidates.items():
         known = before.get(name)

@@ -39,9 +39,9 @@ _NAMED: Final = 3
 
 
 class TableSearch(NamedTuple):
-    """The result of a search.
+    """The result of a search: the orphan files, all listed files, and the snapshots of the metadata.
 
-    If `blocked` has a reason, nothing may be removed.
+    `blocked` is the reason why nothing may be removed; None if orphans may be removed.
     """
 
     candidates: tuple[ListedFileState, ...]
@@ -120,7 +120,9 @@ async def _compare(
 
 
 def _search(beat: Heartbeat, location: str, *, listed: Sequence[FileEntry], references: Sequence[str]) -> OrphanSearch:
-    """Compare files by their keys. Blocks. Raises BadRequest for a reference that is no location."""
+    """Compare the listed files with the references, by normalized location. Blocks. Raises BadRequest for a reference
+    that is no location.
+    """
     keys = FileKeys()
     listing = {}
     for number, each in enumerate(listed):

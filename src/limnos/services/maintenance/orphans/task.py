@@ -45,7 +45,7 @@ async def remove_run(work: TaskContext, payload: OrphanPosition) -> tuple[Orphan
 
 
 async def orphans_run(work: TaskContext, payload: OperationPayload) -> None:
-    """Execute a request and end its row.
+    """Execute a requested check, and store its result in the operation's row.
 
     Raises ServiceUnavailable, StorageFailed, after which the task is retried.
     """
@@ -63,7 +63,7 @@ async def orphans_run(work: TaskContext, payload: OperationPayload) -> None:
 
 
 async def _check(work: TaskContext, services: NodeServices, *, payload: OperationPayload) -> str:
-    """Check a table, and delete old orphan files. Returns the result as human-readable text."""
+    """Check a table, and delete old orphan files. Returns the result as a sentence."""
     round_ = OrphanRound(work, services, operation=payload.operation)
     async with acting_as(
         work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",

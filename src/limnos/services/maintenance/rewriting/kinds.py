@@ -23,7 +23,9 @@ TASK_FILES_MIN: Final = 5
 
 
 class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The stored part of an operation: the trust of its requester's credential, options of Iceberg's action, terms."""
+    """The stored part of an operation: the trust of its requester's credential, options of Iceberg's Spark action, and
+    the rows to delete.
+    """
 
     trust: TokenTrust = TokenTrust.PROVEN
     root_id: int | None = None
@@ -37,7 +39,7 @@ class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def action_options(kind: str, stored: RewriteOptions) -> dict[str, str]:
-    """Return the options of Iceberg's action for an operation. A policy's options take precedence, within its
+    """Return the options of Iceberg's Spark action for an operation. A policy's options take precedence, within its
     limits.
     """
     if kind == COMPACT:

@@ -71,7 +71,7 @@ _PERMIT: Final = upkeep_permit("limnos")
 
 class LeasedOperation(msgspec.Struct, frozen=True):
     """An operation that an executor has leased. `token` is valid only for its table; `options` are those of Iceberg's
-    action.
+    Spark action.
     """
 
     operation: int
@@ -83,7 +83,7 @@ class LeasedOperation(msgspec.Struct, frozen=True):
 
 
 async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: int) -> tuple[LeasedOperation, ...]:
-    """Lease operations of a metalake, the most useful ones first.
+    """Lease waiting operations of a metalake, in the order of `fair_order`.
 
     Args:
         ctx: The request.
@@ -122,7 +122,7 @@ async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: i
 async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: Sequence[int]) -> tuple[int, ...]:
     """Renew an executor's leases. Returns the expired ones: the executor must end these operations.
 
-    Raises NotFound, PermissionDenied, BadRequest.
+    Raises NotFound, PermissionDenied, BadRequest for an invalid name or too many operations.
     """
     await lease_require(ctx, metalake)
     if len(operations) > RENEWED_MAX:
@@ -169,7 +169,7 @@ async def operation_report(
 
 
 async def _write(ctx: Context, metalake: str, *, mutation: Callable[[Tx, Permit[int]], T]) -> T:
-    """Run a mutation of a caller who may lease operations; decide again if access changed meanwhile."""
+    """Run a mutation of a caller who may lease operations; repeat the decision if access changed meanwhile."""
 
     def decide(request_view: RequestView) -> Permit[int]:
         decision = request_view.require(Action.OPERATION_LEASE, request_view.settled.outer)
@@ -179,7 +179,7 @@ async def _write(ctx: Context, metalake: str, *, mutation: Callable[[Tx, Permit[
 
 
 def _due(tx: Tx, permit: Permit[int], *, limit: int) -> tuple[list[WaitingRewrite], bool]:
-    """Return the operations that may be leased, and whether leases have expired."""
+    """Return the operations that may be leased, in the order of `fair_order`, and whether leases have expired."""
     rows = fair_order(tx.rewrites.due(permit.command, limit=limit), tx.rewrites.recent_use())
     return rows, bool(tx.rewrites.expired())
 
@@ -194,8 +194,8 @@ async def lease_require(ctx: Context, metalake: str) -> None:
 
 
 def operation_cancel(tx: Tx, operation: int, *, node_id: int, user: str) -> LeaseRow | None:
-    """Cancel an operation on a table for a user, unless it has ended. Returns its lease, if there is one; the caller
-    must revoke the lease's token.
+    """Cancel an operation on a table for a user, unless it has ended. Returns its lease, whose token the caller must
+    revoke; None if it had no lease.
     """
     lease = tx.rewrites.lease_of(node_id)
     tx.maintenance.end(operation, state="cancelled", result=f"cancelled by {user}")
@@ -204,7 +204,7 @@ def operation_cancel(tx: Tx, operation: int, *, node_id: int, user: str) -> Leas
 
 
 async def token_revoke(services: NodeServices, lease: LeaseRow) -> None:
-    """Revoke the token of a lease."""
+    """Revoke the token of a lease, in a transaction of its own."""
     await services.store.submit(_PERMIT, lambda tx: lease_revoke(tx, lease))
 
 
@@ -214,7 +214,9 @@ async def token_revoke(services: NodeServices, lease: LeaseRow) -> None:
 async def _lease_one(
     services: NodeServices, scope: RequestScope, *, row: WaitingRewrite, holder: str
 ) -> LeasedOperation | None:
-    """Lease one operation. Returns None if the table is leased, or if the operation cannot be executed now."""
+    """Lease one operation to `holder`. Returns None if the table is leased, or if the operation cannot be executed
+    now.
+    """
     stored = msgspec.json.decode(row.options, type=RewriteOptions)
     secret = new_secret()
 
@@ -261,7 +263,10 @@ async def _lease_one(
 
 
 def _store_terms(tx: Tx, *, row: WaitingRewrite, stored: RewriteOptions) -> None:
-    """Store which rows the executor may delete: its commit is checked against them and the policy at that time."""
+    """Store the condition for the rows that the executor may delete.
+
+    The server checks the executor's commit against this condition and against the policy at the time of the commit.
+    """
     tx.rewrites.set_options(row.operation_id, msgspec.json.encode(stored).decode())
 
 
@@ -278,7 +283,7 @@ def _postpone(tx: Tx, *, row: WaitingRewrite, token: Token, pause: OperationPaus
 
 
 async def _path(services: NodeServices, node_id: int) -> tuple[str, tuple[str, ...]]:
-    """Return a table's catalog, and its path below the catalog. Raises NotFound."""
+    """Return a table's catalog, and its path below the catalog. Raises NotFound if the table was dropped."""
     path = path_of(node_id, await services.gate.look_up(lambda: ancestors_read([node_id])))
     if path is None:
         raise NotFound("The table was dropped", kind="table")
@@ -286,9 +291,9 @@ async def _path(services: NodeServices, node_id: int) -> tuple[str, tuple[str, .
 
 
 async def _document(ctx: Context, scope: RequestScope, *, path: tuple[str, ...]) -> MetadataDocument:
-    """Return the document of a table that the operation's user may read and modify now.
+    """Return the document of a table, if the operation's user may currently read and modify it.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    Raises as `maintained_table`, and BadRequest for a dataset of SQL++.
     """
 
     def look(request_view: RequestView) -> MetadataDocument:
@@ -326,7 +331,7 @@ async def _pause(
 
 
 async def _limits(services: NodeServices, row: WaitingRewrite) -> ScheduleLimits:
-    """Return the hours and budgets that apply to a policy's operation, by the policy's present content.
+    """Return the hours and budgets that apply to a policy's operation, from the policy's current content.
 
     Raises UnsupportedOperation: the policy or the setting no longer enables the operation.
     """

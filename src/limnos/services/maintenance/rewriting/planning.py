@@ -72,9 +72,9 @@ _PAGE: Final = 64
 async def plan_run(
     work: TaskContext, services: NodeServices, *, after: Mapping[str, int]
 ) -> tuple[dict[str, int], int]:
-    """Turn findings into operations, for each kind starting after a table.
+    """Plan operations from findings, for each kind starting after the table id in `after`.
 
-    Returns for each kind the table id after which the next run continues, and the number of new waiting operations.
+    Returns by kind the table id after which the next round begins, and the count of new waiting operations.
     """
     policies = await services.gate.look_up(policies_load)
     if not policies and not services.defaults.maintenance.rewrite:
@@ -87,7 +87,7 @@ async def plan_run(
 
 
 class RewritePlanning:
-    """One round of planning rewrites, with the number of operations planned in it."""
+    """One round of planning rewrites, with the count of operations planned in it."""
 
     def __init__(self, work: TaskContext, services: NodeServices, *, policies: PolicyIndex) -> None:
         self.work = work
@@ -97,8 +97,8 @@ class RewritePlanning:
         self._chains = AssessmentRound(services, tables_max=0)
 
     async def plan(self, kind: str, *, after: int) -> int:
-        """Plan operations for the findings of a kind, starting after a table. Returns the table id after which the next
-        run continues; 0 after the last table.
+        """Plan operations for the findings of a kind, starting after the table id `after`. Returns the id after which
+        the next round begins.
         """
         look_up = self.services.gate.look_up
         counts = await look_up(open_rewrites_counts)
@@ -154,7 +154,8 @@ class RewritePlanning:
 def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
     """Return the enabled policy that requests a kind of operation on a table; None if there is none.
 
-    If policies of two types are about the kind, the nearer one decides; on the same object that of the special type.
+    If policies of two types concern the kind, the nearer one decides, and on the same object the one of the specific
+    type.
     """
     policy = deciding_policy(policies, kind)
     if policy is None or not policy.is_enabled:
@@ -168,15 +169,15 @@ def is_set(settings: MaintenanceDefaults, kind: str) -> bool:
 
 
 def is_off(policies: Mapping[str, EffectivePolicy], kind: str) -> bool:
-    """Return whether a policy decides about a kind of operation.
+    """Return whether a policy disables a kind of operation, so that the settings do not apply.
 
-    Called if no policy enables the kind, so a disabled policy turns it off.
+    Call it only if no policy enables the kind: then any policy that concerns the kind disables it.
     """
     return deciding_policy(policies, kind) is not None
 
 
 def limits_of(settings: MaintenanceDefaults, policy: EffectivePolicy | None, *, metalake_id: int) -> ScheduleLimits:
-    """Return the hours and budgets of the settings, and of the policy of an operation."""
+    """Return the limits of an operation: the quiet hours and budgets of the settings, and those of its policy."""
     name = None if policy is None else policy.name
     limits = ScheduleLimits(settings.quiet_hours, settings.bytes_per_day, name, metalake_id=metalake_id)
     if policy is not None and policy.policy_type == ROW_RETENTION:
@@ -207,20 +208,22 @@ def stored_options(row: FindingRow, policy: EffectivePolicy | None) -> RewriteOp
 
 
 def priority_of(row: FindingRow) -> int:
-    """Return the benefit of an operation by its cost: removed files per 16 MiB to rewrite."""
+    """Return the priority of an operation, its benefit per cost: a multiple of the removed files per 16 MiB to
+    rewrite.
+    """
     cost = OPERATION_BYTES + rewritten_bytes(row)
     return max(1, min(REQUESTED_PRIORITY - 1, 1_000 * row.score * OPERATION_BYTES // cost))
 
 
 def rewritten_bytes(row: FindingRow) -> int:
-    """Return the number of bytes of small files that a finding's operation rewrites; 0 if it is unknown."""
+    """Return the total size in bytes of the small files that a finding's operation rewrites; 0 if it is unknown."""
     return msgspec.json.decode(row.figures, type=dict[str, int]).get("small_bytes", 0)
 
 
 def rests_until(ended: Sequence[EndedOperation], node_id: int, *, kind: str) -> int:
     """Return the time from which an operation of a kind may be planned again for a table, in milliseconds since 1970.
 
-    0 if none has ended yet. After consecutive failures the backoff doubles, up to PAUSE_MS_MAX.
+    0 if none has ended yet. Consecutive failures double the pause (exponential backoff), up to PAUSE_MS_MAX.
     """
     own = [each for each in ended if each.node_id == node_id and each.kind == kind]
     if not own:
@@ -232,7 +235,7 @@ def rests_until(ended: Sequence[EndedOperation], node_id: int, *, kind: str) -> 
 
 
 def metalake_of(ancestors: Ancestry, node_id: int) -> int | None:
-    """Return the metalake of a node whose ancestors are known; None if one of them no longer exists."""
+    """Return the id of the metalake of a node whose ancestors are known; None if one of them no longer exists."""
     at = node_id
     while at in ancestors:
         if ancestors[at][1] is Kind.METALAKE:
@@ -245,7 +248,7 @@ def metalake_of(ancestors: Ancestry, node_id: int) -> int | None:
 
 
 class RewriteRequest(msgspec.Struct, frozen=True):
-    """Queue an operation on a table, on behalf of a user with the trust of the user's credential."""
+    """The command to queue an operation on a table, on behalf of a user with the trust of the user's credential."""
 
     table: Node
     kind: str
@@ -257,12 +260,12 @@ class RewriteRequest(msgspec.Struct, frozen=True):
 async def rewrite_request(
     ctx: Context, scope: RequestScope, *, path: Levels, kind: str, options: Mapping[str, str] = MappingProxyType({})
 ) -> int:
-    """Request a rewrite of a table. `options` are those of Iceberg's Spark action.
+    """Request a rewrite of a table, with `options` of Iceberg's Spark action.
 
     If a policy has already queued an operation of this kind, it becomes the caller's and is due immediately.
 
-    Returns the id of the operation, new or already queued. Raises NotFound, PermissionDenied, UnsupportedOperation,
-    BadRequest.
+    Returns the id of the operation, new or already queued. Raises as `maintained_table`, and BadRequest for an invalid
+    option.
     """
 
     def decide(request_view: RequestView) -> Permit[RewriteRequest]:
@@ -277,7 +280,7 @@ async def rewrite_request(
 
 
 def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:
-    """Queue an operation, unless the table has an open one of that kind."""
+    """Queue an operation, unless the table has an open operation of that kind. Returns the operation's id."""
     command = permit.command
     table = tx.nodes.confirm(command.table)
     known = tx.rewrites.open_of(table.id).get(command.kind)

@@ -1,4 +1,5 @@
-"""Retention of rows: the condition for the rows that an operation deletes, by the current policy; requests for it.
+"""Row retention: the condition for the rows that an operation deletes, from the current policy, and requests for such
+operations.
 
 May import the layers below and `formats.maintenance`. Must not know leases or Spark. The column and the age come from
 the effective policy alone, never from a request, and the rows are deleted with the rights of the operation's user.
@@ -41,13 +42,13 @@ NO_LANCE: Final = f"no row is deleted: policies of type {ROW_RETENTION} are exec
 
 
 async def effective_policies(services: NodeServices, node_id: int) -> Mapping[str, EffectivePolicy]:
-    """Return the maintenance policy of each type that applies to a table now."""
+    """Return the maintenance policy of each type that currently applies to a table."""
     chain = await AssessmentRound(services, tables_max=0).chain_of(node_id)
     return (await services.gate.look_up(policies_load)).effective(chain)
 
 
 async def terms_of(services: NodeServices, document: MetadataDocument) -> RetentionTerms:
-    """Return the condition for the rows of a table that its policy deletes now.
+    """Return the condition for the rows of a table that its current policy deletes.
 
     Raises BadRequest if no policy applies, or if its column is missing or of another type.
     """
@@ -58,7 +59,7 @@ async def terms_of(services: NodeServices, document: MetadataDocument) -> Retent
 
 
 class PolicyDeletions:
-    """Deletions of rows that the effective policies require."""
+    """Checks that the effective policies still require the deletion of rows by an operation."""
 
     async def require(self, ctx: Context, document: MetadataDocument, *, operation: int) -> None:
         """Require that the policy still deletes all rows for whose deletion an operation was leased.
@@ -91,7 +92,7 @@ def retention_refusals(
 
 
 async def without_retained(ctx: Context, rows: Sequence[FindingRow]) -> list[FindingRow]:
-    """Remove the findings about old rows of those tables whose rows were deleted in the last day."""
+    """Return the findings without those about old rows of tables whose rows were deleted in the last day."""
     tables = [row.node_id for row in rows if row.kind == RETENTION]
     if not tables:
         return [*rows]
@@ -101,10 +102,10 @@ async def without_retained(ctx: Context, rows: Sequence[FindingRow]) -> list[Fin
 
 
 async def retention_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:
-    """Request the deletion, on behalf of the caller, of the rows that the table's policy no longer keeps.
+    """Request the deletion, on behalf of the caller, of the rows that are older than the table's policy allows.
 
-    Returns the id of the operation, new or already open. Raises NotFound, PermissionDenied, UnsupportedOperation,
-    BadRequest.
+    Returns the id of the operation, new or already open. Raises as `maintained_table`, and BadRequest if no policy
+    requires a deletion.
     """
 
     def look(request_view: RequestView) -> MetadataDocument:

@@ -22,14 +22,16 @@ REQUESTED_PRIORITY: Final = 1 << 40
 
 
 class OperationPause(NamedTuple):
-    """The delay of an operation before it may be leased again, in milliseconds, and the reason for it."""
+    """The delay of an operation before it may be leased, in milliseconds, and the reason."""
 
     ms: int
     reason: str
 
 
 class ScheduleLimits(NamedTuple):
-    """The hours and the bytes per day that apply to an operation: those of the settings, and those of its policy."""
+    """The limits of an operation: the quiet hours and the budget of bytes per day, of the settings and of its
+    policy.
+    """
 
     hours: Sequence[QuietHours] = ()
     bytes_per_day: int = 0
@@ -40,15 +42,17 @@ class ScheduleLimits(NamedTuple):
 
     @property
     def has_hours(self) -> bool:
-        """Whether operations run only in some hours. In these hours they do not wait for writers."""
+        """Whether operations run only in quiet hours. In these hours they do not wait until the table has no
+        writers.
+        """
         return bool(self.hours or self.policy_hours)
 
 
 def fair_order(rows: Sequence[WaitingRewrite], used: Sequence[RecentUse]) -> list[WaitingRewrite]:
     """Return operations in the order in which they are leased.
 
-    Operations that users requested have priority. Each following operation is on a table of the owner with the least
-    rewritten in the last 24 hours. Operations of one owner keep the order of `place`.
+    Operations that users requested have priority. Each following operation is on a table of the owner for whom the
+    fewest bytes were rewritten in the last 24 hours. Operations of one owner are ordered by `place`.
     """
     requested = [row for row in rows if row.priority >= REQUESTED_PRIORITY]
     of_owner: dict[int, list[WaitingRewrite]] = defaultdict(list)
@@ -75,9 +79,9 @@ def pause_of(limits: ScheduleLimits, used: Sequence[RecentUse], *, bytes_: int, 
 
     Args:
         limits: The hours and budgets that apply to it.
-        used: The bytes that the operations of the last 24 hours rewrite, with this one.
+        used: The use by the operations of the last 24 hours, including this one.
         bytes_: The bytes that this operation rewrites.
-        now_ms: The time.
+        now_ms: The store's time in milliseconds since 1970.
     """
     for hours in (limits.hours, limits.policy_hours):
         wait_ms = quiet_hours_wait_ms(hours, now_ms)
@@ -97,7 +101,9 @@ def pause_of(limits: ScheduleLimits, used: Sequence[RecentUse], *, bytes_: int, 
 
 
 def _is_over(used: int, *, budget: int, own: int) -> bool:
-    """Return whether a budget is exceeded. An operation that alone exceeds it begins if nothing else was rewritten."""
+    """Return whether a budget is exceeded. An operation that exceeds the budget on its own may begin if nothing else
+    was rewritten.
+    """
     return 0 < budget < used and used != own
 
 
