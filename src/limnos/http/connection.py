@@ -146,7 +146,8 @@ class FastPathProtocol(AdmissionProtocol):
             self._learn(data, end)
 
     def _asked_before(self, line: bytes) -> bool:
-        """Answer a request from the response cache if its bytes after the URL equal those of the last ordinary request.
+        """Answer a request from the response cache if its bytes after the request target equal those of the last
+        ordinary request.
 
         The parser has accepted these bytes before, so it is not called again. Returns False if they differ.
         """
@@ -174,8 +175,8 @@ class FastPathProtocol(AdmissionProtocol):
         return True
 
     def _learn(self, data: bytes, end: int) -> None:
-        """Store the bytes of a request after its URL, if it was ordinary, had no body, and nothing else was received
-        with it.
+        """Store the bytes of a request after its request target, if it was ordinary, had no body, and nothing else was
+        received with it.
         """
         exchange: object = self.cycle
         if (

@@ -133,14 +133,15 @@ class HeadAdmission:
         self._known.add(host)
 
     def _check_absolute(self, url: bytes, local: str | None) -> None:
-        """Check the host in a request target in absolute form, the form that clients send to proxies."""
+        """Check the host of a request target in absolute form (RFC 9112, section 3.2.2), as clients send to proxies."""
         _, mark, rest = url.partition(b"://")
         if mark:
             self._check_host(re.split(rb"[/?#]", rest, maxsplit=1)[0], local)
 
     def _check_origin(self, origin: bytes, host: bytes) -> None:
-        """Refuse pages of other origins. The server's own origin is its scheme with the host and port that the client
-        sent.
+        """Refuse cross-origin requests, except from allowed origins.
+
+        The server's own origin is its scheme with the host and port of the request's `Host` header.
         """
         settled = _normal_origin(origin)
         if host and settled == _normal_origin(b"%s://%s" % (self._scheme, host)):

@@ -219,7 +219,7 @@ class ResponseCache:
 
 
 def key_of(method: str, url: bytes, depends: tuple[bytes | None, ...]) -> ResponseCacheKey | None:
-    """Return the cache key of a request, or None if its response cannot be cached under one.
+    """Return the cache key of a request, or None if its response cannot be cached.
 
     `method` is GET or HEAD. The meaning of a plus in a URL depends on the client's name (docs/decisions/0022).
     """

@@ -94,7 +94,7 @@ def part_of(segment: bytes) -> str:
 def parse_address(params: Sequence[bytes]) -> ObjectAddress:
     """Parse path segments into an object address: the kind, the metalake, the catalog, the levels.
 
-    Raises NotFound for an unknown kind or an incomplete address, and InvalidName for an invalid name.
+    Raises NotFound for an unknown kind or an incomplete path, and InvalidName for an invalid name.
     """
     kind = KINDS.get(unquote_strict(params[0]))
     parts = tuple(part_of(segment) for segment in params[1:])

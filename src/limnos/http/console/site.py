@@ -25,7 +25,7 @@ class ConsoleSite(NamedTuple):
     """The public URL of the console, as browsers see it.
 
     - `prefix`: the path under which a proxy serves the server, without a slash at its end.
-    - `origin`: scheme, host and port of the public address; None if the request's Host header gives them.
+    - `origin`: scheme, host and port of the public URL; None if the request's Host header gives them.
     - `is_tls`: whether browsers access it by https.
     - `believes_names`: whether a name without a secret signs in, which only a server on loopback does.
     """

@@ -111,10 +111,9 @@ def commit_of(
 
 
 def mark_of(scope: RequestScope, mode: str, *, vends: bool = False) -> str:
-    """Return the prefix for the entity tags of one catalog, which differs by mode and by whether credentials are
-    vended.
+    """Return the prefix of the entity tags of one catalog, which differs by mode and by whether credentials are vended.
 
-    A source's tag is valid only with this prefix.
+    A client's tag with another prefix is not sent to the source.
     """
     about = f"{scope.metalake} {scope.catalog} {mode} {vends}"
     return blake2b(about.encode(), digest_size=6).hexdigest()

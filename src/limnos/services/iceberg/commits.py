@@ -353,7 +353,7 @@ async def _swap(
 
 
 def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
-    """Replace the table's document by compare-and-swap.
+    """Replace the table's document if its version is still the expected one (compare-and-swap).
 
     Returns the zone's revision of the commit. Raises StalePermit if the table was moved or another commit came first.
     """

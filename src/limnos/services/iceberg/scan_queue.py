@@ -16,7 +16,7 @@ class ScanQueue(Protocol):
     """Limits the number of concurrent scans that hold files in memory, fairly by user."""
 
     def turn(self, keys: tuple[tuple[str, str], ...]) -> AbstractAsyncContextManager[None]:
-        """Return a context manager that waits for a slot of the fair queue, and releases the slot at its exit.
+        """Return an async context manager that waits for a slot of the fair queue, and releases the slot at its exit.
 
         Entering raises ServiceUnavailable if too many scans wait.
         """
@@ -26,7 +26,7 @@ class NoScanQueue:
     """A scan queue without limits, for tests and tools."""
 
     def turn(self, keys: tuple[tuple[str, str], ...]) -> AbstractAsyncContextManager[None]:
-        """Return a context manager that does not wait."""
+        """Return an async context manager that does not wait."""
         del keys
         return nullcontext()
 

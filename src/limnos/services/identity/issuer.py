@@ -53,8 +53,8 @@ class Issuer(Protocol):
         """Verify a token. Raises AuthenticationFailed; ServiceUnavailable if the issuer's keys cannot be fetched."""
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
-        """Return the URL of the issuer's sign-in page (the authorization endpoint with the request's parameters).
-        Raises ServiceUnavailable if the issuer does not answer, AuthenticationFailed if the server has no issuer.
+        """Return the issuer's authorization URL, to which the browser is redirected. Raises ServiceUnavailable if the
+        issuer does not answer, AuthenticationFailed if the server has no issuer.
         """
 
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:

@@ -1,10 +1,10 @@
 """Lance debris: a task deletes old files that killed or refused writers left behind, and old manifests that were moved
 aside.
 
-May import the layers below. The setting `lance.debris_age_s` is the minimum age. A file of rows is deleted only if no
-manifest of the table refers to it, of any version, branch or writer (`formats.lance_debris`). Manifests are read after
-the files were listed, so files committed meanwhile are either referred to or younger. If any part of a table cannot be
-read, all of its files are kept.
+May import the layers below. The setting `lance.debris_age_s` is the minimum age of these files. A file of rows is
+deleted only if no manifest of the table refers to it, of any version, branch or writer (`formats.lance_debris`).
+Manifests are read after the files were listed, so files committed meanwhile are either referred to or younger. If any
+part of a table cannot be read, all of its files are kept.
 """
 
 from __future__ import annotations

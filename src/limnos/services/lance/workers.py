@@ -115,7 +115,9 @@ class WorkerTask:
         return await self._calls.answer(name, about)
 
     async def begin(self) -> None:
-        """Repeat the access decision immediately before a change, and raise its error if the change is refused."""
+        """Run the task's last access check, if it has one, and record that the change begins. Raises the errors of the
+        check.
+        """
         if self._settled is not None:
             await self._settled()
             self._mark(True)

@@ -47,7 +47,7 @@ class ExpiryResult(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The result as a sentence, for messages and the operation's row."""
+        """The result as human-readable text, for the response and for the operation's row."""
         if self.blocked is not None:
             return self.blocked
         more = "" if not self.refs else f" and {len(self.refs)} references"

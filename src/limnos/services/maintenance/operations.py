@@ -170,7 +170,7 @@ async def operation_end(work: TaskContext, operation: int, *, state: str, text: 
 
 
 async def _expire(work: TaskContext, services: NodeServices, *, payload: OperationPayload) -> str:
-    """Expire a table's snapshots on behalf of the payload's user. Returns the result as a sentence."""
+    """Expire a table's snapshots on behalf of the payload's user. Returns the result as human-readable text."""
     async with acting_as(
         work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",
         trust=payload.trust, root_id=payload.root_id,

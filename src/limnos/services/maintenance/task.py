@@ -88,7 +88,7 @@ class MaintenanceRound:
         """Expire the snapshots of tables with the finding "snapshots to expire", in the order of table ids, starting
         after the id `after`.
 
-        Returns the id after which the next round begins.
+        Returns the id after which the next run continues; 0 after the last table.
         """
         look_up = self.services.gate.look_up
         policies = await look_up(policies_load)
@@ -143,8 +143,8 @@ class MaintenanceRound:
     # ------------------------------------------------------------------------------------------- metadata files
 
     async def delete_metadata_files(self, at: MaintenancePosition) -> tuple[int, int]:
-        """Delete old metadata files, of all tables once a day. Returns the id of the last table, and the start time of
-        the pass in milliseconds since 1970.
+        """Delete old metadata files, of all tables once a day. Returns the table id after which the next run continues,
+        and the start time of the pass in milliseconds since 1970.
         """
         keep_ms = self.services.defaults.maintenance.metadata_keep_ms
         after, began_ms = at.listed_after, at.listed_at_ms

@@ -54,9 +54,9 @@ _DIRECTORY = re.compile("([0-9a-f]{12})7[0-9a-f]{19}")
 
 class JanitorPayload(msgspec.Struct):
     """The payload of the task: the start of the orphan window (milliseconds since 1970), the store's epoch at that
-    time, and the store's mark.
+    time, and the store's mark, the content of its marker files.
 
-    The mark is the content of a file that the store writes into each of its warehouses.
+    The store writes a marker file into each of its warehouses.
     """
 
     since_ms: int = 0
@@ -198,7 +198,9 @@ class _JanitorSweep:
         return list(dict.fromkeys(path_of(each.home) for each in places if each.home and is_local(each.home)))
 
     def _is_ours(self, home: str, _beat: Heartbeat) -> bool:
-        """Return whether a warehouse has this store's mark. An unmarked warehouse gets it, except in a dry run."""
+        """Return whether a warehouse has this store's marker file. Creates the file in a warehouse without one, except
+        in a dry run.
+        """
         with suppress(FileExistsError, FileNotFoundError):
             if not self.dry:
                 with Path(home, MARK).open("x") as file:

@@ -52,7 +52,7 @@ class LancePosition(msgspec.Struct):
 
 
 class LanceAssessment:
-    """One round of the assessment task: assesses Lance tables, and counts them."""
+    """Assesses the Lance tables that changed, or all of them, up to `TABLES_PER_ROUND` tables per run."""
 
     def __init__(self, services: NodeServices) -> None:
         self.services = services

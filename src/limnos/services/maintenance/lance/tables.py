@@ -51,7 +51,7 @@ async def stored_state(services: NodeServices, node_id: int) -> LanceTableState 
 
 
 async def change_table(request: ActingRequest, *, kind: str, table_id: int) -> str:
-    """Execute an operation of a kind on a table's files. Returns the result as a sentence.
+    """Execute an operation of a kind on a table's files. Returns the result as human-readable text.
 
     Raises as `change_files`, and UnsupportedOperation.
     """

@@ -67,7 +67,7 @@ class RemovalResult(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The result as a sentence, for messages and the operation's row."""
+        """The result as human-readable text, for the response and for the operation's row."""
         return self.refusal or f"deleted {self.files} orphan files ({self.bytes} bytes)"
 
 

@@ -118,8 +118,8 @@ class OrphanRound:
         self._marked_files = 0
 
     async def run(self, after: int) -> int:
-        """Check due tables with ids above `after`, and remove old orphans. Returns the id after which the next round
-        begins.
+        """Check due tables with ids above `after`, and remove old orphans. Returns the id after which the next run
+        continues; 0 after the last table.
         """
         look_up = self.services.gate.look_up
         policies = await look_up(policies_load)
@@ -267,7 +267,7 @@ class OrphanRound:
 def check_put(tx: Tx, row: OrphanCheckRow) -> None:
     """Store the reason why a table was not checked.
 
-    Its candidates stay, and the time until the next check does not count towards their age.
+    Its candidates stay, and the time since the previous check does not count towards their age.
     """
     last = tx.orphan_files.check(row.node_id)
     candidates = 0 if last is None else last.candidates

@@ -63,7 +63,7 @@ async def orphans_run(work: TaskContext, payload: OperationPayload) -> None:
 
 
 async def _check(work: TaskContext, services: NodeServices, *, payload: OperationPayload) -> str:
-    """Check a table, and delete old orphan files. Returns the result as a sentence."""
+    """Check a table, and delete old orphan files. Returns the result as human-readable text."""
     round_ = OrphanRound(work, services, operation=payload.operation)
     async with acting_as(
         work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",

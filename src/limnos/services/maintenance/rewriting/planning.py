@@ -98,7 +98,7 @@ class RewritePlanning:
 
     async def plan(self, kind: str, *, after: int) -> int:
         """Plan operations for the findings of a kind, starting after the table id `after`. Returns the id after which
-        the next round begins.
+        the next run continues; 0 after the last table.
         """
         look_up = self.services.gate.look_up
         counts = await look_up(open_rewrites_counts)
