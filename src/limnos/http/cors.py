@@ -1,7 +1,7 @@
 """CORS responses to pages of the origins that the settings name (Fetch standard).
 
 May import the standard library only. Must not know routes. `http.head_admission` refuses all other origins first, so an
-origin seen here is the server's own or a named one. Credentials are headers, never cookies. So
+origin seen here is the server's own or one of the settings. Credentials are headers, never cookies. So
 `Access-Control-Allow-Credentials` is not sent, and no response names `*`.
 """
 

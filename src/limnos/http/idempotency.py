@@ -1,8 +1,8 @@
 """Idempotency keys: a request with an `Idempotency-Key` is executed once, and repetitions get the same response.
 
-May import `access`, `model`, `names`, `services`, `store`, `telemetry` and this package's shared modules. Knows no
-route: a protocol defines the routes that accept a key, and their responses to repetitions. It wraps a handler; a
-request without a key goes to the handler directly.
+May import `access`, `model`, `names`, `services`, `store`, `telemetry` and this package's shared modules. Must not know
+routes: a protocol defines the routes that accept a key, and their responses to repetitions. The support for keys wraps
+a handler; a request without a key goes to the handler directly.
 """
 
 from __future__ import annotations

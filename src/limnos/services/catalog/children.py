@@ -1,8 +1,8 @@
 """Children: the objects of all kinds directly in a namespace or catalog, page by page, filtered for the caller.
 
-May import the layers below. Must not know any wire format. A page costs a few statements, however many children it has.
-Kinds come in a fixed order, names within a kind by code point. A child that the caller may not load has its kind and
-its name only: lists may name a container because of an object below it.
+May import the layers below. Must not know any wire format. A page is read with a few SQL statements, regardless of the
+number of children. Kinds come in a fixed order, names within a kind by code point. A child that the caller may not load
+has its kind and its name only: lists may name a container because of an object below it.
 """
 
 from __future__ import annotations

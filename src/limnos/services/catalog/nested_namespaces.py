@@ -3,8 +3,8 @@ Compatibility and Migration Guard").
 
 May import the layers below. Must not know any wire format. Namespaces nest unless a catalog's property forbids it. In a
 flat catalog, under the separator policy `unrestricted`, a name may contain the separator. Such a name would read as
-several names where namespaces nest, so none may remain. Such a change is refused with IllegalName, an error with a
-status; the InvalidName of `names` has none until a protocol gives it one.
+several names where namespaces nest, so none may remain. Such a change is refused with IllegalName, which has a status,
+not with the InvalidName of `names`, to which each protocol assigns a status.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. A caller who may grant on a table or
 namespace may restrict the rows and columns that others read. `access.restrictions` selects the restrictions that apply,
-and `services.iceberg.restricted_tables` builds their view of a table.
+and `services.iceberg.restricted_tables` builds a restricted user's view of a table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Table description: reads it from the store and from a Lance table's own files.
+"""Table description: describes a Lance table from the store and from the table's own files.
 
 May import the layers below. The store decides first; only then a worker process reads the files. Reads write nothing.
 Clients commit to such tables without this server, so descriptions are cached only as `services.lance.description_cache`

@@ -1,6 +1,6 @@
 """The navigation tabs of the operations pages.
 
-May import `store` for the states of tasks, and the console's shared modules. Knows no resource.
+May import `store` for the states of tasks, and the console's shared modules. Must not know resources.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Reports about the orphan files of a table: the findings of the last check, the deleted files, and the reasons why
 files are kept.
 
-May import the layers below. Must not know any wire format. Callers have decided that the reader may maintain the table.
+May import the layers below. Must not know any wire format. The callers of this module have checked that the reader may
+maintain the table.
 """
 
 from __future__ import annotations
