@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from limnos.http.console.frame import ICONS
+
 ROOM = Path(str(files("limnos.http.console")))
 TEMPLATES = sorted((ROOM / "templates").glob("*.html"))
 CSS = (ROOM / "static" / "limnos.css").read_text(encoding="utf-8")
@@ -104,7 +106,7 @@ def test_contrast_is_computed_right() -> None:
 
 
 def test_icons_that_templates_name_exist() -> None:
-    """Every icon that a template or a view names is a symbol of the file."""
+    """Every icon that a template names, or that a kind has, is a symbol of the file."""
     symbols = set(re.findall(r'<symbol id="([a-z]+)"', (ROOM / "static" / "icons.svg").read_text(encoding="utf-8")))
     named = {
         name for path in TEMPLATES for name in re.findall(r'icon\([^)]*"([a-z]+)"\)', path.read_text(encoding="utf-8"))
@@ -112,3 +114,4 @@ def test_icons_that_templates_name_exist() -> None:
 
     assert named
     assert named <= symbols
+    assert set(ICONS.values()) - symbols == set(), "ICONS in http/console/frame.py: no symbol in static/icons.svg"

@@ -264,7 +264,8 @@ def _cli(kind: Kind, row: KindRow) -> Iterator[str]:
         place, words = CLI_KINDS[part]
         if (part in (row.cli or ())) != (kind.word in words):
             yield f"the part '{part}' of the command line disagrees; see {place}"
-    is_asked_for = kind in NAMESPACE_OBJECTS and "path" in (row.cli or ()) and ICEBERG_PROVIDER in (row.catalogs or ())
+    is_in_iceberg = not {ANY_CATALOG, ICEBERG_PROVIDER}.isdisjoint(row.catalogs or ())
+    is_asked_for = kind in NAMESPACE_OBJECTS and "path" in (row.cli or ()) and is_in_iceberg
     found_by = Objects(None, ClientScope("lake"))  # type: ignore[type-var]  # no request is sent
     if is_asked_for and kind.word not in dict(found_by._candidates(("main", "a", "n"))):
         yield "a path without --kind is not found; add a request to _candidates in client/catalog/objects.py"
@@ -342,6 +343,7 @@ def test_every_operation_and_place_belongs_to_a_kind() -> None:
         (Kind.VIEW, "lineage", no("not yet"), "kind view: lineage: CHANGES"),
         (Kind.VIEW, "cli", ("path",), "kind view: cli: the part 'owner' of the command line disagrees; see OwnedKind"),
         (Kind.SYNONYM, "cli", ("path",), "kind synonym: cli: a path without --kind is not found; add a request to _candidates"),
+        (Kind.FUNCTION, "cli", ("path",), "kind function: cli: a path without --kind is not found; add a request to _candidates"),
         (Kind.VIEW, "sqlpp", "lens", "kind view: sqlpp: no errors for a missing and a taken lens"),
         (Kind.VIEW, "catalogs", ("fileset",), "kind view: catalogs: catalogs of provider fileset hold filesets"),
         (Kind.VIEW, "gravitino_error", "view", "kind view: gravitino_error: 'view' is no part of a Java class name"),
