@@ -2,7 +2,7 @@
 
 Serves on a thread of this process, over its own SQLite file, and sends each request over a socket. Every thread is
 traced. A call is an entry into a function of `limnos`; a generator or a coroutine counts again when it continues. `up`
-counts calls from a room to one above it. It prints and judges nothing. Figures are counts, so a busy machine does not
+counts calls from a layer to one above it. It prints and judges nothing. Figures are counts, so a busy machine does not
 change them.
 """
 
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from limnos.app.node_builder import ServerNode
 
 ROOT: Final = f"{Path(limnos.__file__).parent}/"
-ROOMS: Final = (
+LAYERS: Final = (
     "names", "model", "telemetry", "config", "formats", "sqlpp", "files", "sources", "store", "view", "access", "services", "http", "app",
 )  # fmt: skip
-"""The rooms of a request, from the bottom."""
+"""The layers of a request, from the bottom."""
 WARM: Final = 12
 """Requests of a kind before the first traced one."""
 QUIET_S: Final = 0.01
@@ -55,7 +55,7 @@ SCHEMA: Final = {"type": "struct", "fields": [{"id": 1, "name": "id", "required"
 PRIVILEGES: Final = (
     "use_catalog", "use_schema", "create_schema", "create_table", "select_table", "modify_table",
 )  # fmt: skip
-_HEIGHTS: Final = {room: height for height, room in enumerate(ROOMS)}
+_HEIGHTS: Final = {layer: height for height, layer in enumerate(LAYERS)}
 
 
 @dataclass(frozen=True, slots=True)

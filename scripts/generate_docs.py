@@ -34,20 +34,20 @@ METRIC_CLASSES = frozenset({"Counter", "Gauge", "Histogram", "Summary"})
 
 
 def trees(package: Path) -> list[tuple[str, ast.Module]]:
-    """Parse every module of the package; the room (first folder) comes with it."""
+    """Parse every module of the package; the package (first folder) comes with it."""
     files = sorted(file for file in package.rglob("*.py") if not file.name.endswith("_pb2.py"))
     return [(file.relative_to(package).parts[0], ast.parse(file.read_text(encoding="utf-8"))) for file in files]
 
 
 def error_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
-    """One row per class with a `code`: code, what it means (the docstring's first paragraph), room."""
+    """One row per class with a `code`: code, what it means (the docstring's first paragraph), package."""
     rows = [
-        (code, " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()), room)
-        for room, tree in parsed
+        (code, " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()), package)
+        for package, tree in parsed
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and (code := _code(node))
     ]
-    return [f"| `{code}` | {_cell(meaning)} | {room} |" for code, meaning, room in sorted(set(rows))]
+    return [f"| `{code}` | {_cell(meaning)} | {package} |" for code, meaning, package in sorted(set(rows))]
 
 
 def metric_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
@@ -182,7 +182,7 @@ def pages() -> dict[Path, str]:
     """Return each page with its table as it should be."""
     parsed = trees(ROOT / "src" / "limnos")
     tables = {
-        "reference/errors.md": ["| code | meaning | room |", "|---|---|---|", *error_rows(parsed)],
+        "reference/errors.md": ["| code | meaning | package |", "|---|---|---|", *error_rows(parsed)],
         "reference/metrics.md": ["| metric | kind | labels | meaning |", "|---|---|---|---|", *metric_rows(parsed)],
     }
     tables["reference/pipeline-file.md"] = key_rows(FILE)

@@ -1,6 +1,6 @@
 """Checks of chDB in catalogs other than the default one: a second catalog, and one in an object store.
 
-May import the room's archives, checks and the runner's end of a driver.
+May import this package's archives, checks and the runner's end of a driver.
 """
 
 from __future__ import annotations

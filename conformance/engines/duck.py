@@ -1,6 +1,6 @@
 """DuckDB with the extensions of the lock file, on the local warehouse.
 
-May import the room's checks and DuckDB.
+May import this package's checks and DuckDB.
 """
 
 from __future__ import annotations

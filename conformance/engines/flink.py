@@ -1,6 +1,6 @@
 """Checks of Flink alone: CREATE TABLE AS SELECT, short names, and the output of SHOW.
 
-May import the room's driver of Flink, the world and the checks.
+May import this package's driver of Flink, the world and the checks.
 """
 
 from __future__ import annotations

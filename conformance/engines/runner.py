@@ -1,6 +1,6 @@
 """Runs engines through the story, one at a time, and lets all read the tables of all.
 
-Job: the list of engines, and the start of each one's process. May import the room. One engine runs at a time, because
+Job: the list of engines, and the start of each one's process. May import this package. One engine runs at a time, because
 they need much memory.
 """
 

@@ -1,6 +1,6 @@
 """Checks of Trino alone: locations of tables, and the life of views.
 
-May import the room's driver of Trino, the world and the checks.
+May import this package's driver of Trino, the world and the checks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One trial of the pipeline: deliveries, runs, and a comparison of its tables with the expected ones.
 
-May import the pipeline room and the plain side. It must not know how either works.
+May import the pipelines and the plain side. It must not know how either works.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The demo from start to end: `limnos demo`, `make demo`.
 
 Job: put the demo's parts in order, show progress, and answer with an exit code. May import `client`, `model`,
-`spark`, the demo's modules and this room. Every process it starts is stopped again, whatever happens.
+`spark`, the demo's modules and this package. Every process it starts is stopped again, whatever happens.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ CALLS_MAX = {
 }
 """Calls of a warm request of each kind; a change that needs more says why, and puts the number up."""
 UP_MAX = 30
-"""Calls of a request that go from a room to one above it."""
+"""Calls of a request that go from a layer to one above it."""
 
 
 @pytest.fixture(scope="module")

@@ -79,11 +79,11 @@ class WebhookDeliveries(WorkPoller):
 
     async def _take(self) -> None:
         """Lease the due webhooks, and start the deliveries to them."""
-        store, room = self.services.store, HELD_MAX - len(self._held)
+        store, capacity = self.services.store, HELD_MAX - len(self._held)
         now_ms = store.time.now_ms()
-        if room <= 0 or not await self.services.gate.look_up(lambda: webhooks_due(now_ms)):
+        if capacity <= 0 or not await self.services.gate.look_up(lambda: webhooks_due(now_ms)):
             return
-        lease = store.submit(self._permit, lambda tx: tx.webhooks.lease(self.holder, limit=room, lease_ms=LEASE_MS))
+        lease = store.submit(self._permit, lambda tx: tx.webhooks.lease(self.holder, limit=capacity, lease_ms=LEASE_MS))
         await self._begin_leased(lease, self._hold)
 
     async def _hold(self, webhook: Webhook) -> None:

@@ -79,16 +79,16 @@ class JobExecutor(WorkPoller):
 
     async def _take(self) -> None:
         """Record jobs whose lease has expired as failed, and start waiting jobs up to the limit."""
-        services, room = self.services, self.running_max - len(self._held)
+        services, capacity = self.services, self.running_max - len(self._held)
         now_ms = services.store.time.now_ms()
         if not await services.gate.look_up(lambda: jobs_due(now_ms)):
             return
         for job in await services.store.submit(self._permit, lambda tx: tx.template_jobs.lost(LOST_AT_ONCE)):
             await self._told(job, JobEnd(job.display_state(now_ms + job.lease_ms), _LOST))
-        if room <= 0:
+        if capacity <= 0:
             return
         claim = services.store.submit(
-            self._permit, lambda tx: tx.template_jobs.claim(self.holder, limit=room, lease_ms=LEASE_MS)
+            self._permit, lambda tx: tx.template_jobs.claim(self.holder, limit=capacity, lease_ms=LEASE_MS)
         )
         await self._begin_leased(claim, lambda claimed: self._carry(*claimed))
 
