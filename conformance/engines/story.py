@@ -1,8 +1,8 @@
 """The list of checks for every engine. Each check is independent, and another client verifies its effect.
 
 Job: the checks, their order, and their criteria. Changes of an existing table are made to one that the witness
-(PyIceberg) created, and the witness reads the result. May import the driver's words and this package's views. It must not
-know any engine.
+(PyIceberg) created, and the witness reads the result. May import the driver's words and this package's views. It must
+not know any engine.
 """
 
 from __future__ import annotations
