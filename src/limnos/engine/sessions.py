@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 RESULT_BYTES_MAX = 512 << 20
 """The maximum size in bytes of a result on the driver."""
 APP = "limnos-sqlpp"
+PARSER_CACHE_PERCENT = 15
+"""The maximum size of the cache of Spark's parser, in percent of the driver's memory."""
 POOLS = 64
 """The number of Spark's scheduler pools.
 
@@ -56,6 +58,9 @@ class StatementSessions:
             "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={start.scratch} -Duser.timezone=UTC",
             "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
             "spark.scheduler.mode": "FAIR",
+            # Without a limit, the cache of Spark's parser grows with each statement whose text has a new structure.
+            "spark.sql.parser.manageParserCaches": "true",
+            "spark.sql.parser.parserDfaCacheFlushRatio": str(PARSER_CACHE_PERCENT),
             # An event log masks only keys that Spark was started with, so the tokens of statements would be in it.
             "spark.eventLog.enabled": "false",
         }
@@ -123,4 +128,7 @@ class StatementSessions:
         context.addJobTag(job.id)
         # PySpark sets the thread's session, in which catalogs are looked up, only sometimes.
         library_of(spark).make_active(spark._jsparkSession)  # noqa: SLF001
-        yield spark
+        try:
+            yield spark
+        finally:
+            context.removeJobTag(job.id)  # a thread may run several jobs, and each of them carries all its tags
