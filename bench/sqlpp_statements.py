@@ -6,6 +6,7 @@ Python and Java included, divided by the number of statements. Times are medians
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from dataclasses import dataclass
@@ -255,12 +256,23 @@ def growth_line(sizes: list[tuple[int, Memory]], *, after: int = FULL_HEAP) -> s
     )
 
 
+def condition(chance: random.Random, *, depth: int) -> str:
+    """Return a condition of random structure: Spark's parser caches what it learns about each structure."""
+    if not depth:
+        return chance.choice(["p.n < 7", "p.id % 3 = 1", "p.name LIKE 'n1%'", "p.n BETWEEN 5 AND 9", "p.n IS NULL"])
+    form = chance.choice(["({} AND {})", "({} OR {})", "(NOT {})", "(CASE WHEN {} THEN {} ELSE FALSE END)"])
+    return form.format(*(condition(chance, depth=depth - 1) for _ in range(form.count("{}"))))
+
+
 def mixed_statement(number: int, *, objects: int) -> str:
-    """Return one of a mixture: of ten statements six lookups, a count, an INSERT, an UPSERT and a DELETE."""
+    """Return one of a mixture: of ten statements five lookups, an INSERT, an UPSERT, a DELETE, a count of all objects,
+    and a count of those that meet a condition of random structure.
+    """
     key = number * 7919 % objects + 1
     return {
         0: "SELECT VALUE count(*) FROM bench.points p WHERE p.n >= 0",
         1: f"INSERT INTO bench.points({{'id': {objects + number}, 'name': 'new', 'n': {number}}})",
         2: f"UPSERT INTO bench.points({{'id': {key}, 'name': 'changed', 'n': {number}}})",
         3: f"DELETE FROM bench.points p WHERE p.id = {key}",
+        4: f"SELECT VALUE count(*) FROM bench.points p WHERE {condition(random.Random(number), depth=5)}",
     }.get(number % 10, f"SELECT VALUE p FROM bench.points p WHERE p.id = {key}")

@@ -9,11 +9,12 @@ import pytest
 
 from limnos.engine import sessions
 from limnos.engine.sessions import StatementSessions
+from limnos.sqlpp.jobs import EngineJob
 from tests.engine.test_failures import START
 
 
-def test_the_engine_writes_no_event_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's own configuration may switch one on, and the tokens of statements would be in it."""
+def started_with(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return the settings of an engine's Spark application."""
     started: list[dict[str, str]] = []
 
     def session(*_: object, config: dict[str, str], **_more: object) -> SimpleNamespace:
@@ -23,4 +24,41 @@ def test_the_engine_writes_no_event_log(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sessions, "session", session)
     StatementSessions(START).begin()
 
-    assert started[0]["spark.eventLog.enabled"] == "false"
+    return started[0]
+
+
+def test_the_engine_writes_no_event_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's own configuration may switch one on, and the tokens of statements would be in it."""
+    assert started_with(monkeypatch)["spark.eventLog.enabled"] == "false"
+
+
+def test_the_parsers_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without both settings Spark keeps what it learnt about the structure of each statement, for ever."""
+    settings = started_with(monkeypatch)
+
+    assert settings["spark.sql.parser.manageParserCaches"] == "true"
+    assert 0 < int(settings["spark.sql.parser.parserDfaCacheFlushRatio"]) <= 25
+
+
+def test_a_session_leaves_no_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that a thread runs later must not carry the tags of earlier ones, also if a job fails."""
+    spark = MagicMock()
+    monkeypatch.setattr(sessions, "session", lambda *_, **__: spark)
+    monkeypatch.setattr(sessions, "another_session", lambda *_, **__: spark)
+    monkeypatch.setattr(sessions, "library_of", lambda _: MagicMock())
+    engine = StatementSessions(START)
+    engine.begin()
+    job = EngineJob(
+        id="job-7", kind="query", plan=b"", slots=0, reads=(), target=None, returning=None, returning_slots=0,
+        credential="x", deadline_ms=1,
+    )  # fmt: skip
+
+    def fail() -> None:
+        with engine.of(job):
+            spark.sparkContext.addJobTag.assert_called_once_with("job-7")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+
+    spark.sparkContext.removeJobTag.assert_called_once_with("job-7")
