@@ -1,4 +1,4 @@
-"""Object stores and local disks behind one small interface: files are written once under fresh names, read and deleted.
+"""Object stores and local disks behind one small interface: files are written once under new names, read and deleted.
 
 May import `model`, and fsspec where a URL needs it. Must not know Iceberg metadata, SQL or HTTP. Bytes are stored
 unchanged: the caller compresses them, and checks whether a location is allowed.

@@ -76,14 +76,17 @@ class AllowedStorage(NamedTuple):
     def holds_server_files(self, location: str) -> bool:
         """Return whether a location contains the server's own directories.
 
-        A table there would own the server's files.
+        A table at such a location would own the server's files, and a purge would delete these.
         """
         return any(is_within(own, [location]) for own in self.own_directories) and not is_within(
             location, self.open_within
         )
 
     def check_root(self, location: str) -> None:
-        """Check that a location is allowed. Raises OutsideRoots, whose message names the flag that allows it."""
+        """Check that a location is allowed.
+
+        Raises OutsideRoots otherwise, with the command-line flag that allows the location in the message.
+        """
         if is_within(location, self.own_directories) and not self.covers(location):
             raise OutsideRoots(
                 f"Location {location} is in the server's own directory, where only its warehouse may have tables: choose another",
@@ -99,7 +102,8 @@ class AllowedStorage(NamedTuple):
     def check_endpoints(self, properties: Mapping[str, str]) -> None:
         """Check that a catalog's properties name only allowed object stores.
 
-        Raises BadRequest for another endpoint, whose message names the flag that allows it, and for a malformed region.
+        Raises BadRequest for a forbidden endpoint, with the command-line flag that allows it in the message, and for a
+        malformed region.
         """
         for name in (*ENDPOINTS, *HOSTS):
             endpoint = properties.get(name)
@@ -120,8 +124,8 @@ class AllowedStorage(NamedTuple):
     def check_use(self, properties: Mapping[str, str]) -> None:
         """Check a catalog's properties before its store is used.
 
-        Raises StorageMisconfigured if a property cannot be decrypted or names an unknown storage, BadRequest as
-        `check_endpoints` does.
+        Raises StorageMisconfigured if a property cannot be decrypted or the named storage is not configured, BadRequest
+        as `check_endpoints` does.
         """
         check_usable(properties)
         self.check_endpoints(properties)
@@ -159,12 +163,12 @@ def check_usable(properties: Mapping[str, str]) -> None:
 
 
 def allow_everything() -> AllowedStorage:
-    """Allow every location: for tests and for tools of the server's operator."""
+    """Return settings that allow every location, for tests and for tools of the server's operator."""
     return AllowedStorage(("file:///", *(f"{scheme}://" for scheme in dict.fromkeys(OBJECT_STORES.values()))))
 
 
 def root_of(text: str) -> str:
-    """Return the normal form of an allowed root; a scheme alone (`s3a://`) allows all its buckets.
+    """Return the normal form of an allowed root; a scheme without a bucket (`s3a://`) allows all buckets.
 
     Raises BadRequest for a malformed location.
     """
@@ -186,7 +190,7 @@ def _covers(root: str, location: str) -> bool:
 
 
 def _origin(endpoint: str) -> str | None:
-    """Return scheme, host and port of an endpoint in one spelling; None if it is not a plain URL."""
+    """Return an endpoint's origin (scheme, host and port) in normal form; None if it is not a URL of only these."""
     try:
         parts = urlsplit(endpoint.strip().rstrip("/"))
         port = parts.port

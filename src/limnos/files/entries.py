@@ -14,8 +14,8 @@ ChooseNames = Callable[[list[str]], Sequence[str]]
 
 
 class FileEntry(NamedTuple):
-    """A file in a directory: its relative name, its size in bytes, and its modification time, 0 if the store gives
-    none.
+    """A file in a directory: its relative name, its size in bytes, and its modification time (0 if the store reports
+    none).
     """
 
     name: str
@@ -26,7 +26,7 @@ class FileEntry(NamedTuple):
 class FileIdentity(NamedTuple):
     """The identity and version of a local file or directory.
 
-    Programs cannot set `changed_ns` (ctime), so it shows each change.
+    Programs cannot set `changed_ns` (ctime), so every change of the file changes it.
     """
 
     device: int
@@ -38,10 +38,10 @@ class FileIdentity(NamedTuple):
 
     @property
     def is_directory(self) -> bool:
-        """Return whether it is a directory and not a link to one."""
+        """Return whether the entry is a directory, not a link to a directory."""
         return stat.S_ISDIR(self.mode)
 
     @property
     def is_file(self) -> bool:
-        """Return whether it is a regular file and not a link to one."""
+        """Return whether the entry is a regular file, not a link to a file."""
         return stat.S_ISREG(self.mode)

@@ -1,8 +1,8 @@
-"""A local directory of exported files, which appears as a whole.
+"""A local directory of exported files, which is published atomically by a rename.
 
 May import `model` and this package. Must not know the files' content. The files are written below a hidden sibling name
-of the directory, which is renamed at the end. A process that is killed before leaves the hidden directory only; a later
-export in the same parent directory removes it after a day.
+of the directory, which is renamed at the end. A process that is killed earlier leaves only the hidden directory; a
+later export in the same parent directory removes it after a day.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ STALE_S: Final = 86_400
 
 
 class ExportedDirectory:
-    """The files of one export. Calls block. Each may raise NoSpace, ServiceUnavailable and StorageFailed."""
+    """The files of one export.
+
+    Methods block. Each may raise NoSpace (full disk), ServiceUnavailable (a retry may help) and StorageFailed.
+    """
 
     def __init__(self, location: str) -> None:
         self._location = location
@@ -39,7 +42,7 @@ class ExportedDirectory:
         self._file: BinaryIO | None = None
 
     def begin(self) -> None:
-        """Create the hidden directory. Raises NotEmpty if the target has files, or is one."""
+        """Create the hidden directory. Raises NotEmpty if the target is a file or a directory with files."""
         try:
             if self._target.exists() and (not self._target.is_dir() or any(self._target.iterdir())):
                 raise NotEmpty(f"{self._location} is not empty", kind="directory")
@@ -50,7 +53,7 @@ class ExportedDirectory:
             raise file_errors.storage_error("write", self._location, error) from error
 
     def open(self, names: Sequence[str]) -> None:
-        """Begin a file; `names` are its directories and its own name."""
+        """Begin a file; `names` are the components of its relative path."""
         directory = self._staging
         try:
             for name in names[:-1]:
@@ -63,7 +66,7 @@ class ExportedDirectory:
             raise file_errors.storage_error("write", self._location, error) from error
 
     def write(self, data: bytes) -> None:
-        """Append to the file."""
+        """Append data to the file that `open` began."""
         if self._file is None:
             raise RuntimeError("no file is open")
         try:
@@ -72,7 +75,7 @@ class ExportedDirectory:
             raise file_errors.storage_error("write", self._location, error) from error
 
     def close(self) -> None:
-        """End the file, on disk."""
+        """Sync the current file to disk and close it."""
         if self._file is None:
             raise RuntimeError("no file is open")
         try:
@@ -84,7 +87,10 @@ class ExportedDirectory:
         self._file = None
 
     def publish(self) -> None:
-        """Rename the hidden directory to its final name. Raises NotEmpty if the name is meanwhile taken by files."""
+        """Rename the hidden directory to its final name.
+
+        Raises NotEmpty if a file or a directory with files has taken the name since.
+        """
         try:
             self._staging.rename(self._target)
         except OSError as error:
@@ -100,7 +106,7 @@ class ExportedDirectory:
         shutil.rmtree(self._staging, ignore_errors=True)
 
     def _remove_stale(self) -> None:
-        """Remove hidden directories of killed processes."""
+        """Remove hidden directories that killed processes left, once they are a day old."""
         before = time.time() - STALE_S
         for each in self._target.parent.glob(f"{HIDDEN}*"):
             with contextlib.suppress(OSError):

@@ -19,7 +19,7 @@ _NO_SUCH_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 def missing_error(location: str, reason: str = "there is no such file") -> errors.MissingFile:
-    """Build the error for a missing file. Iceberg's clients recognise its first words."""
+    """Build the error for a missing file. Iceberg's clients recognise the beginning of its message."""
     return errors.MissingFile(f"Failed to open input stream for file: {location}: {reason}", location=location)
 
 
@@ -41,8 +41,8 @@ def storage_error(verb: str, location: str, error: Exception, *, remote: bool = 
     """Map an error of the operating system or an object store.
 
     Returns BadRequest for a name that is too long, NoSpace for a full disk, ServiceUnavailable if a retry may help,
-    else StorageFailed. The message of a remote store is only logged: its endpoint may have been chosen by a user who
-    must not read others' answers.
+    else StorageFailed. The message of a remote store is only logged: a user may have chosen its URL, to read responses
+    of hosts that only the server can reach.
     """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return errors.BadRequest(
@@ -64,9 +64,9 @@ def storage_error(verb: str, location: str, error: Exception, *, remote: bool = 
 
 
 def is_missing(error: Exception) -> bool:
-    """Return whether an error means that no file is there.
+    """Return whether an error means that the file does not exist.
 
-    A directory, or a file in place of a parent directory, counts too.
+    True also for a directory in place of the file, and for a file in place of a parent directory.
     """
     return isinstance(error, _NO_SUCH_FILE) or (isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG)
 
@@ -74,7 +74,7 @@ def is_missing(error: Exception) -> bool:
 def is_refused(error: BaseException | None) -> bool:
     """Return whether an error means that access was denied.
 
-    gcsfs reports it only in the message, Azure's library by a status.
+    gcsfs reports this only in the message, Azure's library as an HTTP status.
     """
     if isinstance(error, PermissionError) or getattr(error, "status_code", None) in (401, 403):
         return True

@@ -19,7 +19,10 @@ _MISSING: Final = "missing"
 
 
 class FileKeys:
-    """Computes keys; remembers the identities of directories, so use it for one comparison only. Blocks."""
+    """Computes keys of files.
+
+    Caches the identities of directories, so use an instance for one comparison only. Methods block.
+    """
 
     def __init__(self) -> None:
         self._directories: dict[str, tuple[object, ...]] = {}
@@ -32,7 +35,7 @@ class FileKeys:
         return (*self._identity(directory or "/"), _folded(name))
 
     def target_of(self, location: str) -> FileKey | None:
-        """Return the key of the file to which a local symbolic link leads; None if the location is no link."""
+        """Return the key of the target of a local symbolic link; None if the location is no link."""
         if not is_local(location):
             return None
         path = path_of(location)

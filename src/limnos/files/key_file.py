@@ -1,7 +1,7 @@
 """A file of keys that only its owner may read: one key in base64 on each line, the newest last.
 
-May import `model`. Must not know the use of the keys. The file is replaced atomically, so a reader sees the old or the
-new content.
+May import `model`. Must not know what the keys are used for. The file is replaced atomically, so a reader sees the old
+or the new content.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ def _cannot(path: Path, why: str, *, advice: str) -> CannotStart:
 
 @contextmanager
 def _exclusive_lock(directory: Path) -> Iterator[None]:
-    """Prevent other processes from changing key files in a directory for the body of the `with`, and sync the directory
-    at the end.
+    """Lock a directory exclusively during the `with` block, so that no other process changes its key files.
+
+    Syncs the directory at the end.
     """
     descriptor = os.open(directory, os.O_RDONLY)
     try:

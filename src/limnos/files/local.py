@@ -83,7 +83,10 @@ class LocalFiles:
 
     @staticmethod
     def open_file(path: str) -> tuple[int, int]:
-        """Open a file for reading. Returns its descriptor and its length in bytes. Raises MissingFile."""
+        """Open a file for reading.
+
+        Returns its descriptor and its length in bytes. Raises MissingFile if it does not exist or is no regular file.
+        """
         try:
             descriptor = os.open(path, _OPEN)
         except OSError as error:
@@ -191,7 +194,7 @@ class LocalFiles:
         raise file_errors.taken_error(target)
 
     def _linked(self, source: str, target: str) -> bool:
-        """Link a file; returns False if the name is taken by a file with other bytes.
+        """Create a hard link `target` to the file `source`. Returns False if the target exists with other bytes.
 
         Raises FileNotFoundError if one of the two files is deleted while they are compared.
         """
@@ -211,7 +214,7 @@ class LocalFiles:
         return True
 
     def _copy_new(self, source: str, target: str) -> None:
-        """Copy a file where the file system has no hard links."""
+        """Copy a file to a new name, on a file system without hard links."""
         data = self.read(source)
         try:
             self.write_new(target, data)
@@ -229,7 +232,9 @@ class LocalFiles:
             raise file_errors.storage_error("move", source, error) from error
 
     def take_back(self, location: str) -> None:
-        """Undo the creation of a new table: delete its first file, then the two directories above if they are empty."""
+        """Undo the creation of a table: delete its first metadata file, then the two parent directories if they are
+        empty.
+        """
         self.delete(location)
         _remove_both(_above(_path(location)))
 
@@ -258,9 +263,9 @@ def _has_file(directory: str) -> bool:
 
 
 def _walk_files(top: str) -> Iterator[tuple[list[str], list[str]]]:
-    """For each directory below `top`, yield its file names and the paths of its directories.
+    """For `top` and each directory below it, yield its file names and the paths of its subdirectories.
 
-    Raises OSError if one is unreadable.
+    Raises OSError if a directory is unreadable.
     """
 
     def refuse(error: OSError) -> None:
@@ -281,7 +286,7 @@ def _stat_or_none(location: str, path: str) -> list[tuple[str, os.stat_result]]:
 
 
 def path_of(location: str) -> str:
-    """Return the path of a local location."""
+    """Return the file system path of a local location: `/x` for `file:///x`."""
     return _path(location)
 
 
@@ -319,8 +324,9 @@ def _path(location: str) -> str:
 
 
 def _new_path(location: str) -> str:
-    """Return the path of a new file. Its name is unique, so only the path of the directory above the table's is
-    cached.
+    """Return the file system path of a new file.
+
+    Its name is unique, so the cache has only the path of the table directory's parent.
     """
     above = location.rsplit("/", 3)[0]
     names = location[len(above) :]
@@ -353,7 +359,7 @@ def _make(directory: str) -> None:
 
 
 def _make_one(directory: str) -> bool:
-    """Create a directory; False if its parent is missing."""
+    """Create a directory. Returns True if it exists now, False if its parent is missing."""
     try:
         os.mkdir(directory)  # noqa: PTH102 - as above
     except FileExistsError:
@@ -364,13 +370,13 @@ def _make_one(directory: str) -> bool:
 
 
 def _make_both(directory: str) -> None:
-    """Create a directory whose parent is probably missing, too."""
+    """Create a directory after its parent, which is probably missing, too."""
     _make(_above(directory))
     _make(directory)
 
 
 def _remove_both(directory: str) -> None:
-    """Remove a new table's two directories if they are empty."""
+    """Remove a directory and its parent if they are empty: a new table's metadata directory and its own."""
     with suppress(OSError):
         os.rmdir(directory)  # noqa: PTH106 - as above
         os.rmdir(_above(directory))  # noqa: PTH106 - as above
@@ -383,7 +389,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _read_all(descriptor: int, size: int) -> bytes:
-    """Read to the end. One call suffices unless the file is huge or still grows."""
+    """Read a file to its end. One system call suffices unless the file is huge or still grows."""
     pieces = [os.read(descriptor, size + 1)]
     while pieces[-1]:
         pieces.append(os.read(descriptor, _READ_SIZE))

@@ -1,12 +1,12 @@
-"""Locations as text: their normal form, and whether one lies below a root. Pure.
+"""Locations as text: their normal form, and whether a location lies below a root. Pure.
 
 May import only `model`. Must not touch a file system: locations are compared as text, and symbolic links are not
 followed.
 
 A location is an absolute local path (`/x`, `file:/x`, `file:///x`) or a URL of an object store. The text after the
-scheme is raw, as Iceberg's Java and Python readers take it: percent signs are not decoded, spaces and Unicode are
-plain. Spellings that readers interpret differently are refused, so that no spelling leads out of a root. These are dot
-segments (also percent-encoded), control characters, and a query or fragment on an object store.
+scheme is raw, as Iceberg's Java and Python readers interpret it: percent signs are not decoded, and spaces and Unicode
+are not escaped. Spellings that readers interpret differently are refused, so that no spelling leads out of a root.
+These are dot segments (also percent-encoded), control characters, and a query or fragment on an object store.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ def normalise(location: str) -> str:
 def place_key(location: str) -> str:
     """Return the key of a location in the register of storage locations. Raises BadRequest as `parse` does.
 
-    Two locations that any reader may treat as the same have the same key. Beyond `normalise`, a bucket or host is lower
-    case, repeated slashes in an object's key are one, and percent signs are decoded. A key is only compared, never
-    opened.
+    Two locations that any reader may treat as the same have the same key. Beyond `normalise`, buckets and hosts are in
+    lower case, repeated slashes in an object's key are collapsed, and percent signs are decoded. A key is only
+    compared, never opened.
     """
     normal = normalise(location)
     scheme, _, rest = normal.partition("://")
@@ -121,7 +121,7 @@ def _decodes(path: str) -> bool:
 
 
 def is_within(location: str, roots: Sequence[str]) -> bool:
-    """Return whether a location is one of the roots or below one, compared segment by segment.
+    """Return whether a location equals a root or lies below a root, compared segment by segment.
 
     False for a malformed location.
 
@@ -150,7 +150,7 @@ def check_within(location: str, roots: Sequence[str]) -> None:
 
 
 def check_size(location: str) -> None:
-    """Check the length and depth of a new location. Raises BadRequest."""
+    """Raise BadRequest if a new location has too many characters or path segments."""
     place = parse(location)
     if len(place.segments) > SEGMENTS_MAX:
         raise _illegal_location(
@@ -183,7 +183,10 @@ def _scheme_and_rest(location: str) -> tuple[str, str]:
 
 
 def _local_segments(location: str, rest: str) -> tuple[str, ...]:
-    """Split the path after `file:`, with or without `//`. Repeated slashes are one, as for the operating system."""
+    """Split the path after `file:`, with or without `//`.
+
+    Repeated slashes are collapsed, as by the operating system.
+    """
     if location.startswith("//") or (rest.startswith("//") and not rest.startswith("///") and rest != "//"):
         raise _illegal_location(location, "it names a host; write local paths as file:///path")
     if not rest.startswith("/") or rest == "//":
@@ -219,7 +222,10 @@ _FIRST_LENGTH: Final = len("file:///")
 
 
 def key_of(location: str) -> str:
-    """Return the key of a location in normal form. Most are a new directory of a parent whose key is cached."""
+    """Return the register key of a location in normal form.
+
+    The parent's key is cached, since most locations are a new directory in the same parent.
+    """
     parent, _, name = location.rpartition("/")
     if name.isalnum() and name.isascii() and len(parent) > _FIRST_LENGTH and not parent.endswith("/"):
         return f"{place_key(parent)}/{name}"

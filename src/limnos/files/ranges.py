@@ -1,7 +1,7 @@
-"""Reads parts of files, up to a number of bytes in all, for readers of formats that have an index at their end.
+"""Reads parts of files within a common byte budget, for formats with an index at the end of the file (Parquet).
 
 May import `model` and this package. Must not know the content of files. A local file is opened once, after its links
-are resolved within the roots. An object store is asked for a range at a time.
+are resolved within the roots. From an object store each part is read with a range request.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ class ReadBudget:
 
     @property
     def message(self) -> str:
-        """The message of a refused read."""
+        """The error message for a read beyond the budget."""
         size = f"{self.bytes_max >> 20} MiB" if self.bytes_max >= 1 << 20 else f"{self.bytes_max} bytes"
         return f"Reading this takes more than {size} of the files, which is the limit here: ask for fewer columns, or read them with a client"
 
     def take(self, count: int) -> None:
-        """Count bytes before they are read. Raises UnsupportedOperation if they exceed the budget."""
+        """Subtract `count` bytes from the budget before they are read.
+
+        Raises UnsupportedOperation if they exceed it.
+        """
         if count > self.left:
             self.is_used_up = True
             raise UnsupportedOperation(self.message)
@@ -59,17 +62,20 @@ class RangeReader(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Return the position."""
+        """Return the position of the next read."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position. Returns it."""
+        """Set the position of the next read, and return it."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence]
         self._at = max(0, start + offset)
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        """Read up to `size` bytes, by default all remaining ones. Raises UnsupportedOperation beyond the budget."""
+        """Read up to `size` bytes, by default all remaining bytes.
+
+        Raises UnsupportedOperation if the budget is exceeded.
+        """
         left = max(0, self._source.size - self._at)
         count = left if size < 0 else min(size, left)
         self._budget.take(count)
@@ -138,7 +144,8 @@ def open_ranges(
 ) -> RangeReader:
     """Open a file below the roots for reading parts of it.
 
-    Raises MissingFile (also for a link that leads out of the roots), StorageFailed, ServiceUnavailable.
+    Raises MissingFile (also for a link that leads out of the roots), ServiceUnavailable if a retry may help, else
+    StorageFailed.
     """
     if is_local(location):
         return RangeReader(_LocalSource(resolve_within(location, roots, allowed=allowed)), budget)

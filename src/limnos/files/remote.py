@@ -60,7 +60,7 @@ _LOOKED_AT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """Options for reaching a store. Stores with equal options share one connection pool. `repr` hides the values."""
+    """Options for reaching a store. Stores with equal options share a connection pool. `repr` hides the values."""
 
     values: tuple[tuple[str, str], ...]
 
@@ -69,7 +69,7 @@ class StoreOptions:
 
 
 class _FileSystem(Protocol):
-    """The part of fsspec's file systems that is used here."""
+    """The methods of fsspec's file systems that this module calls."""
 
     retries: int
 
@@ -88,7 +88,10 @@ class _FileSystemClass(Protocol):
 
 
 def options_from(scheme: str, properties: Mapping[str, str]) -> StoreOptions:
-    """Select a scheme's options from a catalog's properties. Raises BadRequest if one key of a pair is missing."""
+    """Select a scheme's options from a catalog's properties.
+
+    Raises BadRequest if one option of a pair, such as access key and secret key, is missing.
+    """
     results = {}
     for option, names in _NAMES.get(scheme, {}).items():
         value = next((properties[name] for name in names if properties.get(name)), None)
@@ -142,7 +145,7 @@ class RemoteFiles:
         return data
 
     def read_range(self, location: str, *, start: int, count: int) -> bytes:
-        """Read `count` bytes of a file from the given position. Raises MissingFile."""
+        """Read `count` bytes of a file from the given position. Raises MissingFile if the file does not exist."""
         path = self._path(location)
         try:
             return self._fs.cat_file(path, start=start, end=start + count)
@@ -190,9 +193,9 @@ class RemoteFiles:
         return not self.exists(location) and not self.holds(location)
 
     def _has_any(self, path: str) -> bool:
-        """Return whether a file is below a path.
+        """Return whether any file is below a path.
 
-        Reads one page where the store can list a prefix, else directory by directory.
+        Reads one page of a listing by prefix if the store supports that, else lists directory by directory.
         """
         listing = getattr(self._fs, "call_s3", None)
         if listing is not None:
@@ -268,7 +271,7 @@ class RemoteFiles:
     def _is_still(self, location: str, data: bytes) -> bool:
         """Return whether a file still has these bytes.
 
-        A store cannot delete conditionally, and another process may have moved the file and written a new one.
+        Needed because stores have no conditional delete, and another process may have replaced the file.
         """
         try:
             return self.read(location) == data
@@ -284,7 +287,7 @@ class RemoteFiles:
     def _create(self, path: str, data: bytes) -> None:
         """Write a file only if none exists.
 
-        A store without conditional writes writes unconditionally: the name is new anyway.
+        In a store without conditional writes the write is unconditional, since names are unique.
         """
         if not self._creates:
             self._fs.pipe_file(path, data)
@@ -318,9 +321,9 @@ def _arguments(scheme: str, values: dict[str, str]) -> dict[str, object]:
 
 
 def _abfs_arguments(values: dict[str, str]) -> dict[str, object]:
-    """Translate the options to adlfs.
+    """Convert options to the constructor arguments of adlfs.
 
-    Service principals sign in at AZURE_AUTHORITY_HOST, or at Azure if it is not set.
+    Service principals authenticate at AZURE_AUTHORITY_HOST, or at the public Azure cloud if that is not set.
     """
     fields: dict[str, object] = {"connection_timeout": _CONNECT_TIMEOUT_S, "read_timeout": _READ_TIMEOUT_S}
     fields |= {key: values[key] for key in ("account_name", "account_host", "sas_token") if key in values}
@@ -339,9 +342,9 @@ def _abfs_arguments(values: dict[str, str]) -> dict[str, object]:
 
 
 def _gs_arguments(values: dict[str, str]) -> dict[str, object]:
-    """Translate the options to gcsfs.
+    """Convert options to the constructor arguments of gcsfs.
 
-    The token endpoint (`token_uri`) inside a service account's key is ignored: a catalog's creator chose it.
+    The token URL inside a service account's key is ignored, since the catalog's creator could choose any host.
     """
     fields: dict[str, object] = {}
     if "endpoint" in values:
@@ -386,7 +389,9 @@ def _missing_package_text(scheme: str, error: ImportError) -> str:
 
 
 def _s3_arguments(options: Mapping[str, str]) -> dict[str, object]:
-    """Translate the options to s3fs: `client_kwargs` go to the client, `config_kwargs` to botocore's configuration."""
+    """Convert options to the constructor arguments of s3fs: `client_kwargs` go to the client, `config_kwargs` to
+    botocore's configuration.
+    """
     config: dict[str, object] = {
         "connect_timeout": _CONNECT_TIMEOUT_S,
         "read_timeout": _READ_TIMEOUT_S,
@@ -408,6 +413,6 @@ def _s3_arguments(options: Mapping[str, str]) -> dict[str, object]:
 def _is_taken(error: Exception) -> bool:
     """Return whether a conditional write failed because the file exists.
 
-    Implementations of S3 differ in their answers.
+    Implementations of S3 return different errors for this.
     """
     return isinstance(error, FileExistsError) or "PreconditionFailed" in str(error.__cause__)

@@ -19,17 +19,18 @@ LOCAL_FILES: Final = LocalFiles()
 
 
 class FileStore(Protocol):
-    """Whole files of one store. Calls block, and are thread-safe. Locations need not be in normal form.
+    """Reads and writes whole files of one store.
 
-    In addition to the errors of each method, all raise BadRequest (malformed location), ServiceUnavailable (temporary)
-    and StorageFailed (the store refused). A failed write leaves nothing under its name. One exception: if an object
-    store's response was lost, an unreferenced file may be left.
+    Methods block, and are thread-safe. Locations need not be in normal form. In addition to the errors of each method,
+    all raise BadRequest (malformed location), ServiceUnavailable (temporary) and StorageFailed (the store refused). A
+    failed write leaves nothing under its name. Exception: if an object store's response was lost, an unreferenced file
+    may remain.
     """
 
     def write_new(self, location: str, data: bytes, *, first: bool = False) -> None:
-        """Write a file under a fresh name and create its parents; never leaves a partial file.
+        """Write a file under a new name and create its parent directories. Never leaves a partial file.
 
-        An object store accepts the very same bytes again, because its client may retry a request.
+        An object store accepts a second write of the same bytes, because its client may retry a request.
 
         Args:
             location: The new file.
@@ -37,11 +38,11 @@ class FileStore(Protocol):
             first: Whether its directory and the one above probably do not exist yet, which saves system calls.
 
         Raises:
-            AlreadyExists: A file is there.
+            AlreadyExists: The name is taken.
         """
 
     def read(self, location: str, *, bytes_max: int | None = None) -> bytes:
-        """Read a whole file. Raises MissingFile, and TooLarge if it is longer than `bytes_max`."""
+        """Read a whole file. Raises MissingFile if it does not exist, TooLarge if it is longer than `bytes_max`."""
 
     def exists(self, location: str) -> bool:
         """Return whether a file exists at a location. A directory does not count."""
@@ -53,43 +54,43 @@ class FileStore(Protocol):
         """Yield the files below a location at any depth, as locations. Links are not followed."""
 
     def holds(self, location: str) -> bool:
-        """Return whether any file or link to one lies below a location.
+        """Return whether any file, or link to a file, lies below a location.
 
-        Stops at the first one, as far as the store can.
+        Stops at the first file, if the store's listing allows that.
         """
 
     def is_empty(self, location: str) -> bool:
         """Return whether no file or link is at a location or below it.
 
-        Stops at the first one, as far as the store can.
+        Stops at the first file, if the store's listing allows that.
         """
 
     def delete(self, location: str) -> None:
         """Delete a file. No-op if it is missing. Never deletes a directory."""
 
     def entries(self, location: str, *, deep: bool = False) -> list[FileEntry]:
-        """List the files in a directory; empty if it is missing. Links are left out and not followed.
+        """List the files in a directory; empty if it is missing. Symbolic links are omitted and not followed.
 
         With `deep`, files at any depth are listed, under their paths relative to the directory.
         """
 
     def chosen(self, location: str, choose: ChooseNames) -> list[FileEntry]:
-        """List the files in a directory that `choose` selects by name. On a local disk only these are read.
+        """List the files in a directory that `choose` selects by name.
 
-        Links are left out and not followed.
+        On a local disk, size and time are read for these files only. Symbolic links are omitted and not followed.
         """
 
     def directories(self, location: str) -> list[str]:
-        """List the names of the directories in a location; empty if it is missing. Links are left out."""
+        """List the names of the directories in a location; empty if it is missing. Symbolic links are omitted."""
 
     def link_new(self, source: str, target: str) -> None:
         """Link or copy a file to a new name, atomically. No-op if the target already has the same bytes.
 
-        Raises MissingFile if the source is missing, AlreadyExists if the name holds other bytes.
+        Raises MissingFile if the source is missing, AlreadyExists if the target exists with other bytes.
         """
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file to a fresh name. No-op if the source is missing.
+        """Rename a file to a new name. No-op if the source is missing.
 
         An object store copies first and then deletes the source, unless the source has changed meanwhile.
         """
@@ -98,7 +99,7 @@ class FileStore(Protocol):
 def store_for(location: str, properties: Mapping[str, str]) -> FileStore:
     """Return the store for a location, with the credentials that a catalog's properties name.
 
-    The result is shared by locations with the same scheme, bucket or account, and options. Raises BadRequest (malformed
+    Locations with the same scheme, bucket (or account) and options share one store. Raises BadRequest (malformed
     location, unknown scheme), UnsupportedOperation (a package is not installed; the message names it).
     """
     place = parse(location)

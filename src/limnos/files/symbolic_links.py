@@ -1,8 +1,7 @@
-"""Reads local files that a caller names, and follows symbolic links only within the roots.
+"""Reads local files whose location a caller chose, and follows symbolic links only within the roots.
 
-May import `model` and this package. Must not know the content of files. A link that leads out is treated as a missing
-file, whether its target exists or not: a caller who may name files below a warehouse must not learn about other files
-on the machine.
+May import `model` and this package. Must not know the content of files. A link that leads out of the roots is treated
+as a missing file, whether its target exists or not, so that a caller cannot probe for other files on the machine.
 """
 
 from __future__ import annotations
@@ -19,7 +18,10 @@ from limnos.model.errors import BadRequest, MissingFile
 
 
 class LocalRoots:
-    """The roots of a reader, and the server's own directories, with links resolved once for several files. Blocks."""
+    """The roots of a reader, and the server's own directories, with links resolved once for several reads.
+
+    Methods block.
+    """
 
     def __init__(self, roots: Sequence[str], allowed: AllowedStorage) -> None:
         self._named = roots
@@ -44,7 +46,10 @@ class LocalRoots:
         return not is_within(result, self._own) or is_within(result, self._open)
 
     def resolve(self, location: str) -> str:
-        """Return the real path of a file that is within the roots after links are resolved. Raises MissingFile."""
+        """Return the real path of a file that is within the roots after links are resolved.
+
+        Raises MissingFile otherwise.
+        """
         result = real_path(location)
         if not self.covers(result):
             error = file_errors.missing_error(location)
@@ -53,7 +58,10 @@ class LocalRoots:
         return result
 
     def read(self, location: str, *, bytes_max: int | None = None) -> bytes:
-        """Read a whole file that is within the roots after links are resolved. Raises MissingFile, TooLarge."""
+        """Read a whole file that is within the roots after links are resolved.
+
+        Raises MissingFile if there is none, TooLarge if it is longer than `bytes_max`.
+        """
         result = self.resolve(location)
         if result == normalise(location):
             return LOCAL_FILES.read(location, bytes_max=bytes_max)
@@ -65,12 +73,18 @@ class LocalRoots:
 
 
 def read_within(location: str, roots: Sequence[str], allowed: AllowedStorage, *, bytes_max: int | None = None) -> bytes:
-    """Read a whole local file that is within the roots after links are resolved. Raises MissingFile, TooLarge."""
+    """Read a whole local file that is within the roots after links are resolved.
+
+    Raises MissingFile if there is none, TooLarge if it is longer than `bytes_max`.
+    """
     return LocalRoots(roots, allowed).read(location, bytes_max=bytes_max)
 
 
 def resolve_within(location: str, roots: Sequence[str], *, allowed: AllowedStorage) -> str:
-    """Return the real path of a local file that is within the roots after links are resolved. Raises MissingFile."""
+    """Return the real path of a local file that is within the roots after links are resolved.
+
+    Raises MissingFile otherwise.
+    """
     return LocalRoots(roots, allowed).resolve(location)
 
 
@@ -80,10 +94,11 @@ def leads_within(location: str, roots: Sequence[str], *, allowed: AllowedStorage
 
 
 def refuse_alias(location: str, roots: Sequence[str]) -> None:
-    """Check that no symbolic link below the roots makes a local location an alias of another location within them.
+    """Raise BadRequest if a symbolic link below the roots makes a local location an alias of another location within
+    them.
 
-    The register compares locations by name, so a location must have only one. Links on the path to a root, and links
-    that lead out of all roots, are not refused here. Raises BadRequest.
+    The register compares locations by name, so a location must have only one name. Links on the path to a root, and
+    links that lead out of all roots, are not refused here.
     """
     led = real_path(location)
     local = [root for root in roots if is_local(root)]

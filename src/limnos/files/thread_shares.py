@@ -1,7 +1,7 @@
 """Thread pools for blocking calls, one per catalog: a store that never answers delays no other catalog.
 
 May import only `model`. Must not know the functions that are called. Threads are daemons, started on demand and ended
-when idle; the process never waits for a stuck one. A call that exceeds its time, or whose caller has left, is
+when idle; the process never waits for a stuck thread. A call that exceeds its timeout, or whose caller is cancelled, is
 abandoned. When the call returns, its thread serves other calls, and a late result can be undone.
 """
 
@@ -24,7 +24,9 @@ _SHARES_MAX: Final = 1024
 
 
 class _BlockingCall:
-    """One call, the future of its caller, and the function that undoes a late result."""
+    """A submitted call, the future of its caller, and the function that undoes its effect if it ends after it was
+    abandoned.
+    """
 
     __slots__ = ("future", "given_up", "late", "loop", "run", "started")
 
@@ -46,7 +48,7 @@ class _BlockingCall:
 
 
 class _ThreadShare:
-    """The threads of one catalog and the queue of calls for them."""
+    """The thread pool of one catalog, and its queue of calls."""
 
     def __init__(self, threads_max: int, silent: Callable[[], LimnosError]) -> None:
         self.threads_max = threads_max
@@ -60,7 +62,7 @@ class _ThreadShare:
     def add(self, call: _BlockingCall) -> None:
         """Queue a call.
 
-        Raises the storage-unavailable error of `silent` if all threads are stuck or the queue is full.
+        Raises the error that `silent` builds if all threads are stuck or the queue is full.
         """
         with self.changed:
             if self.stuck >= self.threads_max or len(self.waiting) >= WAITING_MAX:
@@ -143,13 +145,14 @@ class ThreadShares:
         """Run a call in a thread of the share of `key` and return its result.
 
         Args:
-            key: The share, as a catalog's id.
+            key: The key of the share, such as a catalog's id.
             call: The function; it may block.
-            late: Undoes the call's effect; runs in its thread if the call ends after it was abandoned.
+            late: A function that undoes the call's effect. It runs in the call's thread if the call ends after it was
+                abandoned.
 
         Raises:
-            ServiceUnavailable: The call takes longer than `timeout_s`, or the share is full. `silent` may choose
-                another error.
+            ServiceUnavailable: The call takes longer than `timeout_s`, or the share is full. The constructor's `silent`
+                may build another error.
         """
         if asyncio.current_task() is None:
             await asyncio.sleep(0)  # moves a request that runs outside of a task into one

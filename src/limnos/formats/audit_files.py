@@ -1,4 +1,4 @@
-"""Audit records as Parquet files for Spark and others, one directory per day.
+"""Audit records as Parquet files for Spark and other engines, in one directory per day.
 
 Pure: takes records, returns bytes and names. May import `model`. Must not know stores. pyarrow is imported only when a
 file is written.
@@ -41,7 +41,7 @@ def file_of(lines: Sequence[AuditRecord]) -> bytes:
 def name_of(day: date, lines: Sequence[AuditRecord]) -> str:
     """Return the file name for records of one day.
 
-    It is a function of the records, so every writer chooses the same.
+    The name has the IDs of the first and the last record, so every writer of the same records chooses the same name.
     """
     return f"day={day.isoformat()}/audit-{lines[0].id:016d}-{lines[-1].id:016d}.parquet"
 
@@ -57,5 +57,5 @@ def begin_of(day: date) -> int:
 
 
 def next_day(day: date) -> date:
-    """Return the day after `day`."""
+    """Return the day after `day`, the exclusive end of the day's range."""
     return day + timedelta(days=1)

@@ -1,8 +1,9 @@
 """Reads single fields of untrusted Avro files, with limits on size and time.
 
-May import fastavro. Must not know the meaning of rows. fastavro decompresses a block completely and trusts the numbers
-in it. Therefore blocks are decompressed here within limits, and fastavro reads them uncompressed with a schema that has
-only the requested fields. Skipped fields then need no memory, and time in proportion to their bytes.
+May import fastavro. Must not know the meaning of rows. fastavro decompresses a block completely and trusts the lengths
+and counts in it. Therefore this module decompresses blocks within limits, and fastavro reads them uncompressed with a
+reader schema that has only the requested fields. Skipped fields then need no memory, and time in proportion to their
+bytes.
 """
 
 from __future__ import annotations
@@ -37,18 +38,21 @@ _SYNC_SIZE: Final = 16
 
 
 class BadAvro(ValueError):
-    """Raised if the data is no Avro file or exceeds a limit; the message names the limit."""
+    """The data is no Avro file or exceeds a limit; the message names the limit."""
 
 
 def texts_of(data: bytes, *path: str) -> Iterator[str]:
-    """Yield the text at a path of fields in each row; none if the rows have no such field. Raises BadAvro."""
+    """Yield the string at a path of nested fields in each row; nothing if the rows have no such field.
+
+    Raises BadAvro if the file is malformed or exceeds a limit.
+    """
     for (result,) in values_of(data, path):
         if isinstance(result, str):
             yield result
 
 
 def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> Iterator[tuple[object, ...]]:
-    """Yield the texts and numbers at some paths of fields in each row, with None for an absent field.
+    """Yield the strings and numbers at some paths of nested fields in each row, with None for an absent field.
 
     Args:
         data: The file.
@@ -82,7 +86,10 @@ def values_of_files(
 
 
 def field_names(data: bytes, *path: str) -> list[str]:
-    """Return the names of the fields of the record at a path of fields; none if there is no record. Raises BadAvro."""
+    """Return the field names of the record at a path of nested fields; empty if there is no record.
+
+    Raises BadAvro if the file's schema is malformed or exceeds a limit.
+    """
     try:
         schema = _schema(_head(io.BytesIO(data))[0])
         for name in path:
@@ -103,7 +110,10 @@ def _value_at(row: object, path: tuple[str, ...]) -> object:
 
 
 def decompress(data: bytes) -> bytes:
-    """Return the file with uncompressed blocks, for a reader that trusts its numbers. Raises BadAvro."""
+    """Return the file with uncompressed blocks, for a reader without limits of its own.
+
+    Raises BadAvro if the file is malformed or exceeds a limit.
+    """
     try:
         file = _opened(data)
         _schema(file.entries)
@@ -115,7 +125,9 @@ def decompress(data: bytes) -> bytes:
 
 
 class _OpenedFile(NamedTuple):
-    """A file whose header is read: its blocks, its metadata map, and the sync marker that ends each block."""
+    """An Avro file after its header: the stream of its blocks, its metadata map, and the sync marker that ends each
+    block.
+    """
 
     source: io.BytesIO
     entries: dict[str, bytes]
@@ -152,7 +164,7 @@ class _UncompressedFiles:
         return data
 
     def whole(self) -> bytes:
-        """Read the remaining part."""
+        """Read all remaining bytes of all files."""
         pieces = [self._rest.read()]
         while piece := self._block():
             pieces.append(piece)
@@ -200,7 +212,7 @@ def _unpacked(packed: bytes, codec: str) -> bytes:
 
 
 def _head(source: io.BytesIO) -> tuple[dict[str, bytes], bytes]:
-    """Read the header: its metadata map, and the sync marker that ends each block."""
+    """Read the header. Returns its metadata map, and the sync marker that ends each block."""
     if source.read(len(_MAGIC)) != _MAGIC:
         raise BadAvro("it has no Avro header")
     entries: dict[str, bytes] = {}
@@ -241,7 +253,7 @@ def _read_bytes(source: io.BytesIO) -> bytes:
 
 
 def _encode_long(number: int) -> bytes:
-    """Encode a non-negative integer."""
+    """Encode a non-negative integer as an Avro `long`: zigzag, then variable length."""
     rest, spelled = number << 1, bytearray()
     while rest > 0x7F:
         spelled.append(rest & 0x7F | 0x80)
@@ -268,9 +280,10 @@ def _schema(entries: dict[str, bytes]) -> object:
 
 @lru_cache(maxsize=_SCHEMAS_KEPT)
 def _reader_schema(text: bytes, paths: tuple[tuple[str, ...], ...]) -> tuple[bool, Schema | None]:
-    """Return whether rows have the first path, and the schema with only some paths; None if rows have none of them.
+    """Return whether rows have the first path, and the reader schema with only the given paths (None if rows have none
+    of them).
 
-    All manifests of a table have the same schema, so the result is kept.
+    All manifests of a table have the same schema, so the result is cached.
     """
     schema = _schema({"avro.schema": text})
     target = _only(schema, paths)
@@ -280,16 +293,16 @@ def _reader_schema(text: bytes, paths: tuple[tuple[str, ...], ...]) -> tuple[boo
 
 
 class _SchemaBounds:
-    """Checks a schema: it must not be recursive, and repeated parts must take bytes."""
+    """Checks a schema: it must not be recursive, and items of arrays and maps must take at least one byte."""
 
     def __init__(self) -> None:
         self._known: dict[object, bool] = {}
         self._empty = 0
 
     def takes_bytes(self, schema: object, depth: int) -> bool:
-        """Return whether a value takes at least one byte.
+        """Return whether each value of a schema takes at least one byte in a file.
 
-        Raises BadAvro for a schema that is too deep or repeats empty parts.
+        Raises BadAvro for a schema that is nested too deeply, or has arrays or maps of empty items.
         """
         if depth > DEPTH_MAX:
             raise BadAvro(f"its schema has more than {DEPTH_MAX} levels")
@@ -338,7 +351,7 @@ _LEAVES: Final = frozenset({"string", "int", "long", "boolean", "null"})
 
 
 def _only(schema: object, paths: Sequence[tuple[str, ...]]) -> object:
-    """Return a schema with only the texts and numbers at some paths; None if none of them exists."""
+    """Return a schema reduced to the strings and numbers at some paths; None if none of them exists."""
     if () in paths:
         branches = schema if isinstance(schema, list) else [schema]
         kinds = [each.get("type") if isinstance(each, dict) else each for each in branches]

@@ -1,8 +1,8 @@
-"""The beginning of any file as rows or text for JSON: Parquet, CSV, JSON, plain text; other files are named as binary.
+"""Previews of files: the first rows or the first text of Parquet, CSV, JSON and plain text files.
 
-May import pyarrow and `formats.preview_cells`. Must not know stores or users: the file is opened by the caller. The
-content is only decoded, never executed: HTML, for example, is text. The extension of the name selects the format, and a
-file that does not have that format is shown as text.
+Other files count as binary. May import pyarrow and `formats.preview_cells`. Must not know stores or users: the file is
+opened by the caller. The content is only decoded, never executed: HTML, for example, is text. The extension of the name
+selects the format, and a file that does not have that format is shown as text.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class OpenedFile(Protocol):
         """Read up to `size` bytes."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Move to a position."""
+        """Set the position of the next read, and return it."""
 
     def size(self) -> int:
         """Return the length in bytes."""
 
 
 class HeadLimits(msgspec.Struct, frozen=True):
-    """The maximum numbers of rows and columns of a preview, and of the bytes of its rows as JSON."""
+    """The maximum counts of rows and columns of a preview, and the maximum size of its rows as JSON in bytes."""
 
     rows_max: int
     columns_max: int
@@ -61,9 +61,9 @@ class HeadLimits(msgspec.Struct, frozen=True):
 
 
 class FileContent(msgspec.Struct, frozen=True):
-    """The beginning of a file: `rows` with columns (name and type), a `text`, or neither for a binary file.
+    """A preview of a file: `rows` with `columns` (name and type), a `text`, or neither for a binary file.
 
-    `is_complete` is true if this is the whole file.
+    `is_complete` is true if the preview contains the whole file.
     """
 
     size: int
@@ -75,9 +75,10 @@ class FileContent(msgspec.Struct, frozen=True):
 
 
 class _TextRows(NamedTuple):
-    """The rows of a text: the names of all columns, and each row with the cells of the first `columns_max` ones.
+    """The rows of a text file: the names of all columns, and an iterator of rows with the cells of the first
+    `columns_max` columns.
 
-    A short text may have many columns and many rows, so the cells of a row are made when the row is taken.
+    Rows are split into cells lazily, because even a short text may have many columns and rows.
     """
 
     names: list[str]
@@ -85,7 +86,10 @@ class _TextRows(NamedTuple):
 
 
 def file_content(name: str, file: OpenedFile, *, limits: HeadLimits) -> FileContent:
-    """Return the beginning of a file. Raises the errors of the file, and pyarrow's for a damaged Parquet file."""
+    """Return a preview of a file.
+
+    Raises errors of reading the file, and pyarrow's errors for a damaged Parquet file.
+    """
     extension = name.rpartition(".")[2].lower()
     if extension == "parquet":
         return _parquet(file, limits)
@@ -106,7 +110,7 @@ def file_content(name: str, file: OpenedFile, *, limits: HeadLimits) -> FileCont
 
 
 def _decoded(data: bytes, *, is_whole: bool) -> str | None:
-    """Return the bytes as text, with invalid ones replaced; None for a binary file."""
+    """Decode bytes as UTF-8 text, with invalid bytes replaced; None for a binary file."""
     text = data.decode("utf-8-sig", "replace")
     if not is_whole:
         text = text.removesuffix("\ufffd")  # the end cut a multi-byte character
@@ -114,7 +118,7 @@ def _decoded(data: bytes, *, is_whole: bool) -> str | None:
 
 
 def _rows_in(text: str, extension: str, *, is_whole: bool, columns_max: int) -> _TextRows | None:
-    """Return the rows of a text in a format with rows; None if it has no such format."""
+    """Return the rows of a text if its extension and content have a tabular format (CSV, JSON lines); else None."""
     if extension in ("csv", "tsv"):
         delimiter = "\t" if extension == "tsv" else None
         return _delimited(text, delimiter, is_whole=is_whole, columns_max=columns_max)
@@ -186,7 +190,7 @@ def _table(table: _TextRows, limits: HeadLimits, *, size: int, is_whole: bool) -
 
 
 def _limited(rows: Iterator[Row], limits: HeadLimits) -> tuple[list[Row], bool]:
-    """Return rows up to the limits, and whether these are all."""
+    """Return rows up to the limits, and whether these are all rows."""
     results: list[Row] = []
     size = 0
     for row in rows:

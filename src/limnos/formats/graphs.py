@@ -1,7 +1,8 @@
 """Layout of directed graphs in layers, for pictures of lineage and of pipelines.
 
 May import the standard library only. Pure. Layers go from left to right. Cycles are allowed: the edges that close a
-cycle are marked, and drawn backwards. Edges over several layers pass through points in the layers between.
+cycle are marked as back edges, and drawn from right to left. An edge over several layers has a waypoint in each layer
+between.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _Key = tuple[str, int]
 
 
 class GraphSizes(NamedTuple):
-    """Sizes of a picture in pixels: of a node, and the gaps between nodes and layers."""
+    """Sizes in pixels: width and height of a node, and the gaps between layers (x) and between nodes (y)."""
 
     width: int = 184
     height: int = 44
@@ -34,7 +35,7 @@ DEFAULT_SIZES: Final = GraphSizes()
 
 
 class RoutedEdge(NamedTuple):
-    """An edge with the points of its line. `is_back` edges close a cycle."""
+    """An edge with the points of its polyline. `is_back` edges close a cycle."""
 
     source: str
     target: str
@@ -103,7 +104,9 @@ def _closing_edges(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> se
 
 
 def _layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """Return the layer of each node: the length of the longest path to it; sources are moved next to their targets."""
+    """Return the layer of each node: the length of the longest path to it; nodes without incoming edges are moved to
+    the layer before their targets.
+    """
     out: dict[str, list[str]] = {name: [] for name in nodes}
     missing = dict.fromkeys(nodes, 0)
     for source, target in edges:
@@ -125,7 +128,10 @@ def _layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str,
 
 
 def _chains(edges: Sequence[tuple[str, str]], layer_of: dict[str, int]) -> list[list[_Key]]:
-    """Return the points of each edge; if there are too many points, the longest edges are drawn as straight lines."""
+    """Return the waypoints of each edge.
+
+    If there are more than `POINTS_MAX`, the longest edges are straight lines without any.
+    """
     lengths = sorted(layer_of[target] - layer_of[source] for source, target in edges)
     points, longest = 0, 0
     for length in lengths:
@@ -203,7 +209,7 @@ def _median(values: list[float] | list[int]) -> float:
 
 
 def _crossings(layers: list[list[_Key]], after: _Neighbours) -> int:
-    """Count crossings between neighbouring layers by inversions, with a sorted list of the ends seen so far."""
+    """Count the edge crossings between neighbouring layers, as inversions of the edges' end positions."""
     total = 0
     for left, right in pairwise(layers):
         place = {key: number for number, key in enumerate(right)}
@@ -219,7 +225,9 @@ def _crossings(layers: list[list[_Key]], after: _Neighbours) -> int:
 def _places(
     layers: list[list[_Key]], before: _Neighbours, *, after: _Neighbours, sizes: GraphSizes
 ) -> dict[_Key, float]:
-    """Return the vertical position of each centre: near the median of its neighbours, in order, with gaps."""
+    """Return the vertical centre of each node and waypoint: near the median of its neighbours, without changing the
+    order of the layer or its gaps.
+    """
     offsets = [_offsets(layer, sizes) for layer in layers]
     centres = {
         key: place for layer, own in zip(layers, offsets, strict=True) for key, place in zip(layer, own, strict=True)
@@ -238,7 +246,9 @@ def _places(
 
 
 def _offsets(layer: list[_Key], sizes: GraphSizes) -> list[float]:
-    """Return the minimum distances of a layer's centres from its first one; points of edges need less space."""
+    """Return the vertical centres of a layer's nodes in the tightest layout; waypoints of edges need less height than
+    nodes.
+    """
     places: list[float] = []
     at = 0.0
     for key in layer:
@@ -250,7 +260,9 @@ def _offsets(layer: list[_Key], sizes: GraphSizes) -> list[float]:
 
 
 def _isotonic(values: Sequence[float]) -> list[float]:
-    """Return the non-decreasing numbers nearest to some values, by pooling neighbours that are out of order."""
+    """Isotonic regression: return the non-decreasing sequence nearest to the values, by the pool-adjacent-violators
+    algorithm.
+    """
     pools: list[tuple[float, int]] = []
     for value in values:
         total, count = value, 1
@@ -264,8 +276,8 @@ def _isotonic(values: Sequence[float]) -> list[float]:
 def _route(
     chain: list[_Key], corners: dict[str, _Point], *, centres: dict[_Key, float], sizes: GraphSizes
 ) -> tuple[_Point, ...]:
-    """Return the points of an edge: from the right side of its left node through the layers between to the other
-    node.
+    """Return the points of an edge: from the right side of its left node, through its waypoints, to the left side of
+    its right node.
     """
     step = sizes.width + sizes.gap_x
     left, right = corners[chain[0][0]], corners[chain[-1][0]]

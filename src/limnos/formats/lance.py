@@ -53,7 +53,7 @@ class DirectoryLayout(StrEnum):
 
 
 class ManifestRowKind(StrEnum):
-    """The kind of an index row. Rows of other kinds belong to other software and are kept."""
+    """The kind of an index row. Rows of other kinds belong to other software and are not changed."""
 
     NAMESPACE = "namespace"
     TABLE = "table"
@@ -76,7 +76,7 @@ class TableFolder(NamedTuple):
 
 
 def layout_of(folders: Iterable[str]) -> DirectoryLayout | None:
-    """Return the layout of a directory from its folders' names; None if there are none."""
+    """Return the layout of a directory from its folders' names; None if it has no visible folders."""
     names = [name for name in folders if not _is_hidden(name)]
     if MANIFEST in names:
         return DirectoryLayout.V2
@@ -86,7 +86,7 @@ def layout_of(folders: Iterable[str]) -> DirectoryLayout | None:
 
 
 def tables_of(folders: Iterable[str], layout: DirectoryLayout) -> list[TableFolder]:
-    """Return the tables among folders, by name."""
+    """Return the tables among folders, sorted by name."""
     results = [folder_table(name, layout) for name in folders]
     return sorted(each for each in results if each is not None)
 
@@ -102,7 +102,7 @@ def folder_table(folder: str, layout: DirectoryLayout) -> TableFolder | None:
 
 
 def folder_of(name: str, layout: DirectoryLayout) -> str:
-    """Return the folder of a top-level table. Raises BadRequest for a name that is not possible for a folder."""
+    """Return the folder of a top-level table. Raises BadRequest for a name that cannot be a folder's name."""
     folder = name if layout is DirectoryLayout.V0 else f"{name}{SUFFIX}"
     table_folder = folder_table(folder, layout)
     if table_folder is None or table_folder.name != name or _UNFIT.search(name):
@@ -113,9 +113,7 @@ def folder_of(name: str, layout: DirectoryLayout) -> str:
 
 
 def nested_folder_of(levels: Levels, *, digits: str) -> str:
-    """Return a folder for a table in a namespace: unique hexadecimal digits, then its name, so that the folder is
-    human-readable.
-    """
+    """Return the folder for a table in a namespace: unique hexadecimal digits, then a readable form of its name."""
     return f"{digits}_{_UNPLAIN.sub('_', object_id_of(levels))[:NAMES_MAX]}"
 
 
@@ -176,12 +174,14 @@ def root_of(text: str, *, here: str) -> str:
 
 
 def is_local(root: str) -> bool:
-    """Return whether a directory is on this machine."""
+    """Return whether a directory's URI or path is on the local file system."""
     return not _SCHEME.match(root)
 
 
 def foreign_names(names: Sequence[str]) -> list[str]:
-    """Return the names in a table's folder that are not Lance's own."""
+    """Return the names in a table's folder that do not belong to Lance's format, so that the folder may contain other
+    data.
+    """
     return [name for name in names if name not in OWN_FOLDERS and name not in (RESERVED, DEREGISTERED)]
 
 

@@ -1,8 +1,8 @@
-"""Finds files of a Lance table that no version references, from their names, their age and the bytes of its manifests.
+"""Finds orphan files of a Lance table, from the files' names and ages and the bytes of the table's manifests.
 
 May import this package and the standard library. Must not know storage. Pure. Manifests are searched, not parsed: a
-file counts as referenced if its mark (its name, the bytes of its UUID, or its number) occurs anywhere in any manifest.
-So an unknown encoding of manifests keeps files and never deletes them.
+file counts as referenced if its reference (its name, the bytes of its UUID, or its varint id) occurs anywhere in any
+manifest. So with an unknown encoding of manifests, files are retained and never deleted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ round.
 
 
 class AgedFile(NamedTuple):
-    """A file of a table: its name relative to the table, and its modification time in ms since 1970 (0 if unknown)."""
+    """A file of a table: its name relative to the table, and its modification time in milliseconds since 1970 (0 if
+    unknown).
+    """
 
     name: str
     modified_ms: int
@@ -54,13 +56,16 @@ class FilesByKind(NamedTuple):
 
 
 def own_name(name: str) -> str:
-    """Remove the branch's prefix from a file's name."""
+    """Return a file's name without the directory prefix of its branch."""
     match = _BRANCH.match(name)
     return name if match is None else name[match.end() :]
 
 
 def sort_files(files: Iterable[AgedFile], *, before_ms: int, staged: frozenset[str]) -> FilesByKind:
-    """Sort a table's files. `staged` are names of staged manifests that committed versions still need."""
+    """Classify a table's files; files modified before `before_ms` are old.
+
+    `staged` are names of staged manifests that committed versions still need.
+    """
     unowned: list[str] = []
     marked: dict[bytes, list[str]] = {}
     transactions: dict[bytes, list[str]] = {}
@@ -83,8 +88,9 @@ def sort_files(files: Iterable[AgedFile], *, before_ms: int, staged: frozenset[s
 
 
 def reference_of(own: str) -> bytes | None:
-    """Return the bytes by which a manifest references a file: a name, a number or a UUID; None for unknown kinds of
-    files.
+    """Return the bytes by which a manifest references a file: its name, a varint id or a UUID, by the kind of file.
+
+    None for an unknown kind of file.
     """
     if match := _DATA.fullmatch(own):
         return match[1].encode()
@@ -106,8 +112,9 @@ def varint(number: int) -> bytes:
 
 
 def references_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes]:
-    """Yield the references to files at the expected positions of a manifest; `lengths` are the lengths of the names of
-    data files.
+    """Yield the byte strings of a manifest that are references to files by the known encoding.
+
+    `lengths` are the possible lengths of data files' names.
     """
     for match in _NAMED.finditer(manifest):
         for length in lengths:
@@ -118,22 +125,24 @@ def references_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes
 
 
 class ReferenceSearch:
-    """A search for files that no manifest references: first a quick search, then one for each remaining suspect."""
+    """A search for files that no manifest references: first a quick pass by the known encoding, then a full-text search
+    for the remaining candidates (`suspects`).
+    """
 
     def __init__(self, marks: Iterable[bytes]) -> None:
         self.suspects = set(marks)
         self._lengths = frozenset(len(mark) for mark in self.suspects if len(mark) >= 32)
 
     def clear(self, manifest: bytes) -> bool:
-        """Remove suspects whose marks are at the expected positions. Returns whether none remains."""
+        """Remove the candidates that a manifest references by the known encoding. Returns whether none remains."""
         self.suspects.difference_update(references_in(manifest, lengths=self._lengths))
         return not self.suspects
 
     def narrow(self) -> None:
-        """Limit the suspects to the number that one round can search for."""
+        """Limit the candidates to `SUSPECTS_MAX`, which one run of the slow search can process."""
         self.suspects = set(sorted(self.suspects)[:SUSPECTS_MAX])
 
     def clear_wholly(self, manifest: bytes) -> bool:
-        """Remove suspects whose marks occur anywhere. Returns whether none remains."""
+        """Remove the candidates whose references occur anywhere in a manifest's bytes. Returns whether none remains."""
         self.suspects = {mark for mark in self.suspects if mark not in manifest}
         return not self.suspects

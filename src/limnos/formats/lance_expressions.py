@@ -1,9 +1,9 @@
 """Checks SQL expressions for Lance's library: nesting that crashes it, and tokens that make it hang.
 
 May import `model` and the standard library. Must not know tables. Pure. Expressions are not parsed; their tokens are
-counted. The library walks a chain of operators by recursion, and some thousand of them crash its process. AND, OR and
-commas may join any number of terms. On placeholders and some forms of strings one of its threads panics, and the
-request would wait until its timeout.
+counted. The library recurses over a chain of operators, and a chain of some thousand overflows the stack and crashes
+the process. AND, OR and commas may join any number of terms. On placeholders and some string literals a thread of the
+library panics, and the request would hang until its timeout.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _JOIN: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "LIKE", "IN", "WHEN", "
 
 
 class _ExpressionDepth:
-    """The lengths of the open chains, from the outermost parentheses to the innermost."""
+    """Tracks the nesting depth of an expression: the length of the operator chain at each level of open parentheses."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -61,7 +61,10 @@ class _ExpressionDepth:
 
 
 def check_expression(text: str) -> None:
-    """Check an expression. Raises BadRequest if it is too deep, or has placeholders or strings with a prefix."""
+    """Check an expression.
+
+    Raises BadRequest if it is nested too deeply, or has placeholders or string literals with a prefix, such as `N'a'`.
+    """
     chains = _ExpressionDepth()
     beside = last = ""
     for match in _TOKEN.finditer(text):
@@ -84,7 +87,7 @@ def check_expression(text: str) -> None:
 def _is_unanswered(part: str, *, beside: str, last: str) -> bool:
     """Return whether a token makes the library hang.
 
-    `beside` is the preceding token, `last` the last one that is no space.
+    `beside` is the preceding token, `last` the preceding token that is no white space.
     """
     if part in ("?", "$"):
         return part == "?" or not (beside[-1:].isalnum() or beside[-1:] == "_")

@@ -1,8 +1,8 @@
 """Names and locations of the manifests of a Lance table's versions.
 
 May import `model` and `names`. Pure. Must not know stores. A version's manifest is in `_versions`, that of a branch in
-`tree/BRANCH/_versions`. There are two naming schemes: the plain number (V1), and one that sorts the newest first (V2).
-A staged manifest, written but not committed, has an additional suffix, and readers ignore it.
+`tree/BRANCH/_versions`. There are two naming schemes: the decimal version (V1), and the inverted version, which sorts
+the newest first (V2). A staged manifest, written but not committed, has an additional suffix, and readers ignore it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class VersionManifest(NamedTuple):
 
 
 def check_branch(branch: str) -> str:
-    """Return a branch's name, "" for main. Raises BadRequest for a name that could lead to another directory."""
+    """Return a branch's name, "" for main.
+
+    Raises BadRequest for a name that could escape the branch directory, such as one with `..`.
+    """
     if branch in ("", "main"):
         return ""
     if len(branch) > _BRANCH_LENGTH_MAX or not _BRANCH.fullmatch(branch) or ".." in branch or branch.endswith(".lock"):
@@ -52,7 +55,7 @@ def directory_of(branch: str) -> str:
 
 
 def manifest_name(version: int, scheme: int) -> str:
-    """Return the name of a version's manifest."""
+    """Return the file name of a version's manifest in a naming scheme (1 or 2)."""
     return f"{version}.manifest" if scheme == V1 else f"{_TOP - version:020d}.manifest"
 
 
@@ -69,7 +72,7 @@ def manifest_of(name: str) -> VersionManifest | None:
 
 
 def manifests_of(names: Iterable[str]) -> dict[int, str]:
-    """Return the file names that are manifests, by version."""
+    """Return the manifests among file names, as a mapping from version to name."""
     results: dict[int, str] = {}
     for name in names:
         manifest = manifest_of(name)
@@ -87,8 +90,8 @@ def staged_name(path: str, *, table: tuple[str, ...], branch: str) -> str:
         branch: The branch's name.
 
     Raises:
-        BadRequest: The path is no staged manifest directly in the branch's directory. A commit may name only files of
-            its own table.
+        BadRequest: The path is no staged manifest directly in the branch's directory. A commit may reference only files
+            of its own table.
     """
     expected = (*table, *directory_of(branch).split("/"))
     segments = tuple(_bare(path).split("/"))
@@ -102,7 +105,7 @@ def staged_name(path: str, *, table: tuple[str, ...], branch: str) -> str:
 
 
 def _bare(path: str) -> str:
-    """Remove scheme and bucket from a path, if a client sends them."""
+    """Return a path without scheme and bucket, which some clients send."""
     scheme, separator, rest = path.partition("://")
     if not separator:
         return path.lstrip("/")
@@ -110,12 +113,14 @@ def _bare(path: str) -> str:
 
 
 def _is_same(path: tuple[str, ...], expected: tuple[str, ...]) -> bool:
-    """Return whether two paths are equal; some clients percent-encode special characters."""
+    """Return whether a path equals the expected path, as it is or percent-decoded (some clients encode special
+    characters).
+    """
     return path == expected or tuple(map(unquote_strict, path)) == expected
 
 
 def is_staged_name(name: str) -> bool:
-    """Return whether a name is that of a staged manifest."""
+    """Return whether a file name is that of a staged manifest, `VERSION.manifest-UUID`."""
     return _STAGED.fullmatch(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""OpenLineage events in JSON: checks them, and converts them to values about datasets and columns.
+"""OpenLineage events in JSON: checks them, and converts them to lineage between datasets and columns.
 
 May import msgspec and `limnos.model.errors`. Must not know tables, callers or stores. Source: OpenLineage specification
 2-0-2 with its facets `symlinks`, `catalog`, `version`, `parent`, `jobType` and `columnLineage`; other facets are
@@ -129,9 +129,9 @@ class _Event(_EventPart, frozen=True):
 
 
 class EventDataset(NamedTuple):
-    """A dataset in a producer's event.
+    """A dataset in an OpenLineage event.
 
-    `aliases` are its other names; `catalog` is the catalog's name in the producer's session.
+    `aliases` are its names in the facet `symlinks`; `catalog` is the catalog's name in the producer's session.
     """
 
     namespace: str
@@ -147,8 +147,9 @@ class EventDataset(NamedTuple):
 
 
 class ColumnLink(NamedTuple):
-    """A column that depends on a column of another dataset. If there is no target, all columns depend on it, by a
-    filter or join.
+    """A dependency of a column (`target`) on a column of another dataset.
+
+    If `target` is None, all columns depend on the source, for example by a filter or join.
     """
 
     target: str | None
@@ -168,7 +169,8 @@ class EventOutput(NamedTuple):
 class EventLineage(NamedTuple):
     """The content of one event: a job wrote the outputs from the sources. Times are milliseconds since 1970.
 
-    `parent` is the id of the parent run, or the run's own: the lineage of runs with the same parent is combined.
+    `parent` is the id of the parent run, or else of the run itself. The lineage of runs with the same parent is
+    combined.
     """
 
     job: tuple[str, str]
@@ -180,10 +182,10 @@ class EventLineage(NamedTuple):
 
 
 def events_read(body: bytes) -> list[EventLineage]:
-    """Parse one event or an array, and return the lineage of the relevant ones. Raises BadRequest for a malformed
-    event.
+    """Parse one event or an array of events, and return the lineage of the relevant events.
 
-    Relevant are completed runs, running streams, and jobs described without a run.
+    Raises BadRequest for a malformed event. Events of completed runs, of running streams, and of jobs without a run are
+    relevant.
     """
     shape: object = list[_Event] if body.lstrip()[:1] == b"[" else _Event
     try:
@@ -200,7 +202,10 @@ def events_read(body: bytes) -> list[EventLineage]:
 
 
 def _lineage_of(event: _Event) -> EventLineage | None:
-    """Return the lineage of an event; None if it has none."""
+    """Return the lineage of an event; None if it is not relevant, or has no inputs or no outputs.
+
+    Raises BadRequest for an invalid event.
+    """
     if event.job is None:
         if event.dataset is None:
             raise BadRequest("This is not an OpenLineage event: it has neither a job nor a dataset")
@@ -226,8 +231,9 @@ def _lineage_of(event: _Event) -> EventLineage | None:
 
 
 def _at(event: _Event) -> int:
-    """Return the time of the event. Its time zone may shift it before year 1 or after year 9999, which raises
-    BadRequest.
+    """Return the time of the event in milliseconds since 1970.
+
+    Raises BadRequest if it is not in the years 1 to 9999 in UTC.
     """
     try:
         return int(event.event_time.astimezone(UTC).timestamp() * 1000)
@@ -273,7 +279,7 @@ def _links(output: _Dataset) -> list[ColumnLink]:
 
 
 def _sources(event: _Event, outputs: tuple[EventOutput, ...]) -> tuple[EventDataset, ...]:
-    """Return the distinct inputs, and the sources of columns that are no inputs."""
+    """Return the distinct source datasets: the inputs, and datasets that only column lineage names."""
     datasets: dict[tuple[str, str], EventDataset] = {}
     for each in event.inputs or ():
         dataset = _dataset(each)

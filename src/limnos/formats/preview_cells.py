@@ -1,6 +1,7 @@
-"""Values of Arrow tables as cells of a preview, in the form of JSON: long values are shortened, vectors most of all.
+"""Converts values of Arrow tables to JSON values for previews.
 
-May import pyarrow. Pure: must not know files or users.
+Long values are truncated; of vectors only the first items are shown. May import pyarrow. Pure: must not know files or
+users.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ def rows_of(table: pa.Table) -> Iterator[list[object]]:
 
 
 def _values_of(column: pa.ChunkedArray) -> list[object]:
-    """Return the values of a column. Those that Python cannot represent are texts: times after the year 9999, for
-    example, or of an unknown time zone.
+    """Return the values of a column.
+
+    Values that Python cannot represent become strings: times after the year 9999, for example, or with an unknown time
+    zone.
     """
     try:
         return cast("list[object]", column.to_pylist())
@@ -53,7 +56,9 @@ def _value_of(scalar: pa.Scalar) -> object:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column with values that Python can represent: nanoseconds become texts, and vectors their beginning."""
+    """Return a column with values that Python can represent: timestamps in nanoseconds become strings, and vectors are
+    cut to their first items.
+    """
     kind = column.type
     if is_vector(kind):
         return _shortened_vectors(column)
@@ -62,7 +67,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def is_vector(kind: pa.DataType) -> bool:
-    """Return whether a type is a list of a fixed number of numbers, of which only the first ones are shown."""
+    """Return whether a type is a vector: a fixed-size list of numbers."""
     if not pa.types.is_fixed_size_list(kind) or kind.list_size <= VECTOR_NUMBERS:
         return False
     return bool(pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
@@ -81,7 +86,7 @@ def _vector_text(numbers: list[float | None], size: int) -> str:
 
 
 def cell_of(value: object) -> object:
-    """Return a value for JSON. Texts and nested values longer than `CELL_CHARACTERS_MAX` become shortened texts."""
+    """Return a value for JSON. Strings and nested values longer than `CELL_CHARACTERS_MAX` become truncated strings."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):

@@ -11,9 +11,9 @@ from limnos.model.errors import BadRequest
 
 
 class Attachment(NamedTuple):
-    """A tag or policy, by its id.
+    """An attached tag or policy, by its id.
 
-    `field_id` is the column's, 0 for the object itself. `values` are a tag's values here.
+    `field_id` is the column's field id, 0 for the object itself. `values` are the values of the tag in this attachment.
     """
 
     attached_id: int
@@ -25,7 +25,7 @@ TAG_VALUE_MAX: Final = 256
 
 
 def check_tag_value(value: str) -> str:
-    """Check a tag value. Raises BadRequest."""
+    """Return a tag's value if it has 1 to `TAG_VALUE_MAX` characters and is not blank. Raises BadRequest otherwise."""
     if not value.strip() or len(value) > TAG_VALUE_MAX:
         raise BadRequest(f"A tag's value has 1 to {TAG_VALUE_MAX} characters, and not only white space")
     return value

@@ -1,4 +1,4 @@
-"""Values of the audit: the origin of a request, the rights by which a change was made, and the audit records.
+"""Values of the audit: the origin of a request, the access decisions that allowed a change, and the audit records.
 
 May import only `model` and msgspec. Must not know stores. The values hold no secrets: no token, no credential, no body.
 """
@@ -21,7 +21,7 @@ TEXT_MAX: Final = 300
 
 
 class RequestOrigin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """The origin of a request: protocol, operation, the client's own name, its address, and how the caller was
+    """The origin of a request: protocol, operation, the client's user agent and IP address, and how the caller was
     authenticated.
     """
 
@@ -43,7 +43,7 @@ class AuditedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, decision: Decision) -> AuditedDecision:
-        """Make the stored form of a decision."""
+        """Convert a decision to its stored form."""
         return cls(decision.action, decision.target_id, decision.target_kind, decision.target, decision.factors)
 
     def decision(self, user: str, *, allowed: bool) -> Decision:
@@ -100,30 +100,33 @@ _rights: Final = msgspec.json.Decoder(tuple[AuditedDecision, ...])
 
 
 def audit_context_text(origin: RequestOrigin, decisions: Iterable[Decision], *, user_id: int | None) -> str:
-    """Encode as JSON the fields of its request that a mutation stores."""
+    """Encode the `AuditContext` of a request as JSON, for the change row of its mutation."""
     return _encoder.encode(
         AuditContext(origin, tuple([AuditedDecision.of(each) for each in decisions]), user_id)
     ).decode()
 
 
 def add_detail(account: str | None, detail: str) -> str:
-    """Add a change's detail to an encoded `AuditContext`. Returns the new JSON text."""
+    """Add a change's description, such as the granted privileges, to an encoded `AuditContext`.
+
+    Returns the new JSON text.
+    """
     more = f'"detail":{_encoder.encode(detail).decode()}}}'
     return f"{{{more}" if account is None or account == "{}" else f"{account[:-1]},{more}"
 
 
 def audit_context_of(text: str | None) -> AuditContext:
-    """Decode an `AuditContext`; an empty one for None, which changes without audit have."""
+    """Decode an `AuditContext`. None, as in change rows without audit data, gives an empty context."""
     return AuditContext() if text is None else _accounts.decode(text)
 
 
 def rights_text(rights: Iterable[AuditedDecision]) -> str:
-    """Encode the rights of a record as JSON."""
+    """Encode the access decisions of a record as JSON, for its field `rights`."""
     return _encoder.encode(tuple(rights)).decode()
 
 
 def rights_of(text: str) -> tuple[AuditedDecision, ...]:
-    """Decode the rights of a record."""
+    """Decode the field `rights` of a record: the access decisions that allowed the change."""
     return _rights.decode(text)
 
 

@@ -1,7 +1,7 @@
 """Access decisions as values: verdict, reasons, and the revisions at which they were made.
 
-May import `model` and `names` only. Must not know access rules. `access` makes these values; the 403 response, the
-audit record, `access explain` and the console all render the same one.
+May import `model` and `names` only. Must not know access rules. `access` creates decisions; the 403 response, the audit
+record, `access explain` and the console render the same value.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class ChainLink(msgspec.Struct, frozen=True, gc=False):
     def absent(cls, kind: Kind, name: str) -> ChainLink:
         """Create the link of a requested object that does not exist.
 
-        Put before the nearest existing container, it gives the same decision and the same message as an existing object
-        without grants of its own. So a refusal does not reveal whether the object exists.
+        Before the nearest existing container in a chain, the link gives the same decision and message as an existing
+        object without grants. So a refusal does not reveal whether the object exists.
         """
         return cls(ABSENT_ID, kind, name)
 
@@ -71,7 +71,7 @@ KIND_WORDS: Final[Mapping[Kind, str]] = {kind: kind.word for kind in Kind}
 class DecisionFactor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One reason of a decision: a right that was found, denied or missing, on which object, through which role.
 
-    Missing factors with the same `clause` are alternatives; one of every clause is needed.
+    Missing factors with the same `clause` are alternatives: the action needs one factor of every clause.
     """
 
     kind: FactorKind
@@ -116,7 +116,10 @@ class Decision(msgspec.Struct, frozen=True):
         return escape_percent(self._sentence())
 
     def as_json(self) -> dict[str, object]:
-        """Return the JSON that explain, audit and the command line render. Percent signs in names are not doubled."""
+        """Return the decision as JSON for the access explanation, the audit and the command line.
+
+        Percent signs in names are not doubled.
+        """
         return {
             "allowed": self.allowed,
             "action": self.action,

@@ -1,4 +1,4 @@
-"""Frozen values of the store's rows, as the layers above the store see them.
+"""Frozen values that represent rows of the store to the layers above.
 
 May import only `model` itself. Must not know SQL or wire formats. Times are milliseconds since 1970, UTC.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Node(msgspec.Struct, frozen=True):
-    """One named object of the tree. `zone` is the zone whose clock its changes move; the root's id is 0."""
+    """A named object of the tree. `zone` is the zone whose clock its changes advance. The root has id 0."""
 
     id: int
     zone: int
@@ -40,7 +40,7 @@ class Node(msgspec.Struct, frozen=True):
 class Principal(msgspec.Struct, frozen=True):
     """A user or group of a metalake.
 
-    A token whose root is before `tokens_from` belongs to an earlier user of the same name, who was removed.
+    A token whose root id is below `tokens_from` belongs to a removed user of the same name.
     """
 
     id: int
@@ -70,7 +70,7 @@ class RoleEntity(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """One rule of a role: a privilege (by its stored number), allowed or denied, on an object."""
+    """One rule of a role: a privilege (by its stored code), allowed or denied, on an object."""
 
     object_id: int
     object_kind: Kind
@@ -81,9 +81,9 @@ class Grant(msgspec.Struct, frozen=True):
 class RoleWithRules(msgspec.Struct, frozen=True):
     """A role with its rules.
 
-    `nodes` maps the id of each live object of the rules, and of its ancestors, to parent, kind and name. It is None if
-    they were not read together with the rules. `in_parts` means that the role has too many rules for one read; `grants`
-    is then empty.
+    `nodes` maps the id of each live object of the rules, and of its ancestors, to parent, kind and name. `nodes` is
+    None if these objects were not read together with the rules. `in_parts` means that the role has too many rules for
+    one read; `grants` is then empty.
     """
 
     role: RoleEntity
@@ -95,8 +95,8 @@ class RoleWithRules(msgspec.Struct, frozen=True):
 class Token(msgspec.Struct, frozen=True):
     """A token of this server. Only the hash of its secret is stored.
 
-    `root_id` is the first token of its family, in which each token was created with the previous one. It distinguishes
-    a user from a later user of the same name.
+    `root_id` is the id of the first token of its token family: each other token was created with a token of the family.
+    It distinguishes a user from a later user of the same name.
     """
 
     id: int
@@ -124,7 +124,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class Password(msgspec.Struct, frozen=True):
-    """A local user's hashed password. Sessions opened with it get its `root_id`."""
+    """A local user's hashed password. Sessions opened with the password get its `root_id`."""
 
     user: str
     hash: str
@@ -133,7 +133,10 @@ class Password(msgspec.Struct, frozen=True):
 
 
 class TaskRow(msgspec.Struct, frozen=True):
-    """A task for display. Times are milliseconds since 1970. A task that ended with an error is not retried."""
+    """A background task, for display.
+
+    Times are milliseconds since 1970. A task that ended with an error is not retried.
+    """
 
     id: int
     kind: str
@@ -149,7 +152,7 @@ class TaskRow(msgspec.Struct, frozen=True):
 
 
 class TrashRow(msgspec.Struct, frozen=True):
-    """A dropped object that can be restored until it expires. Its names are those it had when it was dropped."""
+    """A dropped object that can be restored until it expires, with its names at the time of the drop."""
 
     id: int
     kind: Kind
@@ -163,10 +166,10 @@ class TrashRow(msgspec.Struct, frozen=True):
 
 
 class Webhook(msgspec.Struct, frozen=True):
-    """A URL to which changes of a metalake are sent, limited to those its creator may see.
+    """A webhook: a URL to which the server sends the changes of a metalake that are visible to the webhook's creator.
 
-    Times are ms since 1970. `position` is the feed position of the last delivery. `user_id` is 0 if access control is
-    off. A `stopped` webhook waits until it is started again.
+    Times are milliseconds since 1970. `position` is the feed position of the last delivery. `user_id` is 0 if access
+    control is off. A `stopped` webhook waits until it is started again.
     """
 
     id: int
@@ -198,8 +201,8 @@ class MetricsReportRow(msgspec.Struct, frozen=True):
 
 
 class MetadataDocument(msgspec.Struct, frozen=True):
-    """The metadata document of a table or view: JSON bytes as they are served, and the location of the file with a
-    copy.
+    """The metadata document of a table or view: JSON bytes as served to clients, and the location of the metadata file
+    that has a copy.
     """
 
     node_id: int
@@ -213,7 +216,7 @@ class MetadataDocument(msgspec.Struct, frozen=True):
 class Listing(msgspec.Struct, frozen=True, weakref=True):
     """Live names of one name space and kind under one parent, sorted by code point, as parallel columns.
 
-    `encoded` are the names as JSON strings, from which every protocol joins its list.
+    `encoded` are the names as JSON strings, which every protocol joins to its list response.
     """
 
     names: tuple[str, ...]
@@ -223,11 +226,10 @@ class Listing(msgspec.Struct, frozen=True, weakref=True):
 
 
 class OwnedRange(msgspec.Struct, frozen=True):
-    """The containers in a catalog in which a principal owns objects, for object ids after the one in the fact's key up
-    to `last`; None means no upper limit.
+    """The containers in a catalog in which a principal owns objects, for a range of object ids.
 
-    `parents` contain owned objects other than namespaces (the catalog itself may be one). `namespaces` are the owned
-    namespaces.
+    The range begins after the id in the fact's key and ends at `last` (None: no upper bound). `parents` contain owned
+    objects other than namespaces (the catalog itself may be one). `namespaces` are the owned namespaces.
     """
 
     parents: frozenset[int]
@@ -238,8 +240,8 @@ class OwnedRange(msgspec.Struct, frozen=True):
 class ChangeRow(msgspec.Struct, frozen=True):
     """A row of the change feed: the keys that a mutation touched, under their old and new names.
 
-    The columns are made for objects with a name under a parent. Changes of memberships, tags, tokens, roles and
-    principals use them for other values, which the properties return.
+    The columns fit objects with a name under a parent. Changes of memberships, tags, tokens, roles and principals store
+    other values in them, which the properties return.
     """
 
     zone: int
@@ -257,19 +259,19 @@ class ChangeRow(msgspec.Struct, frozen=True):
 
     @property
     def group_id(self) -> int:
-        """The group that a user joins or leaves."""
+        """The id of the group that a user joins or leaves."""
         return self.new_parent or ROOT_ID
 
     @property
     def object_id(self) -> int:
-        """The object that a tag is attached to or detached from, the pipeline of a run, or the only object whose
-        rules changed.
+        """The id of the object that a tag is attached to or detached from, of a run's pipeline, or of the only object
+        whose rules changed.
         """
         return self.new_parent or ROOT_ID
 
     @property
     def metalake_id(self) -> int:
-        """The metalake of a role, a user or a group."""
+        """The id of the metalake of a role, user or group."""
         return (self.new_parent if self.old_parent is None else self.old_parent) or ROOT_ID
 
     @property
@@ -279,12 +281,12 @@ class ChangeRow(msgspec.Struct, frozen=True):
 
     @property
     def user_name(self) -> str | None:
-        """The user to whom the token belongs."""
+        """The name of the user to whom a token belongs."""
         return self.old_name
 
 
 class ClockRow(msgspec.Struct, frozen=True):
-    """A zone's clock, as read by one statement."""
+    """A zone's clock: revision, access revision and pruned revision, all read by one statement."""
 
     zone: int
     revision: int
@@ -297,7 +299,10 @@ IMMEDIATE = "immediate"
 
 
 class StatementRequest(msgspec.Struct, frozen=True):
-    """A request of the query service. `mode` is the delivery of its results; `outcome` is the final answer."""
+    """A SQL++ request to the query service.
+
+    `mode` is how results are delivered, such as `immediate`; `outcome` is the final response.
+    """
 
     handle: str
     user_name: str
@@ -321,5 +326,5 @@ class StatementRequest(msgspec.Struct, frozen=True):
         return Requester(self.user_name, self.user_id)
 
     def is_lost(self, now_ms: int) -> bool:
-        """Return whether it is running on a node that no longer renews its lease."""
+        """Return whether the request is running on a node that no longer renews its lease."""
         return self.state == RUNNING and self.alive_until <= now_ms

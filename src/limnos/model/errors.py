@@ -1,7 +1,7 @@
 """The taxonomy of errors. Each has a message for the caller, context for the log, and a stable code.
 
-May import nothing but the standard library. Must not know HTTP: `http` gives status, protocol code and body shape at
-the last step. Raise the narrowest class.
+May import nothing but the standard library. Must not know HTTP: `http` determines status, protocol code and body at the
+last step. Raise the narrowest class.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ class LimnosError(Exception):
         self.context = context
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Copy and pickle every field. The default calls the constructor, which may require keywords."""
+        """Support copy and pickle with all fields.
+
+        The default implementation calls the constructor, which may require keyword arguments.
+        """
         return _restore, (type(self), {**self.__dict__, "args": self.args})
 
     def with_message(self, message: str) -> Self:
-        """Return a copy of the same class with another message; all other fields are kept."""
+        """Return a copy of the same class with another message; all other fields are copied."""
         changed = copy(self)
         changed.message, changed.args, changed.context = message, (message,), dict(self.context)
         return changed
@@ -50,7 +53,7 @@ class BadRequest(LimnosError):
 
 
 class IllegalName(BadRequest):
-    """A name breaks a rule of the tree or of the spelling in which it was sent."""
+    """A name violates a rule of the tree, or of the encoding in which it was sent."""
 
     code = "illegal-name"
 
@@ -74,7 +77,7 @@ class IllegalObject(BadRequest):
 
 
 class IllegalStatistic(BadRequest):
-    """The statistic's name is not one that clients may write."""
+    """Clients may not write a statistic of this name."""
 
     code = "illegal-statistic"
 
@@ -110,7 +113,7 @@ class PropertyConflict(LimnosError):
 
 
 class AuthenticationFailed(LimnosError):
-    """The request has no valid credential: it is wrong, expired, revoked or malformed.
+    """The request's credential is missing, wrong, expired, revoked or malformed.
 
     `was_right` means that the credential was valid once, so its sender is not guessing.
     """
@@ -123,7 +126,7 @@ class AuthenticationFailed(LimnosError):
 
 
 class PermissionDenied(LimnosError):
-    """Raised if the caller is authenticated but not authorized. Carries the decision if one was made."""
+    """The caller is authenticated but not authorized. Contains the access decision if one was made."""
 
     code = "forbidden"
 
@@ -147,7 +150,7 @@ class NotFound(ObjectError):
 
 
 class AlreadyExists(ObjectError):
-    """The name is taken. `kind` is the kind of the object that has it."""
+    """The name is taken. `kind` is the kind of the existing object."""
 
     code = "already-exists"
 
@@ -159,7 +162,10 @@ class NotEmpty(ObjectError):
 
 
 class InUse(ObjectError):
-    """A metalake or catalog is enabled; disable it first or force. `kind` is its kind."""
+    """A metalake or catalog cannot be dropped while it is enabled: disable it first, or force the drop.
+
+    `kind` is its kind.
+    """
 
     code = "in-use"
 
@@ -186,7 +192,9 @@ class UnsupportedOperation(LimnosError):
 
 
 class CommitConflict(LimnosError):
-    """A requirement of a commit failed, or its snapshot is behind: read again and rebuild. Nothing was committed."""
+    """A requirement of a commit failed, or its snapshot is behind the table: the client must load the table and rebuild
+    the commit. Nothing was committed.
+    """
 
     code = "commit-conflict"
 
@@ -204,45 +212,48 @@ class RunConflict(LimnosError):
 
 
 class PipelineBusy(RunConflict):
-    """Another run of the pipeline is live: wait for it, or cancel it."""
+    """Another run of the pipeline has not ended: the caller must wait for it, or cancel it."""
 
     code = "pipeline-busy"
 
 
 class AttemptSuperseded(RunConflict):
-    """A process reports about a run under an old attempt. Another process has the run now, and this one must stop."""
+    """A process reported about a run under an old attempt number.
+
+    Another process executes the run now, so the reporter must stop.
+    """
 
     code = "attempt-superseded"
 
 
 class StateUnknown(LimnosError):
-    """The outcome of a commit is unknown; its files are kept."""
+    """The outcome of a commit is unknown, because its response was lost. Its files are not deleted."""
 
     code = "state-unknown"
 
 
 class PositionPruned(BadRequest):
-    """The changes after a feed position have been deleted, or the store was restored: start again from the current
-    state.
+    """The changes after a feed position have been deleted, or the store was restored: the client must start again from
+    the current state.
     """
 
     code = "pruned"
 
 
 class MissingFile(LimnosError):
-    """A metadata file that the store points to has vanished."""
+    """A file that the store or a request references does not exist, such as a metadata file."""
 
     code = "missing-file"
 
 
 class TooLarge(LimnosError):
-    """The body is over the size limit."""
+    """A request body or a file exceeds the size limit."""
 
     code = "too-large"
 
 
 class HeadTooLarge(LimnosError):
-    """The address and headers of a request are over their limits."""
+    """The request line or the headers of a request exceed their size limits."""
 
     code = "head-too-large"
 
@@ -260,13 +271,13 @@ class MisdirectedRequest(LimnosError):
 
 
 class WrongMediaType(LimnosError):
-    """The Content-Type of the body is not one that the route accepts."""
+    """The route does not accept the Content-Type of the body."""
 
     code = "wrong-media-type"
 
 
 class ServiceUnavailable(LimnosError):
-    """Nothing was done, for certain; try again. `retry_after_s` is in seconds."""
+    """A temporary failure: nothing was changed, and the client may retry after `retry_after_s` seconds."""
 
     code = "unavailable"
 
@@ -276,19 +287,19 @@ class ServiceUnavailable(LimnosError):
 
 
 class TooManyAttempts(ServiceUnavailable):
-    """Too many wrong credentials came from one address. Nothing was done."""
+    """Too many requests with wrong credentials came from one IP address. The request was not processed."""
 
     code = "throttled"
 
 
 class LockTimeout(ServiceUnavailable):
-    """Other statements held a lock until the deadline. Nothing was done."""
+    """Other statements held a lock until the deadline. Nothing was changed."""
 
     code = "lock-timeout"
 
 
 class NoSpace(ServiceUnavailable):
-    """The storage or the database is full. Nothing was done, for certain; an operator has to make space."""
+    """The storage or the database is full. Nothing was changed; an operator must free space."""
 
     code = "no-space"
 
@@ -305,19 +316,22 @@ class CannotStart(LimnosError):
 
 
 class StartWarning(CannotStart):
-    """A problem that the operator must know although the server starts. It has the same three parts."""
+    """A problem that the operator must know although the server starts.
+
+    It has message, `why` and `advice`, like `CannotStart`.
+    """
 
     code = "start-warning"
 
 
 class StorageFailed(LimnosError):
-    """A file storage refused a request, and will again until its configuration or credentials are changed."""
+    """A storage refused a request. Retries fail until its configuration or credentials are changed."""
 
     code = "storage-failed"
 
 
 class StorageMisconfigured(StorageFailed):
-    """A catalog's secret is encrypted under a key that this server lacks, or the settings lack a storage.
+    """A catalog's secret is encrypted with a key that this server lacks, or its named storage is not in the settings.
 
     Retries do not help.
     """
@@ -338,13 +352,13 @@ class SourceRefused(SourceFailed):
 
 
 class InvalidTable(LimnosError):
-    """A table's own files are missing or cannot be read as a table."""
+    """Metadata files of a table are missing or malformed."""
 
     code = "invalid-table"
 
 
 class StalePermit(Exception):
-    """The permit's access revisions or objects have changed since the decision: decide again.
+    """The permit's access revisions or objects have changed since the decision: the request must decide again.
 
     Never leaves `services`.
     """

@@ -26,7 +26,7 @@ SCHEME_EXTRAS: Final[Mapping[str, str]] = {"s3": "s3", "gs": "gcs", "abfs": "adl
 
 
 def extra_of(module: str) -> str | None:
-    """Return the extra that installs a module's library, or None.
+    """Return the extra that installs a module's library, such as `postgres`; None if no extra does.
 
     Args:
         module: The module that was imported, such as `psycopg` or `google.auth.transport`.
@@ -37,7 +37,8 @@ def extra_of(module: str) -> str | None:
 
 
 def install_hint(*extras: str) -> str:
-    """Return the command that installs extras here; a checkout needs another one than an installed wheel.
+    """Return the command that installs extras here; the command for a source checkout differs from that for an
+    installed wheel.
 
     Example: `pip install 'limnos[postgres,s3]'`.
     """
@@ -49,7 +50,9 @@ def install_hint(*extras: str) -> str:
 
 
 def checkout_of(file: Path) -> Path | None:
-    """Return the checkout that a file of the package belongs to, or None for an installed package."""
+    """Return the root directory of the source checkout that contains a file of the package; None for an installed
+    package.
+    """
     above = (each.parent for each in file.resolve().parents if each.name == "src")
     return next((each for each in above if (each / "pyproject.toml").is_file()), None)
 
@@ -58,7 +61,7 @@ def missing_part(need: str, extras: Iterable[str]) -> str:
     """Return the error message for a package that is not installed, with the command that installs it.
 
     Args:
-        need: The beginning of the sentence with its verb, such as `Locations s3:// need`.
+        need: The beginning of the message, up to its verb, such as `Locations s3:// need`.
         extras: The extras that install the package.
     """
     return f"{need} a package that is not installed here: {install_hint(*extras)}"

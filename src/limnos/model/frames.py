@@ -1,7 +1,7 @@
 """Length-delimited messages: each message in a stream follows its length as a varint, as Protobuf's libraries write it.
 
-May import the standard library only. Must not know messages: the light client splits a file into records without
-decoding them.
+May import the standard library only. Must not know the content of messages: the light client splits a file into records
+without decoding them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ VARINT_BYTES_MAX: Final = 10
 
 
 class BrokenFrame(ValueError):
-    """Malformed length-prefixed frame."""
+    """The length prefix of a frame is malformed."""
 
 
 def frame_message(message: bytes) -> bytes:
@@ -27,7 +27,7 @@ def frame_message(message: bytes) -> bytes:
 
 
 def frame_at(data: bytes | bytearray, start: int) -> tuple[int, int] | None:
-    """Return the start and end of the message in the frame at `start`, or None if it is incomplete.
+    """Return the begin and end of the message in the frame at `start`, or None if the frame is incomplete.
 
     Raises BrokenFrame for a length of more than ten bytes.
     """

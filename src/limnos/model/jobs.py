@@ -23,7 +23,10 @@ ENDED: Final = (SUCCEEDED, FAILED, CANCELLED)
 
 
 class TemplateJob(msgspec.Struct, frozen=True):
-    """One job of a template. `holder` is the node that runs it; `exit_code` is the process's, negative for a signal."""
+    """A job that runs from a template.
+
+    `holder` is the server node that runs it; `exit_code` is negative if a signal ended the process.
+    """
 
     id: int
     metalake_id: int
@@ -43,7 +46,10 @@ class TemplateJob(msgspec.Struct, frozen=True):
     owner_id: int | None
 
     def display_state(self, now_ms: int) -> str:
-        """Return the state for display. A job whose lease has ended has failed, or was cancelled."""
+        """Return the state for display.
+
+        A job with an expired lease is shown as failed, or as cancelled if that was requested.
+        """
         if self.state not in HELD or self.beat_at + self.lease_ms > now_ms:
             return self.state
         return CANCELLED if self.state == CANCELLING else FAILED

@@ -2,8 +2,8 @@
 
 May import `kinds` and `storage_locations`. Packages derive their sets and dictionaries from the rows. Where an aspect
 needs a function, the package keeps a dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A
-row says `no(reason)` for an aspect that the kind does not have. A missing row, a missing aspect and a missing reason
-fail that test by the name of the kind.
+row has `no(reason)` for an aspect that the kind lacks. A missing row, a missing aspect and a missing reason fail that
+test by the name of the kind.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Exclusion:
 
 
 def no(reason: str) -> Exclusion:
-    """Exclude an aspect from a kind; `reason` explains why the kind does not have it."""
+    """Build the `Exclusion` of an aspect from a kind; `reason` explains why the kind does not have the aspect."""
     return Exclusion(reason)
 
 
@@ -269,7 +269,7 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
 
 
 def kinds_with(has: Callable[[KindRow], object]) -> tuple[Kind, ...]:
-    """Return the kinds whose row satisfies `has`, in the order of their numbers: `kinds_with(lambda row:
+    """Return the kinds whose row satisfies `has`, in the order of their stored codes: `kinds_with(lambda row:
     row.trash)`.
     """
     return tuple(kind for kind in Kind if kind in KIND_TABLE and has(KIND_TABLE[kind]))
@@ -277,7 +277,7 @@ def kinds_with(has: Callable[[KindRow], object]) -> tuple[Kind, ...]:
 
 @cache
 def is_held(kind: Kind, provider: str) -> bool:
-    """Return whether catalogs of a provider hold objects of a kind in their namespaces."""
+    """Return whether catalogs of a provider, such as `hive`, can contain objects of a kind in their namespaces."""
     catalogs = row_of(kind).catalogs or ()
     return ANY_CATALOG in catalogs or provider in catalogs
 
@@ -302,10 +302,10 @@ HELD: Final[Mapping[str, Kind]] = {
 
 @cache
 def name_space_of(kind: Kind, provider: str = "") -> str:
-    """Return the set of names that a kind shares under one parent.
+    """Return the key of the name space of a kind: objects in one name space under a parent need different names.
 
-    In Iceberg catalogs it is the row's set. A `lakehouse-generic` (Lance) catalog has one set for all kinds, since
-    Lance knows no two objects of one name under a namespace.
+    In Iceberg catalogs it is that of the kind's row. A `lakehouse-generic` (Lance) catalog has one name space for all
+    kinds, since Lance allows no two objects of one name in a namespace.
     """
     if provider == GENERIC_PROVIDER and kind.home is ZoneKind.CATALOG:
         return SHARED_SPACE

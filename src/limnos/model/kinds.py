@@ -1,6 +1,6 @@
-"""Kinds of object: the stored number of each, the zone it lies in, and its group.
+"""Kinds of objects: the stored code of each kind, its type of zone, and its group.
 
-May import nothing but the standard library. Must not know packages. Numbers are stored: never change or reuse one.
+May import nothing but the standard library. Must not know packages. Codes are stored: never change or reuse one.
 Everything else that packages must know about a kind is in its row of `kind_table`.
 """
 
@@ -12,7 +12,7 @@ from typing import Final, Self
 
 
 class ZoneKind(Enum):
-    """The container of an object of a kind. Changes of the object move the clock of that zone."""
+    """The type of zone that objects of a kind belong to. Changes of the object advance the clock of that zone."""
 
     SERVER = "server"
     METALAKE = "metalake"
@@ -20,10 +20,10 @@ class ZoneKind(Enum):
 
 
 class KindGroup(Enum):
-    """The group of a kind, which determines the names and the owners of its objects.
+    """The group of a kind, which determines how its objects are named and whether they have owners.
 
-    A container holds nodes. A leaf lies in a namespace. A metalake object (`APART`) lies in the metalake, outside of
-    the tree and has an owner. A part has no row of its own. Rights are given to principals. A credential proves who
+    A container contains nodes. A leaf is in a namespace. A metalake object (`APART`) belongs to the metalake, outside
+    of the tree, and has an owner. A part has no row of its own. Rights are given to principals. A credential proves who
     sends a request.
     """
 
@@ -36,7 +36,9 @@ class KindGroup(Enum):
 
 
 class Kind(IntEnum):
-    """The kind of a node or of another securable object: number, zone, group, and whether it is a row of `node`."""
+    """The kind of a node or of another securable object: its stored code, type of zone and group, and whether its
+    objects are rows of the table `node`.
+    """
 
     home: ZoneKind
     form: KindGroup
@@ -44,7 +46,7 @@ class Kind(IntEnum):
     """Whether it is a row of `node`. Other kinds have a table of their own, or none."""
 
     def __new__(cls, number: int, home: ZoneKind, form: KindGroup, is_node: bool = True) -> Self:  # noqa: FBT001, FBT002 - a row of a table
-        """Make a member whose value is its number, so that it can be stored and compared as one."""
+        """Create a member whose value is its code, so that it is stored and compared as an integer."""
         kind = int.__new__(cls, number)
         kind._value_ = number
         kind.home, kind.form, kind.is_node = home, form, is_node
@@ -76,7 +78,7 @@ class Kind(IntEnum):
     def word(self) -> str:
         """The name in lower case, as messages and Gravitino's types spell it: `job_template`.
 
-        A namespace is `namespace` here.
+        A namespace is `namespace`, not Gravitino's `schema`.
         """
         return self.name.lower()
 

@@ -1,4 +1,4 @@
-"""Versions of Lance tables whose versions the store manages, as frozen values.
+"""Managed versions of Lance tables, as frozen values.
 
 May import only the standard library and msgspec. Must not know stores or files.
 """
@@ -12,8 +12,8 @@ class LanceVersion(msgspec.Struct, frozen=True):
     """A version of a Lance table on a branch; `""` is the main branch.
 
     `staged` is the name of the manifest as its writer stored it, in addition to its final path. It is "" for a version
-    older than managed versions. `metadata` is the writer's JSON. `settled` means that the manifest certainly has its
-    final name.
+    that was written before the store managed the table's versions. `metadata` is JSON from the writer. `settled` means
+    that the manifest certainly has its final name.
     """
 
     branch: str

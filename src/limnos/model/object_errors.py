@@ -14,7 +14,7 @@ from limnos.names.parts import Levels
 def name_object_in_error(error: LimnosError, path: Levels, *, what: Kind = Kind.TABLE) -> LimnosError:
     """Return the error with the object's kind and path in its message.
 
-    A failed requirement is also named by its type.
+    For a failed requirement of a commit, the message also has the requirement's type.
     """
     words, requirement = error.message, error.context.get("requirement")
     failed = "Requirement failed: "
@@ -27,12 +27,15 @@ def name_object_in_error(error: LimnosError, path: Levels, *, what: Kind = Kind.
 
 
 def name_taken_error(path: Levels, *, kind: Kind, holder: str) -> AlreadyExists:
-    """Return the error for a taken name of a new table or view; tables and views of a namespace share their names."""
+    """Return the error for a taken name of a new table or view; tables and views of a namespace share one name space.
+
+    `holder` is the existing object's kind.
+    """
     same = "" if holder == kind.word else " with same name"
     return AlreadyExists(f"{holder.capitalize()}{same} already exists: {render(path)}", kind=holder)
 
 
 def name_conflict(source: Levels, target: Levels, *, holder: Kind) -> AlreadyExists:
-    """Return the error for a taken target name of a table or view."""
+    """Return the error for the rename of a table or view to a taken name. `holder` is the existing object's kind."""
     text = f"Cannot rename {render(source)} to {render(target)}. {holder.word.capitalize()} already exists"
     return AlreadyExists(text, kind=holder.word)

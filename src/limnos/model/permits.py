@@ -35,11 +35,11 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True):
 
     @property
     def zones(self) -> tuple[int, ...]:
-        """The zones to lock: the one that is written to, and those the decision depends on."""
+        """The zones to lock: the zone that is written to, and those that the decision depends on."""
         return (self.zone, *[zone for zone, _ in self.stamps])
 
     def about(self, command: D) -> Permit[D]:
-        """Return the same permission for a command that was computed after the decision."""
+        """Return a permit with the same revisions for another command, which was computed after the decision."""
         return Permit(
             command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id, self.account
         )
@@ -48,6 +48,6 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True):
 def upkeep_permit(actor: str, *, zone: int = 0) -> Permit[None]:
     """Return a permit for the server's own upkeep, which needs no right: tasks, pruning of the feed, outcomes of jobs.
 
-    `zone` is the zone in which it writes change rows, if it does.
+    `zone` is the zone in which the mutation writes change rows, if any.
     """
     return Permit(None, (), zone, (), actor, None, "upkeep")

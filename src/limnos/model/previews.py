@@ -15,7 +15,8 @@ ANSWER_BYTES_MAX: Final = 1 << 20
 
 
 class PreviewRequest(NamedTuple):
-    """The requested number of rows and columns, of a given snapshot (of a Lance table: version) or the current one.
+    """A request for the first rows of an object: a row limit, columns, and a snapshot (of a Lance table: version), by
+    default the current one.
 
     If no columns are named, the first `COLUMNS_MAX` are returned.
     """
@@ -25,7 +26,7 @@ class PreviewRequest(NamedTuple):
     snapshot_id: int | None = None
 
     def check(self) -> None:
-        """Check the limits. Raises BadRequest."""
+        """Raise BadRequest if the requested rows or columns exceed the limits."""
         if not 1 <= self.rows <= ROWS_MAX:
             raise BadRequest(f"A preview must have 1 to {ROWS_MAX} rows, not {self.rows}")
         if len(self.columns) > COLUMNS_MAX:
@@ -41,7 +42,7 @@ class PreviewColumn(NamedTuple):
 
 
 class TablePreview(NamedTuple):
-    """The first rows of a table. `is_complete` is true if these are all rows that the caller may see.
+    """The first rows of a table. `is_complete` is true if these are all rows visible to the caller.
 
     `columns_left_out` is the number of columns that were not requested or exceed the limit.
     """

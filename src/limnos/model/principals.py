@@ -1,7 +1,7 @@
 """Principals: a user with groups and roles as one immutable value, with the sets that decisions need.
 
-May import `model` only. Must not know access rules, stores or wire formats. A value is made when its facts change, and
-all requests share it until then; so everything that can be computed beforehand is.
+May import `model` only. Must not know access rules, stores or wire formats. A value is built when its facts change, and
+requests share it until the next change. So the sets are computed in advance.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_name(name: str) -> bool:
 
 
 class TokenTrust(StrEnum):
-    """The authentication strength of the user who made a token. The values are stored."""
+    """How strongly the user who created a token was authenticated. The values are stored."""
 
     OPEN = "open"
     """Access control was off: no right was required."""
@@ -93,17 +93,17 @@ class RoleRules:
 
     @classmethod
     def of(cls, id: int, name: str, *, allow: Iterable[Rule] = (), deny: Iterable[Rule] = ()) -> RoleRules:
-        """Make the rules of a role from pairs of privilege and object id."""
+        """Build the rules of a role from (privilege, object id) pairs."""
         return cls(id, name, _by_privilege(allow), _by_privilege(deny))
 
     @property
     def allow(self) -> frozenset[Rule]:
-        """The allowed pairs. Computed in time linear in the rules: for tests and tools."""
+        """The allowed pairs. Computed at each access in time linear in the number of rules: for tests and tools."""
         return _pairs(self.allow_ids)
 
     @property
     def deny(self) -> frozenset[Rule]:
-        """The denied pairs. Computed in time linear in the rules: for tests and tools."""
+        """The denied pairs. Computed at each access in time linear in the number of rules: for tests and tools."""
         return _pairs(self.deny_ids)
 
 
@@ -117,7 +117,7 @@ class HeldRole:
 
 @dataclass(frozen=True, slots=True)
 class MergedRules:
-    """The merged rules of several roles, valid as long as each role has the rules it was made from."""
+    """The merged rules of several roles, valid until the rules of one of the roles change."""
 
     allow_ids: IdsByPrivilege
     deny_ids: IdsByPrivilege
@@ -173,12 +173,18 @@ class Subject:
 
     @property
     def allow(self) -> frozenset[Rule]:
-        """The pairs that any role allows. Computed in time linear in the rules: for tests and tools."""
+        """The pairs that any role allows.
+
+        Computed at each access in time linear in the number of rules: for tests and tools.
+        """
         return _pairs(self.allow_ids)
 
     @property
     def deny(self) -> frozenset[Rule]:
-        """The pairs that any role denies. Computed in time linear in the rules: for tests and tools."""
+        """The pairs that any role denies.
+
+        Computed at each access in time linear in the number of rules: for tests and tools.
+        """
         return _pairs(self.deny_ids)
 
     @classmethod
@@ -196,7 +202,8 @@ class Subject:
     ) -> Subject:
         """Build a subject, and merge the rules of its roles.
 
-        By default it is a member without groups and roles; without a `user_id` it is never a member.
+        By default the subject is a member of the metalake without groups and roles. Without a `user_id` it is never a
+        member.
         """
         return cls(
             user_id,
@@ -212,8 +219,8 @@ class Subject:
     def narrowed(self, active: frozenset[str]) -> Subject:
         """Return the subject with the allowing rules of the roles in `active` only.
 
-        Denials, ownership and the holding of the other roles remain. Raises PermissionDenied for a role that is not
-        held.
+        Denying rules, ownership and role membership are unchanged. Raises PermissionDenied for a role that the user
+        does not hold.
         """
         unheld = sorted(active - {role.rules.name for role in self.roles})
         if unheld:
@@ -257,7 +264,10 @@ _NONE: frozenset[int] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """The user who sent a request. The id distinguishes users of the same name; it is 0 for no user of the metalake."""
+    """The user who sent a request.
+
+    The id distinguishes users of the same name; 0 stands for a caller who is no user of the metalake.
+    """
 
     name: str
     id: int

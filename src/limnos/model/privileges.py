@@ -1,7 +1,7 @@
 """The 32 privileges, the kinds of object they can be granted on, and their spelling.
 
-May import `model` only. Must not know access rules (that is `access.policy`) and no wire format. Numbers are stored:
-never change or reuse one. Words and bindings are Gravitino's, so that its clients can name every privilege.
+May import `model` only. Must not know access rules (`access.policy` does) or wire formats. Codes are stored: never
+change or reuse one. Names and bindings are Gravitino's, so that its clients can name every privilege.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Privilege(IntEnum):
 
 
 class GrantCondition(Enum):
-    """The effect of a role's rule, allow or deny; the value is the word in JSON."""
+    """The effect of a role's rule, allow or deny; the value is its spelling in JSON."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -115,9 +115,9 @@ _TYPE_WORDS: Final[Mapping[str, str]] = {"file": "fileset", "stream": "messaging
 
 
 def parse_privilege(text: str) -> Privilege:
-    """Parse a privilege, in any case, including the two deprecated aliases.
+    """Parse a privilege's name, in any case, including the two deprecated aliases.
 
-    Raises IllegalPrivilege with the known words.
+    Raises IllegalPrivilege, with the known names in the message.
     """
     privilege = _BY_WORD.get(text.strip().lower())
     if privilege is None:
@@ -127,7 +127,7 @@ def parse_privilege(text: str) -> Privilege:
 
 
 def parse_condition(text: str) -> GrantCondition:
-    """Parse `allow` or `deny`, in any case. Raises IllegalPrivilege."""
+    """Parse `allow` or `deny`, in any case. Raises IllegalPrivilege for other text."""
     try:
         return GrantCondition(text.strip().lower())
     except ValueError:
@@ -135,10 +135,10 @@ def parse_condition(text: str) -> GrantCondition:
 
 
 def check_binding(privilege: Privilege, kind: Kind, catalog_type: str | None) -> None:
-    """Check that a privilege can be granted on a kind of object and in a catalog of that type. Raises IllegalPrivilege.
+    """Check that a privilege can be granted on a kind of object and in a catalog of that type.
 
-    `catalog_type` is the type of the object's catalog (`relational`, `fileset`, `messaging`, `model`, or seed 2's
-    words), or None for objects outside catalogs.
+    Raises IllegalPrivilege otherwise. `catalog_type` is the type of the object's catalog (`relational`, `fileset`,
+    `messaging`, `model`, or the names of design document "seed 2"), or None for objects outside catalogs.
     """
     if kind not in BINDS[privilege]:
         fits = " or ".join(kind_word(k) for k in sorted(BINDS[privilege]))
@@ -155,7 +155,10 @@ def check_binding(privilege: Privilege, kind: Kind, catalog_type: str | None) ->
 
 
 def check_conditions(entries: Iterable[tuple[Privilege, GrantCondition]], name: str) -> None:
-    """Check that no privilege is both allowed and denied on the object called `name`. Raises IllegalPrivilege."""
+    """Check that no privilege is both allowed and denied on the object called `name`.
+
+    Raises IllegalPrivilege otherwise.
+    """
     seen: dict[Privilege, GrantCondition] = {}
     for privilege, condition in entries:
         if seen.setdefault(privilege, condition) is not condition:
@@ -170,5 +173,7 @@ def kind_word(kind: Kind) -> str:
 
 
 def escape_percent(text: str) -> str:
-    """Double the percent signs of a caller's text for a message: printf-style clients fail on a single one."""
+    """Double the percent signs in a text for an error message, since clients with printf-style formatting fail on a
+    single percent sign.
+    """
     return text.replace("%", "%%")

@@ -18,7 +18,7 @@ _DAY_MINUTES: Final = 1440
 
 
 class QuietHours(NamedTuple):
-    """Hours of each day, from a minute up to another one, which may be of the next day."""
+    """A daily time range in a time zone, from one minute of the day to another. It may extend past midnight."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class QuietHours(NamedTuple):
         return f"{_clock(self.start)}-{_clock(self.end)} {self.zone}"
 
     def contains(self, now_ms: int) -> bool:
-        """Return whether a moment is within these hours."""
+        """Return whether a time (milliseconds since 1970) is within these hours."""
         local = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(ZoneInfo(self.zone))
         minute = local.hour * 60 + local.minute
         if self.start < self.end:
@@ -53,7 +53,10 @@ def _clock(minute: int) -> str:
 
 
 def parse_quiet_hours(text: str) -> QuietHours:
-    """Parse hours of a day, in UTC where no zone is named. Raises ValueError."""
+    """Parse quiet hours such as `22:00-06:00 Europe/Berlin`; without a time zone they are in UTC.
+
+    Raises ValueError for malformed text.
+    """
     match = _TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:80]!r} is not of the form '22:00-06:00 Europe/Berlin'")
@@ -69,5 +72,7 @@ def parse_quiet_hours(text: str) -> QuietHours:
 
 
 def quiet_hours_wait_ms(hours: Iterable[QuietHours], now_ms: int) -> int:
-    """Return the time until the next of some quiet hours begin, in milliseconds; 0 within them, or without any."""
+    """Return the time in milliseconds until the next of several quiet hours begins; 0 during quiet hours, or if `hours`
+    is empty.
+    """
     return min([each.begins_in_ms(now_ms) for each in hours], default=0)

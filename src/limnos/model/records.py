@@ -2,10 +2,11 @@
 
 May import Protobuf (with the server extra), the generated messages and the rest of `model`. The package `model` must
 not import this module, so that the light client works without Protobuf. Must not know SQL or wire formats. Ids, names,
-parents and audit fields are columns of the store and never part of a record (seed 2; `proto/limnos/v1/records.proto`).
+parents and audit fields are columns of the store and never part of a record (design document "seed 2";
+`proto/limnos/v1/records.proto`).
 
-To change an object, take the value that was read and use `dataclasses.replace`. That keeps fields which a newer minor
-version wrote and this one does not know; a value built from nothing loses them.
+To change an object, take the value that was read and use `dataclasses.replace`. That preserves fields which a newer
+minor version wrote and this version does not know. A newly built value would lose them.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ CATALOG_TYPES: Final = tuple(_TYPE_NUMBERS)
 
 
 class UnreadableRecord(LimnosError):
-    """Raised for stored bytes that this version cannot or must not read. `stored_version` is None if it cannot be read
-    either.
+    """Stored bytes are malformed, or of a newer major version.
+
+    `stored_version` is None if even the version is unreadable.
     """
 
     code = "unreadable-record"
@@ -83,7 +85,7 @@ def _given(message: Any, name: str) -> object:  # noqa: ANN401 - any message
 
 @cache
 def _readers_of(message: Hashable) -> Mapping[str, _Reader]:
-    """Return the reader of each field of a message. The version is not a field of a record."""
+    """Return for each field of a message class the function that reads it, except for the field `version`."""
     return {
         known.name: _reader_of(cast("FieldDescriptor", known))
         for known in cast("type[_Message]", message).DESCRIPTOR.fields
@@ -114,7 +116,7 @@ class StoredRecord:
     """Fields that a newer minor version wrote, as bytes."""
 
     def message(self) -> _Message:
-        """Build the message: first the fields that were unknown when it was read, then every known field."""
+        """Build the Protobuf message: the unknown fields preserved from the last read, then every known field."""
         values: dict[str, Any] = {name: getattr(self, name) for name in _readers(self.MESSAGE)}
         if not self.unknown:
             if "type" in values:
@@ -129,14 +131,20 @@ class StoredRecord:
 
     @classmethod
     def read(cls, data: bytes) -> Self:
-        """Decode stored bytes. Short equal bytes share one record. Raises UnreadableRecord."""
+        """Decode stored bytes. Short inputs are cached, so equal bytes share one record.
+
+        Raises UnreadableRecord for malformed bytes or a newer major version.
+        """
         if len(data) <= SHARED_BYTES_MAX:
             return cast("Self", _shared_record(cast("Hashable", cls), data))
         return cls.decode(data)
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Decode stored bytes into a new record, which is not shared. Raises UnreadableRecord."""
+        """Decode stored bytes into a new record, which is not shared.
+
+        Raises UnreadableRecord for malformed bytes or a newer major version.
+        """
         message = _parse(cls.MESSAGE, data)
         values: dict[str, Any] = {name: read(message, name) for name, read in _readers(cls.MESSAGE).items()}
         return cls(**values, unknown=_unknown(message))
@@ -207,7 +215,7 @@ class ViewRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class TagRecord(StoredRecord):
-    """A tag and the values allowed where it is attached: any if none are listed, none if it is `valueless`."""
+    """A tag, and the values allowed in its attachments: any if the list is empty, none if the tag is `valueless`."""
 
     MESSAGE = records_pb2.TagRecord
     comment: str | None
@@ -228,7 +236,7 @@ class ModelRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class FilesetRecord(StoredRecord):
-    """A fileset and its locations by name. The server does not manage the directories of an `external` one."""
+    """A fileset and its locations by name. The server does not manage the directories of an `external` fileset."""
 
     MESSAGE = records_pb2.FilesetRecord
     comment: str | None
@@ -239,7 +247,7 @@ class FilesetRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord(StoredRecord):
-    """The stored fields of a topic."""
+    """A topic of a messaging catalog: comment and properties. The topic itself is in the external system."""
 
     MESSAGE = records_pb2.TopicRecord
     comment: str | None
@@ -262,7 +270,7 @@ class PolicyRecord(StoredRecord):
 class JobTemplateRecord(StoredRecord):
     """A job template or a pipeline.
 
-    A pipeline has the number of its declarations and the SHA-256 of the newest one. A job template has a type, and its
+    A pipeline has the version number and the SHA-256 of its newest declaration. A job template has a type, and its
     content as JSON.
     """
 
@@ -277,11 +285,11 @@ class JobTemplateRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class SqlppObjectRecord(StoredRecord):
-    """A SQL++ object other than a table or view, with the statements that created it. A function has one statement per
-    arity.
+    """A SQL++ object other than a table or view, with the statements that created it.
 
-    `definition` is the JSON of a function registered through Gravitino's API, which has no statements. `dependencies`
-    are the names that each statement's body used when a function was created, as JSON; empty if they were not recorded.
+    A function has one statement per arity. `definition` is the JSON of a function registered through Gravitino's API,
+    which has no statements. `dependencies` are the names that the body of each of a function's statements used at its
+    creation, as JSON; empty if they were not recorded.
     """
 
     MESSAGE = records_pb2.DeclaredRecord
@@ -366,7 +374,7 @@ def _encode(record: Record) -> bytes:
 
 
 def type_number(word: str) -> schema_pb2.Catalog.Type:
-    """Return the stored number of a catalog type. Raises BadRequest for a word not in CATALOG_TYPES."""
+    """Return the stored enum value of a catalog type. Raises BadRequest for a name that is not in CATALOG_TYPES."""
     if word not in _TYPE_NUMBERS:
         raise BadRequest(f"Catalog type {word!r} is unknown. Use one of {', '.join(CATALOG_TYPES)}.")
     return _TYPE_NUMBERS[word]
@@ -377,7 +385,7 @@ def _type_word(number: int) -> str:
 
 
 def _parse(shape: type[_Message], data: bytes) -> _Message:
-    """Parse a message of this major version. Raises UnreadableRecord."""
+    """Parse a message of this major version. Raises UnreadableRecord for malformed bytes or a newer major version."""
     try:
         message = shape.FromString(data)
     except DecodeError as error:
@@ -420,8 +428,8 @@ def _check_version(message: _Message) -> None:
 def _unknown(message: _Message) -> bytes:
     """Return the fields of a parsed message that this version does not know, as bytes for the next write.
 
-    They include the version if a newer minor version wrote it, and a catalog type of such a version. Nearly every
-    record has none: that is seen without a copy of the message.
+    They include the version if a newer minor version wrote the record, and a catalog type of such a version. Nearly
+    every record has none, which is detected without copying the message.
     """
     keep = set()
     if message.version.minor_version > MINOR_VERSION:

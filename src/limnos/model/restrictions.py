@@ -1,8 +1,8 @@
 """Read restrictions as values: the rows and columns of a table that users may read.
 
 May import this package. Must not know schemas or wire formats. Filters are JSON in normal form
-(`formats.iceberg.restrictions`); masks are words of the closed list of Iceberg's REST specification. Decision record
-0093.
+(`formats.iceberg.restrictions`); masks are from the fixed list of actions in Iceberg's REST specification. Decision
+record 0093.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ CLOSED_TO: Final = "read-restricted-use-server-planning"
 
 
 class ColumnMask(msgspec.Struct, frozen=True):
-    """The mask of one column: the column's name when it was set, and its field id; 0 on a namespace, where names
-    decide.
+    """The mask of one column: the column's name when the mask was set, its field id, and the action.
+
+    The field id is 0 for a mask on a namespace, which applies to columns by name.
     """
 
     column: str
@@ -28,10 +29,10 @@ class ColumnMask(msgspec.Struct, frozen=True):
 
 
 class RestrictionTerms(msgspec.Struct, frozen=True):
-    """The terms of a restriction: the rows that remain, the column masks, and the principals it applies to.
+    """The terms of a restriction: a row filter, the column masks, and the principals it applies to.
 
-    `row_filter` is JSON, "" for all rows. `to` and `unless` are ids of users, groups and roles; an empty `to` means
-    everybody.
+    `row_filter` is JSON, "" for all rows. `to` and `unless` are ids of users, groups and roles; an empty `to` means all
+    users.
     """
 
     row_filter: str = ""
@@ -57,7 +58,7 @@ class CatalogRestrictions(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Their estimated size in memory, in bytes."""
+        """The estimated size in memory of these restrictions, in bytes."""
         return sum(
             400 + len(each.terms.row_filter) + 150 * len(each.terms.masks)
             for restrictions in self.by_object.values()

@@ -1,8 +1,8 @@
 """Runs of pipelines as frozen values, and their states: the allowed transitions, and the condition for lost runs.
 
 May import msgspec and `model` only. Must not know SQL or wire formats. The texts that a runner reports (parameters,
-progress, inputs and outputs of steps, phases, findings) are JSON that the store keeps unchanged. Times are milliseconds
-since 1970, UTC.
+progress, inputs and outputs of steps, phases, findings) are JSON that the server stores unchanged. Times are
+milliseconds since 1970, UTC.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FINISHES: Final = (FAILED, CANCELLED, HELD, DISCARDED)
 
 
 class PipelineDeclaration(msgspec.Struct, frozen=True):
-    """One version of a pipeline's declaration: the JSON as it was sent, and the SHA-256 of its canonical form."""
+    """One version of a pipeline's declaration: the JSON as received, and the SHA-256 of its canonical form."""
 
     pipeline_id: int
     version: int
@@ -60,8 +60,8 @@ class PipelineDeclaration(msgspec.Struct, frozen=True):
 class PipelineRun(msgspec.Struct, frozen=True):
     """One run of a pipeline.
 
-    `attempt` is the newest attempt, the process that may act. `revision` is that of the publishing commit in
-    `catalog_id`. `phases` is JSON: the seconds that its process spent in each phase.
+    `attempt` is the number of the newest attempt; only its process may report and publish. `revision` is that of the
+    publishing commit in `catalog_id`. `phases` is JSON: the seconds that its process spent in each phase.
     """
 
     id: int
@@ -90,15 +90,15 @@ class PipelineRun(msgspec.Struct, frozen=True):
 
     @property
     def template_id(self) -> int:
-        """The id of the run's pipeline, under the name that jobs have for it."""
+        """The id of the run's pipeline, under the name of the same field of `TemplateJob`."""
         return self.pipeline_id
 
     def is_held(self, now_ms: int) -> bool:
-        """Return whether its process sent a heartbeat within its lease."""
+        """Return whether the run's lease has not expired: its process has sent a heartbeat in time."""
         return self.state in LIVE and self.beat_at + self.lease_ms > now_ms
 
     def display_state(self, now_ms: int) -> str:
-        """Return the state for display: a live run whose lease has ended is `lost`."""
+        """Return the state for display: an unfinished run with an expired lease is `lost`."""
         return LOST if self.state in LIVE and not self.is_held(now_ms) else self.state
 
 

@@ -1,8 +1,8 @@
-"""The spelling of an encrypted ("sealed") secret: a version, the id of its key, and the encrypted text.
+"""The text encoding of an encrypted ("sealed") secret: a version, the id of its key, and the ciphertext.
 
-May import only the standard library. Pure. Holds no keys and knows no properties. Code that talks to an external
-system checks here whether a value still has an encrypted secret. The spelling has no character that is special in URLs,
-so an encrypted password inside a URL keeps its position.
+May import only the standard library. Pure. Holds no keys and knows no properties. Clients of external systems check
+with this module whether a value still contains an encrypted secret. The encoding has no character that is special in
+URLs, so an encrypted password inside a URL keeps its position.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEY_BYTES: Final = 32
 
 
 def spell_sealed(key_id: str, text: str) -> str:
-    """Return the spelling of a text that a key encrypted."""
+    """Encode the ciphertext `text` with the id of its key, as stored in properties and URLs."""
     return f"limnos-sealed-1.{key_id}.{text}"
 
 
@@ -29,7 +29,7 @@ def keys_of(value: str) -> frozenset[str]:
 
 
 def parse_key(text: str) -> bytes:
-    """Parse a key of 32 bytes in base64. Raises ValueError, whose message does not have the key."""
+    """Parse a key of 32 bytes in base64. Raises ValueError for malformed text, without the key in the message."""
     try:
         key = base64.b64decode(text.strip(), validate=True)
     except (binascii.Error, ValueError):

@@ -1,7 +1,6 @@
-"""Secrets as values that cannot be printed by accident, and texts from which secrets are removed.
+"""Secrets as values that cannot be printed by accident, and masking of secrets in texts.
 
-May import the standard library, and `names` for percent signs. Must not know the sources and uses of
-secrets.
+May import the standard library, and `names` for percent signs. Must not know the sources and uses of secrets.
 """
 
 from __future__ import annotations
@@ -75,9 +74,9 @@ class Secret:
 
 
 def passwords_of_url(url: str) -> tuple[str, ...]:
-    """Return the passwords inside a URL, as spelled there and decoded. The URL may be malformed.
+    """Return the passwords in a URL, both percent-encoded as in the URL and decoded. The URL may be malformed.
 
-    A password that also occurs in the rest of the URL is left out: masking it would mask a host or a database.
+    A password that also occurs elsewhere in the URL is omitted: masking it would also mask a host or database name.
     """
     names = [each[0].removeprefix(each[1]) for each in _QUERY.finditer(url)]
     rest = _QUERY.sub(r"\1", url)
@@ -102,8 +101,8 @@ def _decoded(text: str) -> str:
 def hide_secrets(text: str, known: Iterable[str] = ()) -> str:
     """Return a text for messages or logs with `***` in place of secrets.
 
-    Passwords in URLs and database addresses, credentials of requests and the server's own tokens are recognized by
-    form.
+    Passwords in URLs and connection strings, credentials of requests and tokens of this server are recognized by
+    pattern.
 
     Args:
         text: The text to print.

@@ -1,6 +1,6 @@
 """Statistics of a table or of its partitions, and ranges of partitions, as values.
 
-May import nothing of the product. Must not know the meaning of statistics: its writer defines it.
+May import nothing of the product. Must not know the meaning of statistics, which their writers define.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ import msgspec
 
 
 class Statistic(msgspec.Struct, frozen=True):
-    """A named value. `partition` is "" for a statistic of the whole table; `value` is JSON."""
+    """A custom statistic: a named value of a table, partition or column.
+
+    `partition` is "" for a statistic of the whole table; `value` is JSON.
+    """
 
     partition: str
     name: str
@@ -21,7 +24,10 @@ class Statistic(msgspec.Struct, frozen=True):
 
 
 class PartitionRange(msgspec.Struct, frozen=True):
-    """A range of partitions by name. None means no bound; `above_too` and `below_too` include the bounds."""
+    """A range of partitions by name, from `above` to `below` (None: no bound).
+
+    `above_too` and `below_too`: whether the bound itself belongs to the range.
+    """
 
     above: str | None
     below: str | None

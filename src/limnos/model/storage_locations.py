@@ -1,6 +1,6 @@
 """Storage locations in the register of locations: their use and their state.
 
-May import nothing but the standard library. Must not know stores. Numbers are stored: never change or reuse one.
+May import nothing but the standard library. Must not know stores. Codes are stored: never change or reuse one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class LocationKind(IntEnum):
-    """The use of a location."""
+    """What a registered location is used for, such as a table, a fileset or a catalog's warehouse."""
 
     TABLE = 1
     """The location of an Iceberg table."""
@@ -34,7 +34,10 @@ class LocationKind(IntEnum):
 
 
 class LocationState(IntEnum):
-    """The state of a location's owner. The location is taken in every state."""
+    """The state of a location's owner, such as dropped.
+
+    In every state, the location cannot be used by another object.
+    """
 
     LIVE = 0
     DROPPED = 1

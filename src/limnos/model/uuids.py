@@ -1,7 +1,7 @@
 """UUIDs of version 7 (RFC 9562) as text, with random bits drawn for many at once.
 
-May import nothing but the standard library. Tables and their metadata files are named by these. Values that grow with
-time are neighbours in the store's indexes, so a batch of new tables writes few pages. One system call per UUID would
+May import nothing but the standard library. Tables and their metadata files are named by these. Values increase with
+time and are adjacent in the store's indexes, so a batch of new tables writes few pages. One system call per UUID would
 also release and reacquire the interpreter's lock each time.
 """
 
@@ -27,7 +27,10 @@ def new_uuid(now_ms: int) -> str:
 
 
 def _draw_suffixes() -> str:
-    """Draw the part after the time for many UUIDs. Returns one and adds the others to the pool."""
+    """Draw the random parts of many UUIDs with one system call.
+
+    Returns one of them, and adds the others to the pool.
+    """
     drawn = bytearray(os.urandom(_BYTES * _DRAWN_AT_ONCE))
     drawn[2::_BYTES] = drawn[2::_BYTES].translate(_VARIANT)
     text = drawn.hex()

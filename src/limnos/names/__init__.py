@@ -1,7 +1,8 @@
-"""Names and their spellings: `Path` is the name of anything in the tree, and each module maps names to one spelling.
+"""Names and their encodings: `Path` is the name of an object of the tree, and each module converts names to and from
+one encoding.
 
 May import nothing but the standard library. Must not know the store, a protocol's routes, or status codes. Every
-function is pure and every codec reversible. A name that a spelling cannot express is refused with `InvalidName`, whose
+function is pure and every codec reversible. A name that an encoding cannot express is refused with `InvalidName`, whose
 message gives advice. Use a codec by its module: `iceberg.decode_path(raw)`, `canonical.encode(levels)`,
 `LogicalCodec(":").join(levels)`.
 """

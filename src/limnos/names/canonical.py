@@ -1,4 +1,5 @@
-"""The canonical form of SQL++ metadata: `@` before `@` and `.` in each part, parts joined by `.` (seed 4's rule).
+"""The canonical form of SQL++ metadata: `@` before `@` and `.` in each part, parts joined by `.` (design document "seed
+4").
 
 May import `errors` and `parts`. Messages must not contain this form; they use the display form. Decoding is strict, so
 that names and canonical forms are a bijection (decision record 0003).
@@ -16,14 +17,14 @@ _PIECE = re.compile(r"@.?|\.|[^@.]+", re.DOTALL)
 
 
 def encode_part(part: str) -> str:
-    """Return a part with `@` before each `@` and `.`. Accepts any text, allowed in the tree or not."""
+    """Escape a part with `@` before each `@` and `.`. Accepts any text, even if it is not allowed as a name."""
     return _SPECIAL.sub(r"@\g<0>", part)
 
 
 def encode(levels: Levels) -> str:
     """Return the canonical form: `("a.b", "c")` is `a@.b.c`.
 
-    Raises InvalidName for no levels and for levels the tree refuses.
+    Raises InvalidName if `levels` is empty or a level is not allowed as a name.
     """
     return ".".join(map(encode_part, check_some_levels(levels)))
 
@@ -31,7 +32,8 @@ def encode(levels: Levels) -> str:
 def decode(text: str) -> Levels:
     """Return the levels of a canonical form. Accepts exactly the strings that `encode` makes.
 
-    Raises InvalidName for `@` at the end or before anything but `@` and `.`, an empty part, or a part the tree refuses.
+    Raises InvalidName for `@` at the end or before anything but `@` and `.`, an empty part, or a part that is not
+    allowed as a name.
     """
     parts: list[str] = []
     part = ""

@@ -1,8 +1,8 @@
 """`DataverseName`: the name of a SQL++ dataverse, a list of parts that also has one canonical string.
 
-May import `canonical`, `display`, `errors` and `parts`. Must not know statements, nor existing dataverses. A
-dataverse is a namespace, so its parts obey the tree's rules and AsterixDB's narrower ones: 251 bytes a part, 1004 in
-all, no white space at the front of a part, no `^` at the front of the first. `/` is allowed (decision record 0003).
+May import `canonical`, `display`, `errors` and `parts`. Must not know statements, nor existing dataverses. A dataverse
+is a namespace, so its parts obey the rules of all names and AsterixDB's stricter limits: at most 251 bytes per part and
+1004 in all, no leading white space in a part, no leading `^` in the first part. `/` is allowed (decision record 0003).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METADATA_NAME = "Metadata"
 def check_object_name(name: str) -> str:
     """Return a part of a name if SQL++ can create an object with that name: a dataverse's part, a dataset, a type.
 
-    Raises InvalidName.
+    Raises InvalidName otherwise.
     """
     check_part(name)
     if name[0].isspace():
@@ -47,7 +47,7 @@ def check_object_name(name: str) -> str:
 
 
 def _check_parts(parts: Iterable[str]) -> Levels:
-    """Return the parts if they can name a dataverse. Raises InvalidName."""
+    """Return the parts if they can name a dataverse. Raises InvalidName otherwise."""
     levels = check_some_levels(parts)
     for part in levels:
         check_object_name(part)
@@ -67,10 +67,11 @@ def _check_parts(parts: Iterable[str]) -> Levels:
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class DataverseName:
-    """The name of a dataverse. Equality, hash and order are those of the canonical form, as in the API of seed 4.
+    """The name of a dataverse.
 
-    The order is by UTF-16 code units, so a child need not follow its parent directly: `a-b` comes between `a` and
-    `a.a`. The constructor does not check its arguments; the class methods do.
+    Equality, hash and order are those of the canonical form, as in AsterixDB's API (design document "seed 4"). The
+    order is by UTF-16 code units, so a child need not follow its parent directly: `a-b` comes between `a` and `a.a`.
+    The constructor does not check its arguments; the class methods do.
     """
 
     DEFAULT: ClassVar[DataverseName]
@@ -85,19 +86,19 @@ class DataverseName:
     def create(cls, parts: Iterable[str]) -> DataverseName:
         """Return the name with these parts, outermost first.
 
-        Raises InvalidName if `parts` is empty or one is invalid.
+        Raises InvalidName if `parts` is empty or a part is invalid.
         """
         levels = _check_parts(parts)
         return cls(levels, canonical.encode(levels))
 
     @classmethod
     def create_single_part(cls, part: str) -> DataverseName:
-        """Return the name with this one part, which is never split. Raises InvalidName."""
+        """Return the name with this single part, which is never split. Raises InvalidName if the part is invalid."""
         return cls.create((part,))
 
     @classmethod
     def create_builtin(cls, part: str) -> DataverseName:
-        """Return the name with one part that equals its canonical form.
+        """Return the name of a built-in dataverse: a single part that equals its canonical form.
 
         Raises InvalidName if it contains `.` or `@`.
         """
@@ -110,7 +111,7 @@ class DataverseName:
 
     @classmethod
     def from_canonical_form(cls, text: str) -> DataverseName:
-        """Return the name with this canonical form. Raises InvalidName if no name has this form."""
+        """Return the name with this canonical form. Raises InvalidName if the text is not a canonical form."""
         return cls(_check_parts(canonical.decode(text)), text)
 
     @property

@@ -1,7 +1,7 @@
-r"""The display form: the one spelling for messages, back-quoted where needed, which parses back.
+r"""The display form of names for messages: parts are back-quoted where needed, so that the form can be parsed.
 
-May import `errors` and `parts`. Must not know the callers. A part is unquoted if it is an ASCII letter or `_` followed
-by letters, digits, `_` or `$`; else it is in back-quotes with back-quote and `\` escaped by `\` (AsterixDB's rule since
+May import `errors` and `parts`. Must not know callers. A part is unquoted if it is an ASCII letter or `_` followed by
+letters, digits, `_` or `$`; else it is in back-quotes with back-quote and `\` escaped by `\` (AsterixDB's rule since
 2020, applied to each part separately). Control characters are escaped too, so that a name cannot forge a line of a log.
 """
 
@@ -24,12 +24,15 @@ _UNIT = re.compile(r"``|\\u[0-9A-Fa-f]{4}|\\.", re.DOTALL)
 
 
 def render_part(part: str) -> str:
-    """Return a part as messages show it. Never raises: a message may have to show a part that is not allowed."""
+    """Return a part in display form, back-quoted if needed.
+
+    Never raises: a message may have to show a part that is not allowed.
+    """
     return part if _BARE.fullmatch(part) else quote_part(part)
 
 
 def quote_part(part: str) -> str:
-    """Return a part in back-quotes, needed or not."""
+    """Return a part in back-quotes, even if it needs none."""
     return f"`{_ESCAPED.sub(_escape, part)}`"
 
 
@@ -42,7 +45,8 @@ def parse(text: str) -> tuple[str, ...]:
     r"""Return the parts of a display form.
 
     Inside back-quotes a doubled back-quote, backslash with one of `` ` `` `\` `/` `"` `b` `f` `n` `r` `t`, and `\uXXXX`
-    are escapes. Raises InvalidName: open quote, unknown escape, empty part, or a part that the tree refuses.
+    are escapes. Raises InvalidName for an unclosed quote, an unknown escape, an empty part, or a part that is not
+    allowed as a name.
     """
     parts: list[str] = []
     position = 0

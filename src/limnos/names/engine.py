@@ -1,7 +1,7 @@
-"""The spelling of names in SQL engines: Spark and Flink `` `a`.`b`.c ``, Trino `"a.b.c"`.
+"""Encodings of names as identifiers of SQL engines: Spark and Flink `` `a`.`b`.c ``, Trino `"a.b.c"`.
 
 May import `errors` and `parts`. Must not know any catalog. Each rendering is lossless. A name that the engine cannot
-spell is refused with InvalidName and the reason, so that it never refers to another object.
+express is refused with InvalidName, so that an identifier never refers to another object.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def render_spark(parts: Levels) -> str:
 def parse_spark(text: str) -> Levels:
     """Return the parts of a Spark identifier.
 
-    Bare parts may start with a digit, as Spark prints them. Raises InvalidName.
+    Bare parts may start with a digit, as Spark prints them. Raises InvalidName for a malformed identifier.
     """
     return check_some_levels(_parse(text, _BACK_QUOTED, unquote=lambda body: body.replace("``", "`")))
 
@@ -59,14 +59,15 @@ def render_flink(parts: Levels) -> str:
 
 
 def parse_flink(text: str) -> Levels:
-    """Return the parts of a Flink identifier. Raises InvalidName."""
+    """Return the parts of a Flink identifier. Raises InvalidName for a malformed identifier."""
     return parse_spark(text)
 
 
 def render_trino(levels: Levels) -> str:
     """Return a schema identifier for Trino: all levels in one quoted name, joined by dots.
 
-    Raises InvalidName for a level with a dot (it would read as two) or with upper-case letters (Trino folds case).
+    Raises InvalidName for a level with a dot (it would be parsed as two levels) or with upper-case letters (Trino folds
+    case).
     """
     for level in check_some_levels(levels):
         if "." in level:
@@ -90,7 +91,10 @@ def render_trino_table(levels: Levels, *, name: str) -> str:
 
 
 def parse_trino(text: str) -> Levels:
-    """Return the levels of a Trino schema identifier, in lower case as Trino reads it. Raises InvalidName."""
+    """Return the levels of a Trino schema identifier, in lower case as Trino reads it.
+
+    Raises InvalidName for a malformed identifier.
+    """
     identifiers = _parse_trino(text)
     if len(identifiers) != 1:
         raise InvalidName(
@@ -101,7 +105,10 @@ def parse_trino(text: str) -> Levels:
 
 
 def parse_trino_table(text: str) -> tuple[Levels, str]:
-    """Return the levels and the table name of `"a.b"."t"`, in lower case as Trino reads them. Raises InvalidName."""
+    """Return the levels and the table name of `"a.b"."t"`, in lower case as Trino reads them.
+
+    Raises InvalidName for a malformed identifier.
+    """
     identifiers = _parse_trino(text)
     if len(identifiers) != 2:
         raise InvalidName("too-few-parts", f'{quote_for_message(text)} is not of the form "schema"."table". Give both.')

@@ -1,7 +1,7 @@
-"""`InvalidName`, the only exception of this package: a name, or the spelling of one, is not allowed.
+"""`InvalidName`, the only exception of this package: a name, or its encoded form, is not allowed.
 
-May import nothing but the standard library. Must not know status codes or protocols: callers turn an `InvalidName` into
-an error class of their own and keep its message.
+May import nothing but the standard library. Must not know status codes or protocols: callers convert an `InvalidName`
+to an error class of their protocol with the same message.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ Reason = Literal[
 
 
 class InvalidName(ValueError):
-    """Raised for a name that violates a rule. `reason` is a stable machine-readable word; `message` gives advice."""
+    """A name violates a rule.
+
+    `reason` is a stable machine-readable code, such as `too-many-parts`; `message` gives advice.
+    """
 
     reason: Reason
     message: str

@@ -1,8 +1,8 @@
-"""Gravitino's `fullName`: catalog, schema, object and column joined by dots, which the names may contain themselves.
+"""Gravitino's `fullName`: catalog, schema, object and column joined by dots, although names may contain dots.
 
 May import `errors`, `parts` and `logical`. Must not know the store: callers pass `exists`. The catalog ends at the
-first dot, as its name has none. Every split of the rest is a candidate, and the objects that exist decide between them.
-A component in back-quotes is taken literally; a doubled back-quote inside is one back-quote.
+first dot, as its name has none. Every way to split the remaining text is a candidate, and the candidate whose object
+exists is chosen. A component in back-quotes is taken literally; a doubled back-quote inside is one back-quote.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PIECE = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<bare>[^`.][^.]*)")
 
 @dataclass(frozen=True, slots=True)
 class FullName:
-    """One reading of a full name: `levels` of the schema, `name` of the object, `column`."""
+    """One interpretation of a full name: catalog, `levels` of the schema, `name` of the object, `column`."""
 
     catalog: str
     levels: Levels = ()
@@ -38,7 +38,9 @@ class FullName:
 
     @property
     def parent(self) -> FullName | None:
-        """The parent: a column's object, an object's schema, a schema's parent, a catalog; None above a catalog."""
+        """The parent: of a column its object, of an object its schema, of a schema its parent schema or the catalog; of
+        a catalog None.
+        """
         if self.column is not None:
             return FullName(self.catalog, self.levels, self.name)
         if self.name is not None:
@@ -63,14 +65,17 @@ class _Piece:
 
 
 def catalog_of(text: str) -> str:
-    """Return the catalog of a full name, so that a caller can choose its codec. Raises InvalidName."""
+    """Return the catalog of a full name, so that a caller can choose the codec of that catalog.
+
+    Raises InvalidName for an invalid catalog name.
+    """
     return _split_catalog(text)[0]
 
 
 def candidates(text: str, kind_levels: int, *, codec: LogicalCodec) -> Iterator[FullName]:
-    """Yield every reading of a full name with that many components, the shortest schema first.
+    """Yield every interpretation of a full name with `kind_levels` components, the shortest schema first.
 
-    Raises InvalidName if the text has too few components, is badly quoted, or has no reading that is a legal name.
+    Raises InvalidName if the text has too few components, is badly quoted, or has no interpretation with legal names.
     """
     catalog, rest = _split_catalog(text)
     if kind_levels == CATALOG:
@@ -97,12 +102,19 @@ def candidates(text: str, kind_levels: int, *, codec: LogicalCodec) -> Iterator[
 
 
 def resolve(text: str, exists: Callable[[FullName], bool], *, kind_levels: int, codec: LogicalCodec) -> FullName | None:
-    """Return the only reading that exists, or None. Raises InvalidName, with `ambiguous` if several exist."""
+    """Return the only interpretation of a full name whose object exists; None if there is none.
+
+    Raises InvalidName with the reason `ambiguous` if several exist, and for malformed text.
+    """
     return choose(text, filter(exists, candidates(text, kind_levels, codec=codec)), codec=codec)
 
 
 def choose(text: str, live: Iterable[FullName], *, codec: LogicalCodec) -> FullName | None:
-    """Like `resolve`, for callers that have checked existence themselves. `live` are the readings that exist."""
+    """Return the only element of `live`, the interpretations whose objects exist; None if it is empty.
+
+    Raises InvalidName with the reason `ambiguous` for several. For callers that check existence themselves; see
+    `resolve`.
+    """
     hits = list(live)
     if len(hits) <= 1:
         return hits[0] if hits else None
@@ -114,12 +126,12 @@ def choose(text: str, live: Iterable[FullName], *, codec: LogicalCodec) -> FullN
 
 
 def render(name: FullName, *, codec: LogicalCodec) -> str:
-    """Return the full name as Gravitino's clients expect it: dots inside a component are not quoted."""
+    """Return the full name in the form that Gravitino's clients expect: a component with dots is not quoted."""
     return ".".join(_quote(c) if "`" in c else c for c in _components(name, codec))
 
 
 def render_quoted(name: FullName, *, codec: LogicalCodec) -> str:
-    """Return the full name with back-quotes where needed, so that it has exactly one reading."""
+    """Return the full name with back-quotes where needed, so that it has exactly one interpretation."""
     return ".".join(_quote(c) if "`" in c or "." in c else c for c in _components(name, codec))
 
 
@@ -149,7 +161,7 @@ def _split_catalog(text: str) -> tuple[str, str | None]:
 
 
 def _pieces(rest: str, text: str) -> tuple[_Piece, ...]:
-    """Split a text at dots; a back-quoted piece may contain dots. An empty piece is part of a name such as `a..b`."""
+    """Split a text at dots; a back-quoted piece may contain dots. Empty pieces occur in names such as `a..b`."""
     pieces: list[_Piece] = []
     position = 0
     while position <= len(rest):

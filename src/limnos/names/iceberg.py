@@ -1,10 +1,10 @@
-"""Iceberg REST's spelling of namespaces: `%1F` in paths and queries, arrays in bodies, `<metalake>.<catalog>` as
-prefix.
+"""Encodings of names in Iceberg REST: namespace levels joined by `%1F` in paths and queries, arrays in bodies, and the
+prefix `<metalake>.<catalog>`.
 
 May import `display`, `errors`, `parts`, `percent` and `jsonform`. Must not know routes. A path is split before it is
 decoded, because a level may contain any escaped character. `+` is a space, because Java clients form-encode levels; in
-a segment with `%20`, which no form-encoder writes, `+` is itself. Each function handles names without escapes first: it
-runs on every read.
+a segment with `%20`, which no form-encoder writes, `+` is a plus. Each function has a fast path for names without
+escapes, since it runs for every read.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _PREFIX = re.compile(rb"(\w{1,64})\.(\w[\w-]{0,63})")
 
 
 def decode_path(raw: bytes) -> parts.Levels:
-    """Return the levels of one raw path segment.
+    """Decode a raw path segment to the levels of a namespace.
 
-    Raises InvalidName for an empty level, a bad escape, bytes that are not UTF-8, or a part the tree refuses.
+    Raises InvalidName for an empty level, a bad escape, bytes that are not UTF-8, or a level that is not allowed as a
+    name.
     """
     if b"%" in raw:  # escapes contain one %, so `%1F` cannot begin inside another escape
         raw = raw.replace(b"%1F", b"\x1f").replace(b"%1f", b"\x1f")
@@ -40,12 +41,17 @@ def decode_path(raw: bytes) -> parts.Levels:
 
 
 def decode_name(raw: bytes) -> str:
-    """Return one part, such as a table name, from a raw path segment. Raises InvalidName, also for U+001F."""
+    """Decode a raw path segment to one part, such as a table name.
+
+    Raises InvalidName for a part that is not allowed, or with U+001F.
+    """
     return parts.check_part(_decode_level(_plus_kept(raw)))
 
 
 def keep_plus(raw: bytes) -> bytes:
-    """Escape each `+` of a raw path segment of a client that does not form-encode, so that it remains a plus."""
+    """Escape each `+` of a raw path segment of a client that does not form-encode, so that `decode_path` decodes it to
+    a plus.
+    """
     return raw.replace(b"+", b"%2B")
 
 
@@ -54,7 +60,7 @@ def _plus_kept(raw: bytes) -> bytes:
 
 
 def encode_path(levels: parts.Levels) -> str:
-    """Return the path segment for levels, joined by `%1F`.
+    """Encode levels as a path segment, joined by `%1F`.
 
     Everything but letters, digits, `-`, `.`, `_` and `~` is escaped.
     """
@@ -62,15 +68,16 @@ def encode_path(levels: parts.Levels) -> str:
 
 
 def encode_name(part: str) -> str:
-    """Return the path segment for one part."""
+    """Percent-encode one part, such as a table name, as a path segment."""
     return quote(parts.check_part(part))
 
 
 def decode_parent(value: bytes) -> tuple[parts.Levels, parts.Levels | None]:
-    """Return the levels of a raw `parent` query value, and a second reading with each level decoded twice.
+    """Decode a raw `parent` query value to levels, and to an alternative in which each level is decoded twice.
 
-    PyIceberg quotes levels before it encodes the query, so a caller tries the second reading if the first names no
-    namespace. It is None if it equals the first or is no valid name. An empty value is the catalog itself, `()`.
+    PyIceberg percent-encodes levels before it encodes the query, so a caller tries the alternative if no namespace has
+    the first name. The alternative is None if it equals the first name or is invalid. An empty value stands for the
+    catalog itself, `()`.
     """
     if not value:
         return (), None
@@ -79,16 +86,15 @@ def decode_parent(value: bytes) -> tuple[parts.Levels, parts.Levels | None]:
 
 
 def decode_body(value: object) -> parts.Levels:
-    """Return the levels of a JSON array of strings. Raises InvalidName for anything else, and for an empty array."""
+    """Return the levels of a JSON array of strings. Raises InvalidName for any other value, and for an empty array."""
     return decode_array(value)
 
 
 def render(levels: Iterable[str]) -> str:
-    """Return levels for an error message, joined by `.` as Iceberg's clients print them; some clients look for such
-    texts.
+    """Return levels for an error message, joined by `.` as Iceberg's clients print them.
 
-    A part is back-quoted if it contains a dot, a quote, white space or unprintable characters. Never raises: a message
-    may have to show a part that is not allowed.
+    Some clients search messages for this form. A part is back-quoted if it contains a dot, a quote, white space or
+    unprintable characters. Never raises: a message may have to show a part that is not allowed.
     """
     return ".".join(part if _PLAIN.fullmatch(part) and part.isprintable() else render_part(part) for part in levels)
 
@@ -104,7 +110,7 @@ def encode_prefix(metalake: str, catalog: str) -> str:
 def decode_prefix(raw: bytes) -> tuple[str, str]:
     """Return metalake and catalog of a raw prefix segment.
 
-    Raises InvalidName unless it is two legal names and a dot.
+    Raises InvalidName unless the segment is two legal names separated by a dot.
     """
     match = _PREFIX.fullmatch(raw)
     if match is None and b"%" in raw:
@@ -121,7 +127,8 @@ def decode_prefix(raw: bytes) -> tuple[str, str]:
 def decode_warehouse(text: str) -> tuple[str | None, str]:
     """Return metalake and catalog of a `warehouse` parameter, `<catalog>` or `<metalake>/<catalog>`.
 
-    Raises InvalidName. The metalake is None, for the default one, if the parameter names none.
+    The metalake is None, which stands for the default metalake, if the parameter has only a catalog. Raises InvalidName
+    for an invalid name.
     """
     metalake, slash, catalog = text.rpartition("/")
     if not slash:

@@ -1,7 +1,8 @@
-"""The JSON spelling of names in SQL++ REST: one part is a string, several are an array; HTTP parameters repeat per
-part.
+"""The JSON encoding of names in SQL++ REST: one part is a string, several parts are an array; an HTTP parameter is
+repeated for each part.
 
-May import `errors` and `parts`. Must not split text: a string is always one part, even with dots (seed 4).
+May import `errors` and `parts`. Must not split text: a string is always one part, even with dots (design document "seed
+4").
 """
 
 from __future__ import annotations
@@ -21,20 +22,26 @@ _WORDS = {
 
 
 def encode(levels: Levels) -> str | list[str]:
-    """Return the JSON value: a string for one part, else a list. Raises InvalidName for no part or a refused one."""
+    """Return the JSON value of a name: a string for one part, else a list.
+
+    Raises InvalidName for an empty name or an invalid part.
+    """
     checked = check_some_levels(levels)
     return checked[0] if len(checked) == 1 else list(checked)
 
 
 def decode(value: object) -> Levels:
-    """Return the levels of a decoded JSON value. Raises InvalidName for anything but text or a list of text."""
+    """Return the levels of a decoded JSON value.
+
+    Raises InvalidName for a value other than a string or a list of strings.
+    """
     if isinstance(value, str):
         return check_some_levels((value,))
     return decode_array(value)
 
 
 def decode_array(value: object) -> Levels:
-    """Return the levels of a JSON array of strings. Raises InvalidName for anything else."""
+    """Return the levels of a JSON array of strings. Raises InvalidName for any other value."""
     if not isinstance(value, list):
         raise InvalidName("bad-type", f"A name must be text or an array of texts, not {_json_word(value)}.")
     texts: list[str] = []

@@ -1,4 +1,5 @@
-"""Lance's spelling of an identifier: a list of names, or one string joined by a delimiter that each request chooses.
+"""Encodings of identifiers in Lance REST: a list of names, or one string joined by a delimiter that each request may
+choose.
 
 May import `errors`, `parts` and `percent`. Must not know the meaning of the first level (on this server, a catalog).
 The root is the empty list; as a string it is the delimiter alone.
@@ -14,7 +15,7 @@ DELIMITER_DEFAULT = "$"
 
 
 def check_delimiter(delimiter: str) -> str:
-    """Return a usable delimiter: one or more printable characters. Raises InvalidName."""
+    """Return the delimiter if it is one or more printable characters. Raises InvalidName otherwise."""
     if delimiter and delimiter.isprintable():
         return delimiter
     raise InvalidName(
@@ -24,7 +25,7 @@ def check_delimiter(delimiter: str) -> str:
 
 
 def join(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
-    """Join levels to an identifier string. Raises InvalidName if it could be read as other levels."""
+    """Join levels to an identifier string. Raises InvalidName if the string would be parsed as other levels."""
     check_delimiter(delimiter)
     if not check_levels(levels):
         return delimiter
@@ -38,9 +39,9 @@ def join(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
 
 
 def split(text: str, *, delimiter: str = DELIMITER_DEFAULT) -> Levels:
-    """Return the list identifier; `()` for the root, which is the delimiter alone or "".
+    """Parse an identifier string to a list identifier; `()` for the root, which is the delimiter alone or "".
 
-    Raises InvalidName for an empty part (`a$`, `$a`, `$$`) and for parts the tree refuses.
+    Raises InvalidName for an empty part (`a$`, `$a`, `$$`) and for parts that are not allowed as names.
     """
     check_delimiter(delimiter)
     if text in ("", delimiter):
@@ -55,7 +56,7 @@ def split(text: str, *, delimiter: str = DELIMITER_DEFAULT) -> Levels:
 
 
 def decode_path(raw: bytes, *, delimiter: str = DELIMITER_DEFAULT) -> Levels:
-    """Return the list identifier of a raw path segment. An escaped delimiter counts like a bare one."""
+    """Decode a raw path segment to a list identifier. A percent-encoded delimiter counts like a literal one."""
     return split(unquote_strict(raw), delimiter=delimiter)
 
 
@@ -65,7 +66,7 @@ def encode_path(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
 
 
 def same(path: Levels, body: Levels) -> bool:
-    """Return whether a path's identifier equals the body's, directly or with `+` read as a space.
+    """Return whether a path's identifier equals the body's, directly or with `+` replaced by a space.
 
     The native client form-encodes the path, so that a space arrives as `+`; the body resolves the ambiguity.
     """

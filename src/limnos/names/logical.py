@@ -1,7 +1,8 @@
-"""The logical spelling of a namespace: its parts joined by one configurable character, by default `A:B:C`.
+"""The logical name of a namespace, as in Gravitino's schema names: its parts joined by a configurable separator, such
+as `A:B:C`.
 
-May import `errors` and `parts`. Must not know the store: callers pass the stored names to check. Seed 1 allows two
-policies for the separator; both are implemented. `restricted`: one of `: ; $`, reserved in every catalog.
+May import `errors` and `parts`. Must not know the store: callers pass the stored names to check. Both policies for the
+separator of design document "seed 1" are implemented. `restricted`: one of `: ; $`, reserved in every catalog.
 `unrestricted`: any safe character, which is an ordinary character in catalogs without nested namespaces.
 """
 
@@ -38,7 +39,7 @@ _REFUSED = {
 
 
 def check_separator(separator: str, *, policy: Policy = "restricted") -> str:
-    """Return the separator if it may be configured. Raises InvalidName with the reason and alternatives."""
+    """Return the separator if the policy allows it. Raises InvalidName otherwise, with alternatives in the message."""
     if why := _why_refused(separator, policy):
         raise InvalidName(
             "bad-separator", f"Delimiter {quote_for_message(separator)} is not allowed because {why}. {_suggest()}"
@@ -49,7 +50,7 @@ def check_separator(separator: str, *, policy: Policy = "restricted") -> str:
 def separator_conflicts(separator: str, names: Iterable[str]) -> list[str]:
     """Return the stored namespace parts that contain the separator, in the given order.
 
-    Each would read as two parts.
+    Each of these would be parsed as two parts.
     """
     return [name for name in names if separator in name]
 
@@ -77,8 +78,8 @@ def check_separator_free(separator: str, names: Iterable[str]) -> None:
 class LogicalCodec:
     """Joins and splits namespace levels of one catalog.
 
-    `nested` says whether the catalog has nested namespaces; without them a name is one part. Raises InvalidName if the
-    separator may not be configured under the policy.
+    `nested`: whether the catalog has nested namespaces; in a flat catalog a name is always one part. Raises InvalidName
+    if the policy does not allow the separator.
     """
 
     separator: str = SEPARATOR_DEFAULT
@@ -89,7 +90,10 @@ class LogicalCodec:
         check_separator(self.separator, policy=self.policy)
 
     def check_namespace_part(self, part: str) -> str:
-        """Return a part if a namespace can be created with it: the tree's rules, and free of a reserved separator."""
+        """Return a part if a namespace can be created with it.
+
+        Raises InvalidName for a part that is not allowed as a name, or contains a reserved separator.
+        """
         self._check_free(check_part(part))
         return part
 
@@ -101,7 +105,7 @@ class LogicalCodec:
     def check_namespace(self, levels: Levels) -> Levels:
         """Validate a namespace path for a create or a move, and return it.
 
-        Raises InvalidName, also for nesting in a flat catalog.
+        Raises InvalidName for an invalid part, or several parts in a flat catalog.
         """
         for part in self._check_depth(levels):
             self.check_namespace_part(part)
@@ -110,7 +114,7 @@ class LogicalCodec:
     def join(self, levels: Levels) -> str:
         """Join levels to a logical name, such as `A:B:C`.
 
-        Raises InvalidName for no level, a part with the separator, or nesting in a flat catalog.
+        Raises InvalidName for empty `levels`, a part with the separator, or several parts in a flat catalog.
         """
         check_some_levels(levels)
         for part in self._check_depth(levels):
@@ -118,10 +122,10 @@ class LogicalCodec:
         return self.separator.join(levels)
 
     def split(self, text: str, *, what: str = "SCHEMA name") -> Levels:
-        """Return the levels of a logical name. `what` is its name in messages, such as `parentSchema`.
+        """Split a logical name into levels. `what` names the field in messages, such as `parentSchema`.
 
-        Raises InvalidName for an empty text or segment, a segment the tree refuses, or the separator in a flat catalog
-        under `restricted`.
+        Raises InvalidName for an empty text or segment, a segment that is not allowed as a name, or the separator in a
+        flat catalog under `restricted`.
         """
         if not text:
             raise InvalidName("empty-part", f"The {what} is empty. Give at least one character.")
@@ -140,7 +144,9 @@ class LogicalCodec:
         return tuple(self._prefixes(self.split(text)))[:-1]
 
     def parent_scopes(self, text: str) -> tuple[str, ...]:
-        """Return the ancestors and the name itself, outermost first: `A`, `A:B`, `A:B:C` (seed 1, snippet 3)."""
+        """Return the ancestors and the name itself, outermost first: `A`, `A:B`, `A:B:C` (design document "seed 1",
+        snippet 3).
+        """
         return tuple(self._prefixes(self.split(text)))
 
     def scopes(self, text: str) -> tuple[str, ...]:

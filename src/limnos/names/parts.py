@@ -1,6 +1,6 @@
-"""Rules for one part of a name, and for a list of parts, that hold in every spelling.
+"""Rules for one part of a name, and for a list of parts, that apply in every encoding.
 
-May import `errors` of this package and the standard library. Must not know any spelling: codecs check parts after
+May import `errors` of this package and the standard library. Must not know any encoding: codecs check parts after
 decoding and before encoding.
 """
 
@@ -30,13 +30,15 @@ _RESERVED = frozenset({"system"})
 
 
 def quote_for_message(text: str) -> str:
-    """Return the text in single quotes for a message: control characters and surrogates escaped, long text cut."""
+    """Return the text in single quotes for a message: control characters and surrogates are escaped, long text is
+    truncated.
+    """
     rendered = text if len(text) <= 80 else text[:77] + "..."
     return f"'{rendered}'" if rendered.isprintable() else f"'{rendered.encode('unicode_escape').decode('ascii')}'"
 
 
 def check_part(part: str) -> str:
-    """Return the part if the tree allows it. Nothing is normalised or trimmed.
+    """Return the part if it is allowed as a name. It is neither normalised nor trimmed.
 
     Raises InvalidName for "", `.`, `..`, U+0000, U+0001, U+001F, a lone surrogate, or more than 255 bytes of UTF-8.
     """
@@ -70,9 +72,9 @@ def _check_unusual(part: str) -> str:
 
 
 def check_levels(parts: Iterable[str]) -> Levels:
-    """Return the parts as a tuple if each is allowed and there are at most 32. No parts mean the catalog itself.
+    """Return the parts as a tuple if each is allowed and there are at most 32.
 
-    Raises InvalidName.
+    An empty tuple stands for the catalog itself. Raises InvalidName otherwise.
     """
     levels = tuple(parts)
     if len(levels) > PARTS_MAX:
@@ -83,7 +85,9 @@ def check_levels(parts: Iterable[str]) -> Levels:
 
 
 def check_some_levels(parts: Iterable[str]) -> Levels:
-    """Like `check_levels`, but requires at least one part: for spellings that cannot name the catalog itself."""
+    """Check parts like `check_levels`, but require at least one, for encodings that cannot express the catalog
+    itself.
+    """
     levels = check_levels(parts)
     if not levels:
         raise InvalidName("empty-name", "The name has no part. Give at least one.")
@@ -94,7 +98,7 @@ def check_metalake_name(name: str) -> str:
     """Return the name if Gravitino allows it for a metalake: 1 to 64 ASCII letters, digits or `_`; `system` is
     reserved.
 
-    Raises InvalidName.
+    Raises InvalidName otherwise.
     """
     _check_reserved(name, kind="METALAKE")
     if not _METALAKE.fullmatch(name):
@@ -103,9 +107,10 @@ def check_metalake_name(name: str) -> str:
 
 
 def check_catalog_name(name: str) -> str:
-    """Return the name if Gravitino allows it for a catalog: as for a metalake, and `-` after the first character.
+    """Return the name if Gravitino allows it for a catalog: the rules for a metalake, and `-` is allowed after the
+    first character.
 
-    Raises InvalidName.
+    Raises InvalidName otherwise.
     """
     _check_reserved(name, kind="CATALOG")
     if not _CATALOG.fullmatch(name):
@@ -114,10 +119,11 @@ def check_catalog_name(name: str) -> str:
 
 
 def check_gravitino_name(part: str, *, kind: str = "SCHEMA") -> str:
-    """Return the part if Gravitino REST can create it: the tree's rules and Gravitino's default pattern with `.`
-    allowed.
+    """Return the part if Gravitino REST can create an object with it: it must be allowed as a name, and match
+    Gravitino's default pattern, in which `.` is added.
 
-    `kind` is the word for the message. For a nested schema check each part separately. Raises InvalidName.
+    `kind` names the kind of object in the message. Check each part of a nested schema separately. Raises InvalidName
+    otherwise.
     """
     if not _GRAVITINO.fullmatch(part):
         rule = "1 to 64 ASCII letters, digits, '_' or (not first) one of '.', '-', '/', '='"

@@ -1,7 +1,7 @@
-"""`Path`: the absolute name of anything in the tree, as a list of parts.
+"""`Path`: the absolute name of an object of the tree, as a list of parts.
 
-May import `errors`, `parts` and `display`. Must not know any wire spelling. It re-exports the checks of `parts`, so
-that callers need one import.
+May import `errors`, `parts` and `display`. Must not know any encoding. It re-exports the checks of `parts`, so that
+callers need one import.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A metalake, a catalog of it, or an object below: `levels` are the parts below the catalog.
+    """The name of a metalake, a catalog, or an object in a catalog, whose parts below the catalog are `levels`.
 
     The constructor does not check names, because stored and decoded names are checked already; `Path.of` does. Paths
     are sorted by code point, part by part, so that objects below a name follow it directly.
@@ -55,7 +55,7 @@ class Path:
 
     @classmethod
     def of(cls, metalake: str, catalog: str | None = None, levels: Iterable[str] = ()) -> Path:
-        """Check names and build a path of them. Raises InvalidName."""
+        """Build a path from names after checking them. Raises InvalidName for an invalid name."""
         checked = None if catalog is None else check_catalog_name(catalog)
         return cls(check_metalake_name(metalake), checked, check_levels(levels))
 
@@ -73,13 +73,16 @@ class Path:
 
     @property
     def parent(self) -> Path | None:
-        """The path one part shorter; None for a metalake."""
+        """The path of the parent, without the last part; None for a metalake."""
         if self.levels:
             return Path(self.metalake, self.catalog, self.levels[:-1])
         return None if self.catalog is None else Path(self.metalake)
 
     def child(self, part: str) -> Path:
-        """Return the path one part longer, checked: a catalog below a metalake, else a level. Raises InvalidName."""
+        """Return the path of a child: a catalog below a metalake, else an object in the catalog.
+
+        Raises InvalidName for an invalid name.
+        """
         if self.catalog is None:
             return Path(self.metalake, check_catalog_name(part))
         if len(self.levels) >= PARTS_MAX:

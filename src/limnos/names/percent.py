@@ -1,7 +1,7 @@
 """Strict percent-encoding: ambiguous text is refused.
 
 May import `errors` and `parts`. Must not know the position of the text in a request. The standard library's decoder is
-not used: it keeps bad escapes and replaces bad UTF-8, so two spellings could mean one name.
+not used: it ignores invalid escapes and replaces invalid UTF-8, so two different texts could decode to the same name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RUN = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
 def quote(text: str) -> str:
-    """Return the text with every byte of its UTF-8 form escaped that is not a letter, digit, `-`, `.`, `_` or `~`."""
+    """Percent-encode every byte of the text's UTF-8 form except letters, digits, `-`, `.`, `_` and `~`."""
     try:
         return "".join([_QUOTED[byte] for byte in text.encode()])
     except UnicodeEncodeError:
@@ -28,7 +28,7 @@ def quote(text: str) -> str:
 
 
 def unquote_strict(raw: bytes | str) -> str:
-    """Return the percent-decoded text. `+` stays a plus.
+    """Return the percent-decoded text. `+` is not decoded to a space.
 
     Raises InvalidName for `%` without two hex digits (bad-escape) and for bytes that are not UTF-8 (bad-utf8).
     """
@@ -42,15 +42,15 @@ def unquote_strict(raw: bytes | str) -> str:
 
 
 def unquote_form(raw: bytes | str) -> str:
-    """Like `unquote_strict`, but reads `+` as a space: for path segments and query values of form-encoding clients."""
+    """Decode like `unquote_strict`, but `+` to a space: for path segments and query values of form-encoding clients."""
     data = _utf8(raw) if isinstance(raw, str) else raw
     return unquote_strict(data.replace(b"+", b" "))
 
 
 def unquote_once_if_encoded(text: str) -> str:
-    """Return the text decoded once if it is encoded, for clients that encode names inside a JSON body.
+    """Percent-decode a text once, for clients that percent-encode names inside a JSON body. Other text is unchanged.
 
-    A `%` that starts no valid escape, and escapes that are not UTF-8, are kept. Never raises.
+    A `%` that begins no valid escape, and escapes that are not UTF-8, are not decoded. Never raises.
     """
     return _RUN.sub(_decode_run, text) if "%" in text else text
 

@@ -1,4 +1,4 @@
-"""Ancestry: the names from given nodes up to their metalake, read in one statement.
+"""Ancestry: parent, kind and name of given nodes and of all their ancestors up to the metalake, read in one statement.
 
 May import `model` and the store's `sql`. Must not know rights. Used for answers that name objects by their ids, such as
 the objects of a role's grants.
@@ -26,7 +26,7 @@ def with_ancestors(chosen: str) -> Sql:
 
 
 def ancestry_of(rows: Sequence[Row]) -> Ancestry:
-    """Build the mapping from the statement's rows."""
+    """Build the mapping from node id to (parent id, kind, name) from rows of `with_ancestors`."""
     return {row[0]: (row[1], KINDS[row[2]], row[3]) for row in rows}
 
 

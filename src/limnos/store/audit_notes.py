@@ -1,7 +1,7 @@
 """Audit notes: the audit data of a mutation that writes no change row, stored in the mutation's own transaction.
 
-May import the store's `sql`. Must not know audit records. Notes are written under the clocks of many zones at once.
-Records are written under one clock, in the order in which they are read; notes become records there.
+May import the store's `sql`. Must not know audit records. Writers of notes hold the clocks of different zones, so notes
+have no common order. A background task that holds the clock of zone 0 converts them to records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTES_DROP = Sql("DELETE FROM audit_note WHERE id = :id")
 
 
 def note_params(tx: StoreTransaction, zone: int, *, account: str) -> Params:
-    """Return the parameters of `NOTE_NEW`."""
+    """Return the parameters of `NOTE_NEW`. `account` is the encoded context of the request."""
     return {
         "id": tx.next_id(), "zone": zone, "actor": tx.actor, "request": tx.request_id, "at": tx.now_ms, "payload": account,
     }  # fmt: skip

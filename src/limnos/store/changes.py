@@ -22,7 +22,7 @@ _NO_HISTORY = 2**62
 
 
 class GateResult(NamedTuple):
-    """The result of a read by the freshness gate; `NO_CHANGES` if no zone has changes."""
+    """The changes that a read of the freshness gate returned; `NO_CHANGES` if no zone has changes."""
 
     epoch: int
     clocks: tuple[ClockRow, ...]
@@ -43,7 +43,8 @@ def gate_text(zones: int) -> str:
     the known revision.
 
     Parameters: the epoch, then for each zone its id, its known revision, and the revision after which changes are read.
-    One probe per zone costs a third less than a join. A row of another epoch has no zone.
+    One index probe per zone costs a third less than a join. If the store has another epoch, the result is a row without
+    a zone.
     """
     probes = [
         f"SELECT (SELECT epoch FROM store), {_GATE_COLUMNS} FROM clock c LEFT JOIN change h"
@@ -55,7 +56,10 @@ def gate_text(zones: int) -> str:
 
 
 def gate_params(epoch: int, known: tuple[tuple[int, int], ...]) -> list[int]:
-    """Return the parameters of `gate_text`. `UNKNOWN` reads only the clock."""
+    """Return the parameters of `gate_text` for (zone, revision) pairs.
+
+    Revision `UNKNOWN` reads the clock without changes.
+    """
     params = [epoch]
     for zone, revision in known:
         params += (zone, revision, revision if revision >= 0 else _NO_HISTORY)
@@ -85,7 +89,7 @@ def gate_query_postgres(epoch: int, known: tuple[tuple[int, int], ...]) -> Query
 def gate_result_of(rows: list[Row]) -> GateResult:
     """Build the result of a gate read from its rows, in the order of each zone's revisions.
 
-    A clock repeats for each of its changes.
+    Each row has one change and repeats the clock of the zone.
     """
     if not rows:
         return NO_CHANGES
@@ -124,7 +128,7 @@ CLOCK_HOLD = Sql("SELECT zone, revision, access_revision FROM clock WHERE zone =
 
 
 def clock_params(zones: Sequence[int]) -> dict[str, int]:
-    """Return the parameters of `CLOCKS_READ` for one to three zones."""
+    """Return the parameters of `CLOCKS_READ` for one to three zones, in which the last zone fills missing positions."""
     return {f"zone{place}": zones[min(place, len(zones) - 1)] for place in range(3)}
 
 

@@ -1,9 +1,9 @@
 """Fault injection for tests: points of a mutation, and of a purge, at which a test can kill or stop the process.
 
 May import only the standard library. Must not know tests. `LIMNOS_FAULT=<point>:<count>` in the environment kills the
-process the count-th time it reaches the point; with `:stop` appended, it stops there until it gets SIGCONT. After
-start-up, the same text in the file that `LIMNOS_FAULT_FILE` names has this effect. Without a fault, a point costs one
-comparison.
+process the count-th time it reaches the point; with `:stop` appended, the process stops there until it gets SIGCONT.
+After start-up the same specification can be written to the file that `LIMNOS_FAULT_FILE` names. Without a fault, a
+point costs one comparison.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXPORT_POINTS = ("export-file-written", "export-unpublished", "export-published"
 
 
 class _InjectedFault:
-    """The configured fault: one point, the number of remaining passes, and the signal."""
+    """The configured fault: the point, the remaining count of passes before it fires, and the signal to send."""
 
     def __init__(self, words: str) -> None:
         self.point, _, rest = words.strip().partition(":")
@@ -42,7 +42,7 @@ _file = os.environ.get("LIMNOS_FAULT_FILE", "")
 
 
 def fault_point(point: str) -> None:
-    """Kill or stop the process here if the environment configures it."""
+    """Kill or stop the process if a fault is configured for this point."""
     if _file:
         _look()
     if _fault.point == point:

@@ -39,8 +39,8 @@ def private_directory(path: Path, *, marks: tuple[str, ...]) -> None:
 def private_database(path: Path) -> None:
     """Restrict a database file to this user; create it empty if it does not exist.
 
-    SQLite gives its companions the same mode. An existing file is not opened: closing any descriptor of it would
-    release the locks that this process holds on it.
+    SQLite creates the `-wal` and `-shm` files with the same mode. An existing file is not opened: closing any
+    descriptor of it would release the locks that this process holds on it.
     """
     with suppress(FileExistsError, FileNotFoundError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE))

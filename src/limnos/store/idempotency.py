@@ -1,8 +1,9 @@
-"""Outcomes of requests with an idempotency key: a row in the mutation's own transaction, kept for a limited time.
+"""Outcomes of requests with an idempotency key: rows written in the mutation's own transaction and retained for a
+limited time.
 
-May import the store's `sql`. Must not know protocols. A row is no object: no decision depends on it, and it is not in
-the change feed. Rows are written under the lock of their zone. So of two transactions with one key, the second finds
-the outcome of the first.
+May import the store's `sql`. Must not know protocols. No decision depends on these rows, and they are not in the change
+feed. Rows are written under the lock of their zone. So of two transactions with one key, the second finds the outcome
+of the first.
 """
 
 from __future__ import annotations
@@ -66,7 +67,10 @@ class RequestOutcomeWrites(Writes):
     """Writes of request outcomes, for mutations."""
 
     def keep(self, key: IdempotencyKey, outcome: RequestOutcome, *, lifetime_ms: int) -> RequestOutcome | None:
-        """Store an outcome for `lifetime_ms`. Returns None, or the existing valid outcome, which is then kept."""
+        """Store an outcome for `lifetime_ms`.
+
+        Returns None; or the existing unexpired outcome of the key, which is not replaced.
+        """
         now_ms = self.tx.now_ms
         written = self.tx.count(
             KEEP,
@@ -83,5 +87,5 @@ class RequestOutcomeWrites(Writes):
         return RequestOutcome(*rows[0])
 
     def prune(self) -> int:
-        """Delete up to `PRUNED_AT_ONCE` expired outcomes, the oldest first. Returns their number."""
+        """Delete up to `PRUNED_AT_ONCE` expired outcomes, the oldest first. Returns the number of deleted rows."""
         return self.tx.count(PRUNE, {"now": self.tx.now_ms, "limit": PRUNED_AT_ONCE})

@@ -31,7 +31,7 @@ class StoreClock(Protocol):
 
     @property
     def offset_ms(self) -> int:
-        """The difference by which this node's clock was ahead of the store's at the last reading, in milliseconds."""
+        """The offset in milliseconds by which this node's clock was ahead of the store's clock at the last reading."""
 
     def now_ms(self) -> int:
         """Return the time in milliseconds since 1970."""
@@ -55,7 +55,7 @@ class StoreWriter(Protocol):
             on_begin: Called right before the mutation first runs. Until then it has certainly had no effect.
 
         Raises:
-            StalePermit: Access may have changed since the decision: decide again.
+            StalePermit: Access may have changed since the decision; the caller must decide again.
             StateUnknown: The response to the commit was lost.
             ServiceUnavailable: It is certain that nothing was committed.
             Exception: Whatever the mutation raises, with nothing written.
@@ -64,7 +64,8 @@ class StoreWriter(Protocol):
     async def submit_held(
         self, permit: Permit[object], again: Again[T], *, on_begin: BeginCallback = ignore_begin
     ) -> T:
-        """Take the locks of a permit's zones, decide by `again`, run the mutation it returns, and commit.
+        """Take the locks of a permit's zones, call `again` to make the decision, run the mutation that it returns, and
+        commit.
 
         While `again` decides, access and names in those zones cannot change. Raises the errors of `again` and of
         `submit`.
@@ -78,7 +79,7 @@ class StoreWriter(Protocol):
 
 
 class InlineStore(StoreWriter, Protocol):
-    """A store whose reads return immediately."""
+    """A store whose reads run inline and return immediately, without awaiting (SQLite)."""
 
     inline: bool
 
@@ -89,14 +90,17 @@ class InlineStore(StoreWriter, Protocol):
         """Read the changes after the known revisions, in one statement."""
 
     def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read first the changes, then facts, in one snapshot. Without known revisions it reads no changes."""
+        """Read first the changes since the `known` revisions, then facts with `load`, in one snapshot.
+
+        With empty `known` it reads no changes.
+        """
 
     def find(self, query: Query) -> list[Row]:
-        """Run one query, whose snapshot begins after this call."""
+        """Run one query in a snapshot of its own, taken after this call, and return its rows."""
 
 
 class AwaitedStore(StoreWriter, Protocol):
-    """A store whose reads must be awaited."""
+    """A store whose reads are coroutines (PostgreSQL)."""
 
     inline: bool
 
@@ -104,13 +108,13 @@ class AwaitedStore(StoreWriter, Protocol):
         """Read the changes after the known revisions, in one statement."""
 
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read first the changes, then facts, in one snapshot. Without known revisions it reads no changes.
+        """Read first the changes since the `known` revisions, then facts with `load`, in one snapshot.
 
-        `load` starts the read; it is called again for each retry.
+        With empty `known` it reads no changes. `load` starts the read; it is called again for each retry.
         """
 
     async def find_async(self, query: Query) -> list[Row]:
-        """Run one query, whose snapshot begins after this call."""
+        """Run one query in a snapshot of its own, taken after this call, and return its rows."""
 
 
 Store = InlineStore | AwaitedStore

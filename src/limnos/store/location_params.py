@@ -24,16 +24,17 @@ def parent_locations(location: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _down_to(parent: str) -> tuple[tuple[str, ...], str]:
-    """Return a location and its parent locations, as values and as JSON. Cached: most tables of a catalog have one
-    parent.
+    """Return a location and its parent locations, as a tuple and as a JSON array.
+
+    Cached, since most tables of a catalog share a parent.
     """
     places = tuple(f"{parent}/"[: slash.start()] for slash in _SLASH.finditer(f"{parent}/"))
     return places, msgspec.json.encode(places).decode()
 
 
 def location_locks(locations: Iterable[str]) -> dict[str, bool]:
-    """Return the locks of new locations: each exclusive (true), and their parent locations shared unless these are new
-    as well.
+    """Return the locks to take for new locations: exclusive (True) for each new location, shared (False) for its parent
+    locations.
     """
     own = dict.fromkeys(locations, True)
     return dict.fromkeys((above for each in own for above in parent_locations(each)), False) | own
@@ -42,6 +43,6 @@ def location_locks(locations: Iterable[str]) -> dict[str, bool]:
 def overlap_params(location: str) -> dict[str, Value]:
     """Return the query parameters that find the parent locations of a location and the locations inside it.
 
-    The locations inside it sort from `<location>/` (inclusive) to `<location>0` (exclusive): `0` follows `/` in ASCII.
+    Locations below it sort between `<location>/` and `<location>0`, the next character.
     """
     return {"above": _down_to(location[: location.rfind("/")])[1], "low": f"{location}/", "high": f"{location}0"}

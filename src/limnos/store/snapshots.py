@@ -1,8 +1,8 @@
 """Long read snapshots: a read transaction on its own connection, read page by page.
 
 May import this package. Must not know resources. It serves large reads, such as an export; requests use the view and
-loads. While a snapshot is open, SQLite cannot checkpoint its log beyond it, and PostgreSQL keeps replaced rows. So
-close it soon.
+loads. While a snapshot is open, SQLite cannot checkpoint its write-ahead log beyond it, and PostgreSQL cannot vacuum
+replaced rows. So close it soon.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ class StoreSnapshot(Protocol):
         """Read all rows of a query."""
 
     def pages(self, query: Query, size: int) -> AsyncGenerator[list[Row], None]:
-        """Yield the rows of a query in pages of `size`, in the query's order. Other queries may be read meanwhile."""
+        """Yield the rows of a query in pages of `size`, in the query's order.
+
+        Other queries may run on the snapshot between two pages.
+        """
 
 
 class _SqliteSnapshot:

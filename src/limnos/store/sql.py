@@ -21,9 +21,11 @@ _PARAM = re.compile(r"(?<![:\w]):(\w+)")
 
 
 class Sql:
-    """One statement with a rendering for each driver. sqlite3 accepts `text` directly, but resolves names slowly.
+    """A statement with a rendering for each driver. sqlite3 would accept `text` directly, but resolves named parameters
+    slowly.
 
-    `on_sqlite` is another text for SQLite with the same parameters, if the common one was measured to be much slower.
+    `on_sqlite` is a different text for SQLite with the same parameters, used where the common text was measured to be
+    much slower.
     """
 
     def __init__(self, text: str, *, on_sqlite: str | None = None) -> None:
@@ -36,7 +38,7 @@ class Sql:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """The parameter names in the order of their numbers."""
+        """The parameter names in the order of their first use, which is that of the numbered placeholders."""
         return tuple(dict.fromkeys(_PARAM.findall(self.text)))
 
     @cached_property
@@ -49,7 +51,7 @@ class Sql:
 
     @cached_property
     def values(self) -> Callable[[Params], tuple[Value, ...]]:
-        """A function that returns the parameters in the order of their numbers."""
+        """A function that converts a mapping of parameters to a tuple in the order of `order`."""
         if len(self.order) > 1:
             return itemgetter(*self.order)
         return lambda params: tuple([params[name] for name in self.order])
@@ -68,12 +70,15 @@ It is run inline on SQLite and awaited on PostgreSQL.
 
 
 def read_rows(statement: Sql, **params: Value) -> Load[list[Row]]:
-    """Yield a load that reads the rows of one statement."""
+    """Return a load that reads the rows of one statement."""
     return (yield statement, params)
 
 
 def drive_load(load: Load[T], rows: Callable[[Sql, Params], list[Row]]) -> T:
-    """Run a load to its end. `rows` runs one statement and returns its rows, for example in a transaction."""
+    """Run a load (a generator that yields statements) and return its result.
+
+    `rows` executes one statement, for example in a transaction.
+    """
     try:
         statement, params = next(load)
         while True:

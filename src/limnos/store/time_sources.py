@@ -25,7 +25,7 @@ OFF_MS = 5_000
 
 
 class LocalTime:
-    """The machine's own clock."""
+    """The clock of this machine, which SQLite stores use."""
 
     offset_ms = 0
 
@@ -35,7 +35,7 @@ class LocalTime:
 
 
 class StoreTime:
-    """The database's clock: its last reading, plus the time that has passed on this node since."""
+    """The database's clock: its last reading plus the time elapsed on this node's monotonic clock since."""
 
     def __init__(self) -> None:
         self.offset_ms = 0
@@ -47,13 +47,13 @@ class StoreTime:
         self._store_ms: int | None = None
 
     def now_ms(self) -> int:
-        """Return the store's time in milliseconds since 1970; the machine's own before the first reading."""
+        """Return the store's time in milliseconds since 1970; this machine's time before the first reading."""
         if self._store_ms is None:
             return time.time_ns() // 1_000_000
         return self._store_ms + int((time.monotonic() - self._at) * 1000)
 
     def is_old(self) -> bool:
-        """Return whether the store's time should be read again."""
+        """Return whether the last reading is so old that the database's clock should be read again."""
         passed = time.monotonic() - self._at
         return passed > OLD_S or abs(time.time() - self._wall_at - passed) > JUMP_S
 

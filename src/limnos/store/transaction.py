@@ -39,9 +39,9 @@ class StoreSession(Protocol):
         """Make all later ids greater than `beyond`."""
 
     def lock_locations(self, locations: Mapping[str, bool]) -> None:
-        """Lock locations until the commit: exclusively where the value is true, else shared.
+        """Lock locations until the commit: exclusively where the value is True, else shared.
 
-        Writers in other catalogs take the same locks. One call takes them in the same order everywhere.
+        Writers in other catalogs take the same locks. Each call sorts the locations, which prevents deadlocks.
         """
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
@@ -74,7 +74,7 @@ class StoreTransaction:
         return rows
 
     def changed(self, draft: ChangeDraft) -> None:
-        """Record a change; every write of a resource calls this."""
+        """Add a change draft, which becomes a change row; every write of a resource calls this."""
         self.drafts.append(draft)
 
     def new_zone(self, zone: int) -> None:
@@ -87,7 +87,7 @@ class StoreTransaction:
 
 
 class Writes:
-    """Base class of the writes of one resource, inside a transaction."""
+    """Base class for the writes of one resource, such as `NodeWrites`. It holds the transaction."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx

@@ -59,7 +59,7 @@ W = TypeVar("W")
 
 
 class ResourceWrites(Generic[W]):
-    """The writes of a resource, as an attribute of a transaction."""
+    """A descriptor that returns the writes of a resource for a transaction, such as `tx.nodes`."""
 
     def __init__(self, writes: Callable[[StoreTransaction], W]) -> None:
         self.writes = writes
@@ -69,7 +69,7 @@ class ResourceWrites(Generic[W]):
 
 
 class Tx(StoreTransaction):
-    """One mutation's view of its transaction, with the writes of each resource."""
+    """The transaction as passed to one mutation, with the writes of each resource as attributes."""
 
     nodes = ResourceWrites(NodeWrites)
     """Nodes of the tree."""
@@ -85,7 +85,7 @@ class Tx(StoreTransaction):
     """Roles, rules and holders."""
 
     def attachments(self, kind: Kind) -> AttachmentWrites:
-        """Writes of attachments of tags or policies."""
+        """Return the writes of attachments of tags (`Kind.TAG`) or policies (`Kind.POLICY`)."""
         return AttachmentWrites(self, kind)
 
     fileset_places = ResourceWrites(FilesetLocationWrites)
@@ -150,7 +150,7 @@ Mutation = Callable[[Tx], T]
 
 
 class MutationBatch:
-    """Mutations that commit together. Keeps the clocks read under the locks, and the change drafts until the commit.
+    """Mutations that commit together. Holds the clocks read under the locks, and the change drafts until the commit.
 
     A mutation that changes an access revision closes the batch (rule 9): later mutations are checked after its commit.
     """
@@ -166,7 +166,7 @@ class MutationBatch:
         self._changes: list[Params] = []
 
     def clock(self, zone: int) -> tuple[int, int]:
-        """Return the zone's clock as it will be after this batch."""
+        """Return the zone's revision and access revision as they will be after this batch."""
         _clocks = self._clocks.get(zone)
         if _clocks is None:
             self._read((zone,))
@@ -192,7 +192,10 @@ class MutationBatch:
         self._passed = permit.stamps
 
     def run(self, permit: Permit[object], mutation: Mutation[T]) -> T:
-        """Check the permit and run the mutation. Its effects apply only if this returns."""
+        """Check the permit and run the mutation.
+
+        The mutation's changes are added to the batch only if it returns normally.
+        """
         self.check(permit)
         fault_point("permitted")
         revision, access_revision = self.clock(permit.zone)

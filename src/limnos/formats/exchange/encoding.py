@@ -34,9 +34,9 @@ def _line(record: ExportRecord) -> bytes:
 
 
 def decode_records(data: bytes, form: Form, *, first: int) -> list[ExportRecord]:
-    """Decode records. `first` is the number of the first one, for messages.
+    """Decode records. `first` is the ordinal number of the first record in the export, for error messages.
 
-    Raises BadRequest, which names the number of an invalid one.
+    Raises BadRequest for an invalid record, with its ordinal number in the message.
     """
     records = _from_lines(data, first) if form == "json" else _from_frames(data, first)
     for number, record in enumerate(records, first):

@@ -43,22 +43,24 @@ RESTS: Final[Mapping[Kind, str]] = {
 
 
 def version() -> schema_pb2.SchemaVersion:
-    """Return the schema version with which messages are written."""
+    """Return the schema version (major, minor) of the export format that this release writes."""
     return schema_pb2.SchemaVersion(major_version=MAJOR_VERSION, minor_version=MINOR_VERSION)
 
 
 def stamp(at_ms: int) -> Timestamp:
-    """Return a time in milliseconds as a Timestamp."""
+    """Convert a time in milliseconds since 1970 to a Protobuf Timestamp."""
     return Timestamp(seconds=at_ms // 1000, nanos=at_ms % 1000 * 1_000_000)
 
 
 def millis(at: Timestamp) -> int:
-    """Return a Timestamp in milliseconds."""
+    """Convert a Protobuf Timestamp to milliseconds since 1970."""
     return at.seconds * 1000 + at.nanos // 1_000_000
 
 
 def audit(result: tuple[str, int], changed: tuple[str | None, int | None]) -> schema_pb2.AuditInfo:
-    """Return the audit information: the creator and the last modifier of an object, with times in milliseconds."""
+    """Build the audit information of an object from (creator, creation time) and (last modifier, time), in milliseconds
+    since 1970.
+    """
     info = schema_pb2.AuditInfo(creator=result[0], create_time=stamp(result[1]))
     if changed[0] is not None:
         info.last_modifier = changed[0]
@@ -68,7 +70,9 @@ def audit(result: tuple[str, int], changed: tuple[str | None, int | None]) -> sc
 
 
 def header(*, metalake: str, product: str, now_ms: int, epoch: int, revisions: tuple[int, int]) -> ExportRecord:
-    """Return the first record of an export."""
+    """Build the first record of an export: its metalake, time, epoch and revisions (of the server and of the
+    metalake).
+    """
     head = export_pb2.ExportHeader(
         version=version(), metalake=metalake, product=product, time=stamp(now_ms), epoch=epoch,
         server_revision=revisions[0], metalake_revision=revisions[1],
@@ -77,7 +81,7 @@ def header(*, metalake: str, product: str, now_ms: int, epoch: int, revisions: t
 
 
 def trailer(records: int) -> ExportRecord:
-    """Return the last record of an export; `records` is the number of records before it."""
+    """Build the last record of an export; `records` is the count of records before it."""
     return ExportRecord(trailer=export_pb2.ExportTrailer(records=records + 1))
 
 
@@ -290,7 +294,7 @@ def restriction(result: Restriction) -> ExportRecord:
 def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int, ...]]) -> RestrictionTerms:
     """Return the terms of a restriction; `ids` maps exported ids of users and roles to those of this store.
 
-    Raises BadRequest.
+    Raises BadRequest for an invalid filter or mask.
     """
     masks = tuple([ColumnMask(each.column, check_action(each.action), each.field_id) for each in message.masks])
     row_filter = message.row_filter
@@ -303,8 +307,9 @@ def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int,
 
 
 def declaration(row: Sequence[object]) -> ExportRecord:
-    """Build the export record of a version of a pipeline's declaration. `row`: pipeline id, number, digest, text,
-    author, time in milliseconds.
+    """Build the export record of a version of a pipeline's declaration.
+
+    `row`: pipeline id, version number, digest, text, author, time in milliseconds since 1970.
     """
     pipeline_id, number, digest, text, declared_by, declared_at = cast("tuple[int, int, str, str, str, int]", row)
     message = export_pb2.Declaration(

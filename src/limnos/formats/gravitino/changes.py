@@ -1,5 +1,5 @@
-"""Applies Gravitino's column changes to an Iceberg schema: field ids are kept, new fields get new ids (reference
-section 2.3).
+"""Applies Gravitino's column changes to an Iceberg schema: existing fields keep their ids, new fields get new ids
+(reference section 2.3).
 
 May import `formats.iceberg` for its typed JSON and `model`. Must not know tables. Pure. Only changes that Iceberg's
 schema evolution allows are made: types are widened and columns become optional.
@@ -45,9 +45,9 @@ class SchemaDraft:
         self.version = version
 
     def settled(self) -> tuple[Json, dict[str, str]]:
-        """Return the schema, and the original types of its remaining fields.
+        """Return the changed schema, and the original types (by field id) of the fields that still have them.
 
-        Raises BadRequest for an invalid schema.
+        Raises BadRequest if the changed schema is invalid.
         """
         schema_columns = columns(self.schema)
         types = {
@@ -59,7 +59,10 @@ class SchemaDraft:
         return self.schema, entries
 
     def add(self, path: Sequence[str], column: Json, *, position: object) -> None:
-        """Add a column at a position. A required column needs a default for existing rows."""
+        """Add a column at a position.
+
+        Raises BadRequest for a required column without a default, which existing rows need.
+        """
         *above, name = path
         fields = self._fields(above)
         self._refuse_taken(fields, name)
@@ -132,7 +135,7 @@ class SchemaDraft:
             field["write-default"] = result
 
     def refuse_counting(self, *, counts: bool) -> None:
-        """Refuse auto-increment columns, which Iceberg lacks."""
+        """Raise UnsupportedOperation if `counts`: Iceberg has no auto-increment columns."""
         if counts:
             raise UnsupportedOperation("Iceberg has no auto-increment: leave autoIncrement out")
 
@@ -142,7 +145,7 @@ class SchemaDraft:
         self._put(place.fields, place.position, position=position)
 
     def delete(self, path: Sequence[str], *, if_exists: bool, used: Mapping[object, str]) -> None:
-        """Delete a column. `used` maps field ids to their uses, such as partitioning, which prevent the deletion."""
+        """Delete a column. `used` maps ids of fields that must not be deleted to their use, such as partitioning."""
         try:
             place = self._find(path)
         except BadRequest:
@@ -216,7 +219,7 @@ class SchemaDraft:
 def set_identifiers(schema: Json, index: Json) -> None:
     """Make the columns of a primary key a schema's identifier fields.
 
-    Raises UnsupportedOperation for other indexes, BadRequest.
+    Raises UnsupportedOperation for an index other than a primary key, BadRequest for unsuitable columns.
     """
     kind = str(index.get("indexType", "")).upper()
     if kind != PRIMARY:
@@ -246,8 +249,9 @@ def indexes_of(schema: Json) -> list[Json]:
 
 
 def _within(value: object, name: str) -> object:
-    """Return the type of a part of a struct, list or map. A list's item is called `element`, a map's `key` and
-    `value`.
+    """Return the type of the child `name` of a struct, list or map type.
+
+    A list's item is called `element`, a map's `key` and `value`.
     """
     if not isinstance(value, dict):
         return None

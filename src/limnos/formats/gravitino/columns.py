@@ -1,8 +1,9 @@
-"""Columns: Gravitino's JSON types to Iceberg's schemas and back (JsonUtils of 1.3; reference section 2.1).
+"""Columns: converts Gravitino's JSON columns to Iceberg schemas and back (JsonUtils of 1.3; reference section 2.1).
 
 May import `formats.iceberg` for its typed JSON, and `model`. Must not know tables. Pure. A type that Iceberg lacks
-(`varchar(20)`) becomes an Iceberg type that can hold its values. Its original name is stored by field id, and returned
-as long as the field has that type. Types unknown to both are refused on input and returned as `external` on output.
+(`varchar(20)`) becomes an Iceberg type that can hold its values. The original type is stored by field id, and returned
+as long as the field has that Iceberg type. Types that neither system has are refused on input and returned as
+`external` on output.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _NUMBERS: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 class PlainType(NamedTuple):
-    """A primitive type: Iceberg's name, and Gravitino's name if that cannot be derived from it."""
+    """A primitive type: Iceberg's name, and Gravitino's name if it cannot be derived from Iceberg's."""
 
     iceberg: str
     word: str | None = None
@@ -85,7 +86,7 @@ class FieldBuilder:
         return built
 
     def type(self, value: object, name: str, *, field_id: int, depth: int = 0) -> object:
-        """Build the type of a field, and record its original type if needed."""
+        """Convert a type in Gravitino's JSON to an Iceberg type, and record the original type if Iceberg lacks it."""
         if depth > DEPTH_MAX:
             raise BadRequest(f"Column {preview_value(name)} is nested more than {DEPTH_MAX} levels deep")
         if isinstance(value, str):
@@ -133,7 +134,7 @@ def table_schema_of(columns: list[Json]) -> AnnotatedSchema:
 
 
 def plain_of(text: str, name: str) -> PlainType:
-    """Return Iceberg's primitive type for a type in Gravitino's JSON. Raises BadRequest."""
+    """Return Iceberg's primitive type for a type in Gravitino's JSON. Raises BadRequest for an unknown type."""
     word = " ".join(text.lower().split())
     if word in _INTO:
         return PlainType(_INTO[word])
@@ -168,9 +169,9 @@ def _external(text: str, name: str) -> str:
 
 
 def default_of(value: object, kind: object, *, name: str) -> object:
-    """Return the default value of an Iceberg field for Gravitino's literal.
+    """Convert Gravitino's literal to the default value of an Iceberg field.
 
-    Raises UnsupportedOperation if it is no literal, BadRequest for a wrong value.
+    Raises UnsupportedOperation for another expression than a literal, BadRequest for a value that is not of the type.
     """
     fields = as_object(value, f"The default of column {preview_value(name)}")
     if fields.get("type") != "literal" or not isinstance(kind, str):
@@ -189,7 +190,9 @@ def default_of(value: object, kind: object, *, name: str) -> object:
 
 
 def original_types_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Read a table's original types; empty if the property is malformed."""
+    """Decode a table's original types, by field id, from its properties; empty if the property is missing or
+    malformed.
+    """
     try:
         return msgspec.json.decode(properties.get(ORIGINAL_TYPES, "{}"), type=dict[str, str])
     except msgspec.MsgspecError:
@@ -197,12 +200,12 @@ def original_types_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def original_types_text(entries: Mapping[str, str]) -> str:
-    """Write original types as the value of a property."""
+    """Encode original types as the value of a table property."""
     return msgspec.json.encode(dict(entries), order="sorted").decode()
 
 
 def columns_of(schema: Json, entries: Mapping[str, str] | None = None) -> list[Json]:
-    """Return the columns of a stored Iceberg schema, with their original types."""
+    """Convert a stored Iceberg schema to Gravitino's columns. `entries` are the original types by field id."""
     words = entries or {}
     return [
         {**_field_json(one, words), "autoIncrement": False} for one in objects_at(schema, "fields", where="Schema")
@@ -241,7 +244,9 @@ def _type_json(value: object, entries: Mapping[str, str], *, field_id: object) -
 
 
 def _plain_type_json(text: str, word: str | None) -> object:
-    """Return a primitive type as Gravitino's JSON: the original type, if it still fits."""
+    """Return a primitive type as Gravitino's JSON: the original type, if the field still has the Iceberg type that
+    stands for it.
+    """
     if word is not None and stands_for(word, text):
         return word
     if text.startswith("decimal"):
@@ -252,7 +257,7 @@ def _plain_type_json(text: str, word: str | None) -> object:
 
 
 def stands_for(word: str, iceberg: str) -> bool:
-    """Return whether an original type is stored as this Iceberg type."""
+    """Return whether the original type `word` is one that Limnos stores as the Iceberg type `iceberg`."""
     try:
         return plain_of(word, "") == PlainType(iceberg, word)
     except BadRequest:

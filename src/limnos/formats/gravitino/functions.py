@@ -1,7 +1,7 @@
 """Registered functions: checks of definitions, and changes applied to them (reference section 2.3).
 
 May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know engines: types are stored unchanged.
-Definitions that the same call could match are refused.
+Ambiguous definitions, which the same call could match, are refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _FunctionPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class FunctionParameter(_FunctionPart, frozen=True):
-    """A parameter. If it has a default value, it may be omitted in a call, together with all after it."""
+    """A parameter of a function. A call may omit parameters with default values from the end of the list."""
 
     name: str
     data_type: object
@@ -47,7 +47,7 @@ class ReturnColumn(_FunctionPart, frozen=True):
 
 
 class FunctionResources(_FunctionPart, frozen=True):
-    """Files that an implementation needs."""
+    """Files that an implementation needs: JAR files, other files and archives."""
 
     jars: list[str] | None = None
     files: list[str] | None = None
@@ -77,7 +77,7 @@ class FunctionDefinition(_FunctionPart, frozen=True):
 
 
 class Function(_FunctionPart, frozen=True):
-    """A function without its name and comment."""
+    """A function's type, determinism and definitions; its name and comment belong to the node."""
 
     function_type: str
     deterministic: bool
@@ -95,7 +95,7 @@ class AddDefinition(_FunctionEdit, frozen=True, tag="addDefinition"):
 
 
 class RemoveDefinition(_FunctionEdit, frozen=True, tag="removeDefinition"):
-    """Remove the definition with these parameters."""
+    """Remove the definition with these parameters from a function."""
 
     parameters: list[FunctionParameter]
 
@@ -126,17 +126,17 @@ FunctionChange = AddDefinition | RemoveDefinition | AddImpl | UpdateImpl | Remov
 
 
 def stored_text(function: Function) -> str:
-    """Encode a function for its record."""
+    """Encode a function as JSON for the record of its node."""
     return msgspec.json.encode(function).decode()
 
 
 def function_read(text: str) -> Function:
-    """Decode a function from its record."""
+    """Decode a function from the JSON in the record of its node."""
     return msgspec.json.decode(text, type=Function)
 
 
 def function_json(function: Function) -> Json:
-    """Return a function as Gravitino's JSON: all fields with values, and always parameters and implementations."""
+    """Return a function as Gravitino's JSON: only fields with values, but always parameters and implementations."""
     definitions = []
     for each in function.definitions:
         bare: Json = {"parameters": [], "impls": []}
@@ -145,7 +145,10 @@ def function_json(function: Function) -> Json:
 
 
 def check_function(function: Function) -> Function:
-    """Check a function and normalize the case of its keywords. Raises BadRequest."""
+    """Check a function and normalize the case of its keywords.
+
+    Raises BadRequest for an invalid or ambiguous definition.
+    """
     word = TYPES.get(function.function_type.lower())
     if word is None:
         raise BadRequest(f"A function must be scalar, aggregate or table, not {preview_value(function.function_type)}")
@@ -157,7 +160,7 @@ def check_function(function: Function) -> Function:
 
 
 def change_function(function: Function, changes: Sequence[FunctionChange]) -> Function:
-    """Apply changes in order. Raises BadRequest."""
+    """Apply changes in order. Raises BadRequest if a change does not fit the function, or makes it invalid."""
     for change in changes:
         function = check_function(Function(function.function_type, function.deterministic, _after(function, change)))
     return function
@@ -196,7 +199,7 @@ def _implementations(
 
 
 def _position(function: Function, parameters: list[FunctionParameter]) -> int:
-    """Return the index of the definition with these parameter names and types. Raises BadRequest."""
+    """Return the index of the definition with these parameter names and types. Raises BadRequest if there is none."""
     requested = [(each.name, _type_text(each.data_type)) for each in parameters]
     for place, each in enumerate(function.definitions):
         if [(one.name, _type_text(one.data_type)) for one in each.parameters or ()] == requested:
@@ -259,7 +262,10 @@ def _implementation(implementation: FunctionImplementation) -> FunctionImplement
 
 
 def check_type(value: object, what: str, *, depth: int = 0) -> None:
-    """Check the structure of a type in Gravitino's JSON, but not the names of plain types. Raises BadRequest."""
+    """Check the structure of a type in Gravitino's JSON, but not the names of primitive types.
+
+    Raises BadRequest for a malformed or too deeply nested type. `what` names the type in the message.
+    """
     if depth > DEPTH_MAX:
         raise BadRequest(f"The type of {what} is nested more than {DEPTH_MAX} levels deep")
     if isinstance(value, str) and value.strip():
@@ -274,7 +280,7 @@ def check_type(value: object, what: str, *, depth: int = 0) -> None:
 
 
 def _inner(fields: Json, kind: str, *, where: str) -> Iterator[object]:
-    """Yield the types within a nested type."""
+    """Yield the child types of a struct, list, map or union type."""
     if kind in ("struct", "union"):
         parts = fields.get("fields" if kind == "struct" else "types")
         if not isinstance(parts, list) or not parts:
@@ -289,7 +295,7 @@ def _inner(fields: Json, kind: str, *, where: str) -> Iterator[object]:
 
 
 def _type_text(value: object) -> str:
-    """Return a canonical text of a type: equal for equal types."""
+    """Return a canonical text of a type, equal for equal types, to compare signatures."""
     return value.strip().lower() if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
 
 
@@ -305,7 +311,10 @@ def _refuse_ambiguous(definitions: Sequence[FunctionDefinition]) -> None:
 
 
 def _calls(definition: FunctionDefinition) -> Iterator[tuple[str, ...]]:
-    """Yield the argument types of possible calls. Trailing parameters with default values may be omitted."""
+    """Yield the lists of argument types with which a definition can be called.
+
+    Trailing parameters with default values may be omitted.
+    """
     parameters = definition.parameters or []
     kinds = [_type_text(each.data_type) for each in parameters]
     needed = sum(each.default_value is None for each in parameters)

@@ -41,7 +41,7 @@ class TemplateContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
 
     @property
     def text(self) -> str:
-        """The JSON for a record."""
+        """The content as JSON for the template's record; `content_read` decodes it."""
         return msgspec.json.encode(self).decode()
 
 
@@ -55,14 +55,17 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def type_of(word: str) -> str:
-    """Return a template's type from its name, ignoring case. Raises BadRequest."""
+    """Return a template's type from its name, ignoring case. Raises BadRequest for an unknown type."""
     if word.lower() not in TYPES:
         raise BadRequest(f"Field jobType must be shell or spark, not {preview_value(word)}")
     return word.lower()
 
 
 def content_of(job_type: str, fields: Mapping[str, object]) -> TemplateContent:
-    """Check and convert the content of a template; null fields are omitted. Raises BadRequest."""
+    """Check and convert the content of a template; null fields are omitted.
+
+    Raises BadRequest for a missing or malformed field.
+    """
     _refuse_others(job_type, fields)
     try:
         content = msgspec.convert({name: each for name, each in fields.items() if each is not None}, TemplateContent)
@@ -79,7 +82,7 @@ def content_read(text: str) -> TemplateContent:
 def content_altered(job_type: str, text: str, *, changes: Mapping[str, object]) -> TemplateContent:
     """Apply an update to stored content. Its fields are `newExecutable` and so on; null fields change nothing.
 
-    Raises BadRequest.
+    Raises BadRequest for a malformed field, or one of another job type.
     """
     update = dict(changes)
     if str(update.pop("@type", "")).lower() != job_type:
@@ -118,7 +121,10 @@ def _checked(content: TemplateContent) -> TemplateContent:
 
 
 def placeholders(content: TemplateContent) -> dict[str, str | None]:
-    """Return the names of a template's placeholders with their defaults. Raises BadRequest."""
+    """Return the names of a template's placeholders with their defaults.
+
+    Raises BadRequest if a placeholder has two different defaults.
+    """
     results: dict[str, str | None] = {}
 
     def note(text: str) -> str:
@@ -148,7 +154,8 @@ def _note(results: dict[str, str | None], name: str, *, otherwise: str | None) -
 def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> TemplateContent:
     """Replace a template's placeholders by values. Placeholders inside values are not replaced.
 
-    Raises BadRequest for a missing value, and for a result with which no process can be started.
+    Raises BadRequest for a missing value, and for a result that cannot be a process argument (a zero byte) or a class
+    name.
     """
     known = placeholders(content)
     missing = sorted(name for name, otherwise in known.items() if otherwise is None and name not in values)
@@ -169,7 +176,7 @@ def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> Te
 
 
 def _map(content: TemplateContent, change: Callable[[str], str]) -> TemplateContent:
-    """Apply a function to every text of a template. Raises BadRequest if two keys become equal."""
+    """Apply a function to every text of a template. Raises BadRequest if two keys of a map become equal."""
     return TemplateContent(
         change(content.executable),
         tuple(map(change, content.arguments)),

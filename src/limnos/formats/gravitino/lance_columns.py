@@ -1,7 +1,7 @@
 """Columns of Lance tables in Gravitino's JSON types (JsonUtils of 1.3; reference section 2.1).
 
-May import msgspec. Pure. The input are fields with Lance's logical type names. A type that Gravitino lacks becomes
-`external` with Lance's own name.
+May import msgspec. Pure. The input is a JSON array of fields with Lance's logical type names. A type that Gravitino
+lacks becomes `external` with Lance's own name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _LanceField(msgspec.Struct):
 
 
 def columns_of(fields: bytes) -> list[Json]:
-    """Encode the columns of a table."""
+    """Convert the fields of a Lance table, as JSON, to Gravitino's columns."""
     return [
         {**_encode_field(each), "autoIncrement": False} for each in msgspec.json.decode(fields, type=list[_LanceField])
     ]

@@ -38,7 +38,7 @@ _SIZED: Final = re.compile(r"(bucket|truncate)\[(\d+)\]")
 
 
 def partitioning_of(spec: Json, schema: Json) -> list[Json]:
-    """Return a partition spec as Gravitino's JSON."""
+    """Convert an Iceberg partition spec to Gravitino's partitioning expressions."""
     names = paths_of(schema)
     results: list[Json] = []
     for field in objects_at(spec, "fields", where="Partition spec"):
@@ -57,7 +57,7 @@ def partitioning_of(spec: Json, schema: Json) -> list[Json]:
 
 
 def sort_orders_of(order: Json, schema: Json) -> list[Json]:
-    """Return a sort order as Gravitino's JSON."""
+    """Convert an Iceberg sort order to Gravitino's sort order expressions."""
     names = paths_of(schema)
     results: list[Json] = []
     for field in objects_at(order, "fields", where="Sort order"):
@@ -79,7 +79,7 @@ def _field(path: list[str]) -> Json:
 
 
 def paths_of(schema: Json) -> dict[object, list[str]]:
-    """Return the path of each field by its id; only fields within structs are included."""
+    """Return the path of each field by its id. Fields within lists and maps are omitted."""
     results: dict[object, list[str]] = {}
     for field in objects_at(schema, "fields", where="Schema"):
         own = [str(field.get("name"))]
@@ -91,9 +91,10 @@ def paths_of(schema: Json) -> dict[object, list[str]]:
 
 
 def spec_of(partitioning: list[Json], schema: Json) -> Json:
-    """Build the partition spec of a new table.
+    """Build the Iceberg partition spec of a new table from Gravitino's expressions.
 
-    Raises BadRequest, UnsupportedOperation for a transform that Iceberg lacks.
+    Raises BadRequest for a malformed expression or an unknown column, UnsupportedOperation for a transform that Iceberg
+    lacks.
     """
     ids, fields = _ids_of(schema), list[Json]()
     for one in partitioning:
@@ -141,7 +142,11 @@ def _ids_of(schema: Json) -> dict[tuple[str, ...], object]:
 
 
 def order_of(sort_orders: list[Json], schema: Json) -> Json:
-    """Build the sort order of a new table. Raises BadRequest, UnsupportedOperation."""
+    """Build the Iceberg sort order of a new table from Gravitino's expressions.
+
+    Raises BadRequest for a malformed expression or an unknown column, UnsupportedOperation for a transform that Iceberg
+    lacks.
+    """
     ids, fields = _ids_of(schema), list[Json]()
     for one in sort_orders:
         transform, path = _term_of(as_object(one.get("sortTerm"), "sortTerm"))
@@ -179,8 +184,9 @@ def _term_of(term: Json) -> tuple[str, list[str]]:
 
 
 def mode_of(distribution: Json) -> str | None:
-    """Return Iceberg's write.distribution-mode for a distribution; None for a distribution of none. Raises
-    UnsupportedOperation.
+    """Return Iceberg's write.distribution-mode for a distribution; None for the strategy `none`.
+
+    Raises UnsupportedOperation for a distribution that Iceberg lacks.
     """
     strategy = text_at(distribution, "strategy", where="distribution").lower()
     if strategy not in _MODES:

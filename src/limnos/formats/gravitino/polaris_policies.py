@@ -1,7 +1,7 @@
 """Policies of Polaris: translates its four types of table maintenance to policies of this server.
 
-May import this package, `formats.iceberg` and `model`. Pure. Polaris stores policies and leaves their execution
-to others, so some of its fields have no counterpart here; the caller reports their names.
+May import this package, `formats.iceberg` and `model`. Pure. Polaris stores policies but does not execute them, so some
+of its fields have no counterpart here; the caller reports their names.
 """
 
 from __future__ import annotations
@@ -54,11 +54,13 @@ class PolarisContent(msgspec.Struct, frozen=True):
 
 
 def translate_policy(policy_type: str, text: str) -> TranslatedPolicy | None:
-    """Translate a policy; None if its type is not one of Polaris' four. Raises BadRequest for content of another form.
+    """Translate a policy; None if its type is not one of Polaris' four maintenance types.
+
+    Raises BadRequest for malformed content.
 
     Args:
-        policy_type: The type.
-        text: The content as JSON.
+        policy_type: The policy's type in Polaris, such as `system.data-compaction`.
+        text: The policy's content as JSON.
     """
     translate = _TRANSLATIONS.get(policy_type)
     if translate is None:
@@ -76,7 +78,10 @@ def translate_policy(policy_type: str, text: str) -> TranslatedPolicy | None:
 
 
 def _take(fields: Json, name: str, *, least: int) -> int | None:
-    """Remove a whole number from fields. Returns None, and leaves it, if it is missing or below `least`."""
+    """Remove an integer field from `fields` and return it.
+
+    If it is missing, no integer, or below `least`, return None without removing it.
+    """
     value = fields.get(name)
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         value = int(value)

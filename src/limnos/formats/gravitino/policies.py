@@ -77,7 +77,7 @@ class SnapshotExpirationContent(
 class OrphanFileRemovalContent(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
 ):
-    """The content of a policy that removes files which no snapshot names."""
+    """The content of a policy that removes orphan files: files that no snapshot references."""
 
     older_than_days: int | None = None
     location: str | None = None
@@ -88,7 +88,9 @@ class OrphanFileRemovalContent(
 class TableMaintenanceContent(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
 ):
-    """The content of a policy for the maintenance of a table that deletes no files: the enabled kinds."""
+    """The content of a policy for maintenance that deletes no data: which kinds of maintenance are enabled, and their
+    limits.
+    """
 
     compact: bool | None = True
     """Whether to compact small files and position deletes. None, also in the next two fields: the policy does not
@@ -120,7 +122,10 @@ def content_of(text: str, shape: type[Content]) -> Content:
 
 
 def content_text(policy_type: str, content: Json) -> str:
-    """Check the content of a policy and encode it for its record. Raises BadRequest."""
+    """Check the content of a policy and encode it for its record.
+
+    Raises BadRequest for an unknown type or malformed content.
+    """
     if policy_type == CUSTOM:
         return msgspec.json.encode(_custom(_read(content, CustomContent))).decode()
     if policy_type == COMPACTION:
@@ -162,9 +167,9 @@ def _compaction(content: CompactionContent) -> CompactionContent:
 
 
 def check_options(options: Mapping[str, str], *, field: str) -> None:
-    """Check options of Iceberg's action, which are stored with each operation and sent to its executor.
+    """Check options of Iceberg's rewrite action, which are stored with each operation and sent to its executor.
 
-    Raises BadRequest.
+    Raises BadRequest for too many or too long options, or a count of concurrent groups out of range.
     """
     if len(options) > OPTIONS_MAX:
         raise BadRequest(f"Field {field} has {len(options)} options, and at most {OPTIONS_MAX}")
@@ -177,7 +182,9 @@ def check_options(options: Mapping[str, str], *, field: str) -> None:
 
 
 def concurrent_groups(text: str) -> str:
-    """Return the nearest allowed number of groups that are rewritten concurrently; 1 if `text` is not a number."""
+    """Return the count of concurrently rewritten file groups in `text`, clamped to the allowed range; 1 if `text` is
+    not a number.
+    """
     return str(max(1, min(CONCURRENT_GROUPS_MAX, int(text) if text.isascii() and text.isdecimal() else 1)))
 
 
@@ -227,7 +234,7 @@ def _check_number(name: str, value: int | None, *, least: int, most: int = _NUMB
 
 
 def supported_types(policy_type: str, text: str) -> tuple[str, ...]:
-    """Return the types of objects to which a policy can be attached."""
+    """Return the types of objects to which a policy can be attached, such as `TABLE`."""
     if policy_type in MAINTENANCE_TYPES:
         return _MAINTAINED
     return tuple(msgspec.json.decode(text, type=CustomContent).supported_object_types)

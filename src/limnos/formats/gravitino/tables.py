@@ -1,7 +1,7 @@
 """Tables: Gravitino's create and alter requests as Iceberg's, and stored Iceberg tables as Gravitino's JSON.
 
-May import `formats.iceberg`, `model` and this package. Must not know requests of HTTP. Pure. Changes have the shapes of
-Gravitino's `*UpdateRequest` classes of 1.3.
+May import `formats.iceberg`, `model` and this package. Must not know HTTP. Pure. Changes have the shapes of Gravitino's
+`*UpdateRequest` classes of 1.3.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class SetTableProperty(_TableEdit, frozen=True, tag="setProperty"):
 
 
 class RemoveTableProperty(_TableEdit, frozen=True, tag="removeProperty"):
-    """Remove a table property. A missing one is no error."""
+    """Remove a table property. No-op if the property is missing."""
 
     property: str
 
 
 class UpdateTableComment(_TableEdit, frozen=True, tag="updateComment"):
-    """Change or remove the comment."""
+    """Change or remove (null) the comment of a table."""
 
     new_comment: str | None = None
 
@@ -88,14 +88,14 @@ class RenameColumn(_TableEdit, frozen=True, tag="renameColumn"):
 
 
 class UpdateColumnDefaultValue(_TableEdit, frozen=True, tag="updateColumnDefaultValue"):
-    """Change a column's default."""
+    """Change a column's default value, which applies to new rows."""
 
     field_name: tuple[str, ...]
     new_default_value: object = None
 
 
 class UpdateColumnType(_TableEdit, frozen=True, tag="updateColumnType"):
-    """Change a column's type."""
+    """Change a column's type to a wider one, such as integer to long."""
 
     field_name: tuple[str, ...]
     new_type: object
@@ -109,14 +109,14 @@ class UpdateColumnComment(_TableEdit, frozen=True, tag="updateColumnComment"):
 
 
 class UpdateColumnPosition(_TableEdit, frozen=True, tag="updateColumnPosition"):
-    """Move a column."""
+    """Move a column to another position among its siblings."""
 
     field_name: tuple[str, ...]
     new_position: object
 
 
 class UpdateColumnNullability(_TableEdit, frozen=True, tag="updateColumnNullability"):
-    """Change whether a column may be null."""
+    """Change whether a column is nullable."""
 
     field_name: tuple[str, ...]
     nullable: bool
@@ -137,13 +137,13 @@ class DeleteColumn(_TableEdit, frozen=True, tag="deleteColumn"):
 
 
 class AddTableIndex(_TableEdit, frozen=True, tag="addTableIndex"):
-    """Add an index, given in Gravitino's JSON."""
+    """Add an index in Gravitino's JSON; for Iceberg only a primary key."""
 
     index: dict[str, object]
 
 
 class DeleteTableIndex(_TableEdit, frozen=True, tag="deleteTableIndex"):
-    """Delete an index by name."""
+    """Delete an index (the primary key) by name."""
 
     name: str
     if_exists: bool = False
@@ -157,7 +157,7 @@ TableChange = SetTableProperty | RemoveTableProperty | UpdateTableComment | Colu
 
 
 class IcebergTableMetadata(msgspec.Struct, rename="kebab"):
-    """The decoded fields of an Iceberg table's metadata."""
+    """The fields of an Iceberg table's metadata that Gravitino's representation needs."""
 
     format_version: int
     location: str
@@ -177,19 +177,19 @@ class IcebergTableMetadata(msgspec.Struct, rename="kebab"):
 
     @property
     def spec(self) -> Json:
-        """The default partition spec."""
+        """The default partition spec; one without fields if the metadata has no specs."""
         results = [each for each in self.partition_specs if each.get("spec-id") == self.default_spec_id]
         return results[0] if results else {"fields": []}
 
     @property
     def order(self) -> Json:
-        """The default sort order."""
+        """The default sort order; one without fields if the metadata has no sort orders."""
         results = [each for each in self.sort_orders if each.get("order-id") == self.default_sort_order_id]
         return results[0] if results else {"fields": []}
 
 
 def iceberg_metadata_of(body: bytes) -> IcebergTableMetadata:
-    """Decode the metadata of a table."""
+    """Decode the fields that Gravitino's representation needs from an Iceberg table's metadata JSON."""
     return msgspec.json.decode(body, type=IcebergTableMetadata)
 
 
@@ -216,7 +216,10 @@ class GravitinoCreate(NamedTuple):
 
 
 def iceberg_create_of(create: GravitinoCreate) -> IcebergCreate:
-    """Convert a create request to Iceberg's. Raises BadRequest, UnsupportedOperation."""
+    """Convert a create request to Iceberg's.
+
+    Raises BadRequest for a malformed request, UnsupportedOperation for a feature that Iceberg lacks.
+    """
     if not create.columns:
         raise BadRequest("A table needs at least one column: columns is empty")
     schema, entries = table_schema_of(list(create.columns))
@@ -267,7 +270,10 @@ class IcebergCommit(NamedTuple):
 
 
 def commit_of(stored: IcebergTableMetadata, changes: Sequence[TableChange]) -> IcebergCommit:
-    """Convert changes of a stored table to an Iceberg commit. Raises BadRequest, UnsupportedOperation."""
+    """Convert changes of a stored table to an Iceberg commit.
+
+    Raises BadRequest for an invalid change, UnsupportedOperation for a feature that Iceberg lacks.
+    """
     original_types = original_types_of(stored.properties)
     draft = SchemaDraft(
         stored.schema,
@@ -374,7 +380,7 @@ def _apply(draft: SchemaDraft, change: ColumnChange, *, stored: IcebergTableMeta
 
 
 def _fields_in_use(stored: IcebergTableMetadata) -> dict[object, str]:
-    """Return the use of each field by its id: the table's partitioning or its sort order."""
+    """Return the fields that partitioning or sort order use, by field id, with the use as text for messages."""
     results: dict[object, str] = {}
     for what, holder in (("the sort order", stored.order), ("the partitioning", stored.spec)):
         fields = holder.get("fields")
@@ -385,7 +391,7 @@ def _fields_in_use(stored: IcebergTableMetadata) -> dict[object, str]:
 
 
 def table_json(stored: IcebergTableMetadata) -> Json:
-    """Return a stored table as Gravitino's JSON, without name and audit."""
+    """Return a stored table as Gravitino's JSON, without its name and audit information."""
     schema, properties = stored.schema, dict(stored.properties)
     original_types, comment, mode = original_types_of(properties), properties.pop(COMMENT, None), properties.get(MODE)
     properties.pop(ORIGINAL_TYPES, None)

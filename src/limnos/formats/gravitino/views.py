@@ -1,7 +1,7 @@
 """Views: Gravitino's representation, from and to Iceberg's metadata and updates.
 
 May import `model`, `names` and this package. Must not know catalogs. Pure. A namespace is a tuple of levels, because
-its catalog decides the spelling.
+the catalog determines how it is spelled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COMMENT: Final = "comment"
 
 
 class ViewRepresentation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A SQL text of a view in one dialect."""
+    """The SQL text of a view in one dialect, such as `spark`."""
 
     dialect: str
     sql: str
@@ -55,7 +55,7 @@ class _StoredVersion(msgspec.Struct, rename="kebab"):
 
 
 class _StoredView(msgspec.Struct, rename="kebab"):
-    """The decoded fields of a view's metadata."""
+    """The fields of an Iceberg view's metadata that Gravitino's representation needs."""
 
     current_version_id: int
     versions: list[_StoredVersion]
@@ -64,7 +64,10 @@ class _StoredView(msgspec.Struct, rename="kebab"):
 
 
 def gravitino_view_of(metadata: bytes) -> GravitinoView:
-    """Convert a view's metadata. Raises DecodeError, StopIteration and others for malformed metadata."""
+    """Convert an Iceberg view's metadata to Gravitino's representation.
+
+    Raises DecodeError, StopIteration and others for malformed metadata.
+    """
     stored = msgspec.json.decode(metadata, type=_StoredView)
     current = next(one for one in stored.versions if one.version_id == stored.current_version_id)
     schema = next(one for one in stored.schemas if one.get("schema-id") == current.schema_id)
@@ -95,7 +98,7 @@ def version_of(
 
 
 def text_updates(columns: Sequence[Json], *, version: Json, comment: str | None) -> list[object]:
-    """Build the Iceberg updates that set new texts, columns and a comment of a view."""
+    """Build the Iceberg view updates that set a new version (with its SQL texts), new columns and the comment."""
     fields: Json = (
         {"action": "remove-properties", "removals": [COMMENT]}
         if comment is None

@@ -20,9 +20,9 @@ behind.
 def check_time(
     at_ms: int, *, latest_ms: int, what: str, next_step: str = "set the client's clock right and write again"
 ) -> None:
-    """Check that a time is not after the latest allowed one.
+    """Check that a timestamp from a client is not after the latest allowed time.
 
-    Otherwise no client with a correct clock could commit until then.
+    A later timestamp in the metadata would make commits of clients with correct clocks fail until that time.
 
     Args:
         at_ms: The client's time in milliseconds since 1970.

@@ -23,10 +23,10 @@ _LAYOUT = ("schemas", "current-schema-id", "partition-specs", "default-spec-id",
 
 
 def finish(draft: MetadataDraft, *, previous_location: str | None) -> Json:
-    """Return the finished document: the origin itself if the updates have changed nothing.
+    """Return the finished document: `draft.origin` itself if the updates have changed nothing.
 
     Raises BadRequest if the document is invalid: a new table is incomplete, the default spec or order does not fit the
-    current schema, or a snapshot is dated more than a minute before the last one.
+    current schema, or a snapshot's timestamp is more than a minute before that of the last snapshot.
     """
     _correct_snapshot_log(draft)
     draft.settle()
@@ -51,9 +51,9 @@ def _has_new_layout(doc: Json, origin: Json) -> bool:
 def _correct_snapshot_log(draft: MetadataDraft) -> None:
     """Correct the snapshot log for time travel.
 
-    Snapshots that were added and replaced as current within this request were never visible: their entries are removed.
-    An entry whose snapshot was removed is removed with all entries before it. Otherwise the previous snapshot would
-    seem to have been current for longer.
+    Snapshots that this request added, made current and replaced were never visible: their entries are removed. An entry
+    whose snapshot was removed is removed with all entries before it. Otherwise the previous snapshot would seem to have
+    been current for longer.
     """
     current = current_snapshot_id(draft.doc)
     added = draft.added_snapshots
@@ -74,7 +74,9 @@ def _correct_snapshot_log(draft: MetadataDraft) -> None:
 
 
 def _check_complete(draft: MetadataDraft, *, has_layout: bool) -> None:
-    """Check that the document has all required fields; unless `has_layout`, also schemas, specs and sort orders."""
+    """Check that the document has all required fields; unless `has_layout` (these are unchanged), also schemas,
+    partition specs and sort orders.
+    """
     missing = []
     if draft.doc.get("table-uuid") is None and (draft.version > 1 or draft.origin is None):
         missing.append("assign-uuid")
@@ -112,10 +114,10 @@ def _default_row(draft: MetadataDraft, key: str, default: str) -> Json:
 
 
 def _correct_future(draft: MetadataDraft) -> None:
-    """Set log entries with a time in the future to now.
+    """Replace timestamps in the future by the current time in the logs.
 
-    An older release accepted such times from clients whose clock was ahead. Iceberg's Java library refuses every change
-    until then, so the table could not be changed.
+    An older release accepted such timestamps from clients whose clock was ahead. Iceberg's Java library refuses every
+    commit to the table until that time.
     """
     latest_ms = draft.now_ms + draft.ahead_ms
     for key in ("snapshot-log", "metadata-log"):
@@ -128,9 +130,10 @@ def _correct_future(draft: MetadataDraft) -> None:
 
 
 def _settle_times(draft: MetadataDraft, before_ms: int) -> None:
-    """Set the time of the change: the server's time, but not before the previous one, `before_ms`.
+    """Set `last-updated-ms` to the server's time, but not before its previous value `before_ms`.
 
-    Readers check that snapshots follow each other within the skew, and that the last change is not before them.
+    Readers require that timestamps of successive snapshots do not decrease by more than the clock skew, and that none
+    is after `last-updated-ms`. Raises BadRequest otherwise.
     """
     draft.doc["last-updated-ms"] = max(draft.now_ms, before_ms)
     now = draft.stamp()

@@ -31,8 +31,8 @@ def new_table(
     """Return the metadata of a new table.
 
     The server assigns all ids and ignores those of the request: columns from 1, partition fields from 1000, the sort
-    order 1 if it sorts. The property `format-version` selects the version (2 by default). Like all reserved properties
-    it is not stored.
+    order 1, or 0 if it is unsorted. The property `format-version` selects the version (2 by default). Like all reserved
+    properties it is not stored.
 
     Args:
         uuid: The table's uuid.

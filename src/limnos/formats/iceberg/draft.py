@@ -34,7 +34,7 @@ class MetadataDraft:
     """The metadata document that the updates of a commit change.
 
     `doc` is a shallow copy. Replace its values directly. Change objects through `edit_map`, logs through `edit_log`,
-    which copy once, and lists of rows with ids through `rows`, which `settle` writes into `doc`. `origin` is the
+    which copy once, and lists of objects with ids through `rows`, which `settle` writes into `doc`. `origin` is the
     document before the commit and is never changed; None for a new table.
     """
 
@@ -68,11 +68,11 @@ class MetadataDraft:
         return integer_at(self.doc, "format-version", where=HERE)
 
     def integer(self, key: str) -> int:
-        """Return an integer field of the document."""
+        """Return an integer field of the document. Raises BadRequest if it is missing or no integer."""
         return integer_at(self.doc, key, where=HERE)
 
     def rows(self, key: str) -> DocumentRows:
-        """Return a list of rows with ids, to read and to change."""
+        """Return a list of objects with ids, such as `schemas`, for reading and for changes."""
         document_rows = self._lists.get(key)
         if document_rows is None:  # cached, because checking every element of a long list dominates a commit
             document_rows = self._lists[key] = DocumentRows(rows(self.doc, key), ID_KEYS[key])
@@ -85,14 +85,14 @@ class MetadataDraft:
                 self.doc[key] = document_rows.whole()
 
     def log(self, key: str) -> list[Json]:
-        """Return a log, to read only."""
+        """Return a log, such as `snapshot-log`, for reading only; empty if it is missing."""
         results = self._logs.get(key)
         if results is None:
             results = self._logs[key] = rows(self.doc, key)
         return results
 
     def edit_log(self, key: str) -> list[Json]:
-        """Return a log to change: a copy that belongs to this draft."""
+        """Return a log for changes: a copy that belongs to this draft, made at the first call."""
         log = self.log(key)
         return log if key in self._owned else self.put_log(key, list(log))
 
@@ -103,14 +103,14 @@ class MetadataDraft:
         return new
 
     def map(self, key: str) -> Json:
-        """Return an object, to read only; empty if missing or null."""
+        """Return an object field, such as `properties`, for reading only; empty if it is missing or null."""
         result = self.doc.get(key)
         if isinstance(result, dict):
             return result
         return {} if result is None else as_object(result, f"{HERE}: field '{key}'")
 
     def edit_map(self, key: str) -> Json:
-        """Return an object to change: a copy that belongs to this draft."""
+        """Return an object field for changes: a copy that belongs to this draft, made at the first call."""
         fields = self.map(key)
         if key in self._owned:
             return fields
@@ -120,7 +120,7 @@ class MetadataDraft:
         return copied
 
     def refs_to(self) -> dict[object, set[str]]:
-        """Return the names of references by snapshot. `put_ref` updates it."""
+        """Return the names of branches and tags by snapshot id. `put_ref` keeps the mapping up to date."""
         if self._refs_to is None:
             self._refs_to = {}
             for name, ref in references(self.doc).items():
@@ -141,7 +141,10 @@ class MetadataDraft:
             self._refs_to.setdefault(ref.get("snapshot-id"), set()).add(name)
 
     def field_ids(self) -> dict[object, object]:
-        """Return the ids of partition fields by source and transform. Code that adds a spec must add its fields."""
+        """Return the ids of partition fields by (source id, transform).
+
+        A caller that adds a partition spec must add its fields to this mapping.
+        """
         if self._field_ids is None:
             specs = map(stored_fields, self.rows("partition-specs"))
             self._field_ids = {key_of(one): one.get("field-id") for fields in specs for one in fields}
@@ -155,7 +158,10 @@ class MetadataDraft:
         return fields
 
     def current_columns(self, needed_for: str) -> SchemaColumns:
-        """Return the columns of the current schema. Raises BadRequest if there is no schema yet."""
+        """Return the columns of the current schema.
+
+        Raises BadRequest if there is none yet; `needed_for` names the update in the message.
+        """
         schema = self.current_schema()
         if schema is None:
             raise BadRequest(f"Cannot add a {needed_for} before a schema: send add-schema and set-current-schema first")
@@ -175,18 +181,22 @@ class MetadataDraft:
 
     @property
     def latest_ms(self) -> int:
-        """The latest allowed time from a client, in milliseconds. A later stored time came from a wrong clock."""
+        """The latest allowed timestamp from a client, in milliseconds since 1970.
+
+        A later stored timestamp came from a wrong clock.
+        """
         return self.now_ms + self.ahead_ms
 
     def plausible(self, time_ms: int) -> int:
-        """Return a stored time, or now if it is in the future: a log with a future time would make all new snapshots
-        invalid until then.
+        """Return a stored timestamp in milliseconds, or the current time if it is in the future.
+
+        A future timestamp in a log would make all new snapshots invalid until that time.
         """
         return time_ms if time_ms <= self.now_ms + self.ahead_ms else self.now_ms
 
     def stamp(self) -> int:
-        """Return the time of this commit in the snapshot log, in ms: that of its snapshot if it adds one, else now;
-        never before the last entry.
+        """Return the timestamp of this commit for the snapshot log, in milliseconds: that of the added snapshot, else
+        the current time, but not before the last entry.
         """
         if self.updated_ms is None:
             log = self.log("snapshot-log")
@@ -211,7 +221,7 @@ def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD
 
 
 def empty_history(version: int) -> Json:
-    """Return the fields of a table without snapshots."""
+    """Return the initial snapshot fields of the metadata of a new table, without snapshots."""
     fresh: Json = {"current-snapshot-id": -1}
     if version >= 3:
         fresh = {"current-snapshot-id": None, "next-row-id": 0}
@@ -220,9 +230,9 @@ def empty_history(version: int) -> Json:
 
 
 def added_or(chosen: int, added: int | None, *, what: str, update: str) -> int:
-    """Return the id in an update: -1 means the last object that the request added.
+    """Return the id in an update: -1 stands for the last object that the request added, whose id is `added`.
 
-    Raises BadRequest if it added none.
+    Raises BadRequest if the request added none.
     """
     if chosen != -1:
         return chosen

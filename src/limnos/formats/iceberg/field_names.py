@@ -30,8 +30,8 @@ class _SchemaHistory(msgspec.Struct, frozen=True, rename="kebab"):
 class FieldNames(NamedTuple):
     """The field ids of a table by name, in each of its schemas.
 
-    `schemas` has ids by name for each schema, the current one first, then the newest. `names` has the last name of each
-    id. `by_snapshot` has the schema id of each snapshot.
+    `schemas` has field ids by name for each schema id: first the current schema, then the others, the newest first.
+    `names` has the latest name of each field id. `by_snapshot` has the schema id of each snapshot.
     """
 
     schemas: dict[int, dict[str, int]]
@@ -40,12 +40,12 @@ class FieldNames(NamedTuple):
 
     @property
     def current(self) -> dict[str, int]:
-        """Ids by name in the current schema."""
+        """The field ids of the current schema by name."""
         return next(iter(self.schemas.values()), {})
 
     def id_of(self, name: str, *, snapshot: int | None = None) -> int | None:
-        """Return the id of a name: in the schema of the given snapshot, else in the current or the newest schema that
-        has it.
+        """Return the field id of a name, from the schema of the given snapshot, else from the current schema or the
+        newest that has the name.
         """
         schema = None if snapshot is None else self.by_snapshot.get(snapshot)
         if schema is not None and name in self.schemas.get(schema, {}):
@@ -57,7 +57,7 @@ NOTHING = FieldNames({}, {}, {})
 
 
 def field_names(body: bytes) -> FieldNames:
-    """Read the fields of a metadata document; `NOTHING` if it has no schemas or is too large."""
+    """Read the field names in all schemas of a metadata document; `NOTHING` if it has no schemas or is too large."""
     if len(body) > BYTES_MAX:
         return NOTHING
     try:

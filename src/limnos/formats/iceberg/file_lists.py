@@ -46,7 +46,9 @@ class FilePage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SnapshotFiles(msgspec.Struct, frozen=True, array_like=True):
-    """The location of a snapshot's list of manifests: a file, or (format version 1) the snapshot itself."""
+    """A snapshot with its manifests: the location of the manifest list or, in format version 1, the list of manifests
+    itself.
+    """
 
     snapshot_id: int
     manifest_list: str | None
@@ -55,14 +57,16 @@ class SnapshotFiles(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AddedSnapshots(msgspec.Struct, frozen=True, array_like=True):
-    """The snapshots that a commit adds, and the new locations that it allows for the table's files."""
+    """The snapshots that a commit adds, and the locations that its updates set (table location, paths in
+    properties).
+    """
 
     snapshots: tuple[SnapshotFiles, ...]
     new_places: tuple[str, ...]
 
 
 def read_manifest_list(data: bytes) -> tuple[ListedManifest, ...]:
-    """Read a manifest list. Raises InvalidTable."""
+    """Read a manifest list. Raises InvalidTable if it is malformed."""
     try:
         rows = list(values_of(data, ("manifest_path",), ("manifest_length",), ("added_snapshot_id",), is_needed=True))
     except BadAvro as error:
@@ -163,7 +167,7 @@ class _PageRequest(msgspec.Struct):
 
 
 def page_request(*, only_added: bool, skip: int, limit: int) -> bytes:
-    """Encode the second argument of `offloaded_files`."""
+    """Encode the page request, which is the second argument of `offloaded_files`."""
     return msgspec.json.encode(_PageRequest(only_added, skip, limit))
 
 
@@ -180,8 +184,9 @@ def offloaded_files(data: bytes, requested: bytes) -> list[bytes]:
 
 
 def offloaded_added(request: bytes) -> list[bytes]:
-    """Read the snapshots that a commit adds: takes the request's body, returns JSON of `AddedSnapshots`. Raises
-    BadRequest.
+    """Read the snapshots that a commit adds: takes the request's body, returns JSON of `AddedSnapshots`.
+
+    Raises BadRequest for a malformed body.
     """
     try:
         updates = msgspec.json.decode(request, type=_CommitUpdates).updates

@@ -34,13 +34,13 @@ def wrong_type_error(what: str, expected: str, value: object) -> BadRequest:
 
 
 def preview_value(value: object) -> str:
-    """Return a short form of a client's value for messages."""
+    """Return a client's value as text for messages, shortened to 120 characters."""
     text = str(value)
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
 def hashable(value: object) -> object:
-    """Return the value itself if it is hashable, else an equivalent text."""
+    """Return the value itself if it is hashable, else its text, as a key for comparisons."""
     return repr(value) if isinstance(value, (dict, list)) else value
 
 
@@ -52,7 +52,7 @@ def as_object(value: object, what: str) -> Json:
 
 
 def as_list(value: object, what: str) -> list[object]:
-    """Return the value as a JSON array."""
+    """Return the value as a JSON array, else raise BadRequest with `what` as its name."""
     if isinstance(value, list):
         return value
     raise wrong_type_error(what, "an array", value)
@@ -86,13 +86,16 @@ def _required(doc: Json, key: str, where: str) -> object:
 
 
 def object_at(doc: Json, key: str, *, where: str) -> Json:
-    """Return the object in a required field."""
+    """Return the object in a required field.
+
+    Raises BadRequest if it is missing or no object; `where` names the document.
+    """
     value = doc.get(key)
     return value if isinstance(value, dict) else as_object(_required(doc, key, where), _field(key, where))
 
 
 def list_at(doc: Json, key: str, *, where: str) -> list[object]:
-    """Return the array in a required field."""
+    """Return the array in a required field. Raises BadRequest if it is missing or no array."""
     value = doc.get(key)
     return value if isinstance(value, list) else as_list(_required(doc, key, where), _field(key, where))
 
@@ -117,13 +120,13 @@ def as_objects(value: object, what: str) -> list[Json]:
 
 
 def string_at(doc: Json, key: str, *, where: str) -> str:
-    """Return the string in a required field."""
+    """Return the string in a required field. Raises BadRequest if it is missing or no string."""
     value = doc.get(key)
     return value if isinstance(value, str) else as_string(_required(doc, key, where), _field(key, where))
 
 
 def text_at(doc: Json, key: str, *, where: str) -> str:
-    """Return the string in a required field, not empty."""
+    """Return the non-empty string in a required field. Raises BadRequest otherwise."""
     value = doc.get(key)
     text = value if isinstance(value, str) else string_at(doc, key, where=where)
     if not text:
@@ -138,7 +141,7 @@ def optional_string_at(doc: Json, key: str, *, where: str) -> str | None:
 
 
 def integer_at(doc: Json, key: str, *, where: str, low: int = -LONG_MAX - 1, high: int = LONG_MAX) -> int:
-    """Return the integer in a required field, within bounds."""
+    """Return the integer in a required field, between `low` and `high` (inclusive). Raises BadRequest otherwise."""
     value = doc.get(key)
     if type(value) is int and low <= value <= high:
         return value
@@ -153,7 +156,7 @@ def optional_integer_at(
 
 
 def boolean_at(doc: Json, key: str, *, where: str) -> bool:
-    """Return the boolean in a required field."""
+    """Return the boolean in a required field. Raises BadRequest if it is missing or no boolean."""
     value = _required(doc, key, where)
     if isinstance(value, bool):
         return value
@@ -161,7 +164,7 @@ def boolean_at(doc: Json, key: str, *, where: str) -> bool:
 
 
 def integers_at(doc: Json, key: str, *, where: str) -> list[int]:
-    """Return the array of integers in a required field."""
+    """Return the array of integers in a required field. Raises BadRequest otherwise."""
     what = _field(key, where)
     return [
         as_integer(item, f"{what}, element {i}") for i, item in enumerate(as_list(_required(doc, key, where), what))
@@ -169,7 +172,7 @@ def integers_at(doc: Json, key: str, *, where: str) -> list[int]:
 
 
 def strings_at(doc: Json, key: str, *, where: str) -> list[str]:
-    """Return the array of strings in a required field."""
+    """Return the array of strings in a required field. Raises BadRequest otherwise."""
     what = _field(key, where)
     return [as_string(item, f"{what}, element {i}") for i, item in enumerate(as_list(_required(doc, key, where), what))]
 
@@ -184,7 +187,7 @@ def as_string_map(value: object, what: str) -> dict[str, str]:
 
 
 def string_map_at(doc: Json, key: str, *, where: str) -> dict[str, str]:
-    """Return the object of strings in a required field."""
+    """Return the object in a required field, whose values must all be strings. Raises BadRequest otherwise."""
     value = doc.get(key)
     if isinstance(value, dict):
         for item in value.values():

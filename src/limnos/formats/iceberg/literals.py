@@ -20,9 +20,9 @@ _DECIMAL: Final = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
 
 
 def as_written(value: object, kind: str, *, about: str) -> object:
-    """Return a value in Iceberg's JSON form for the type `kind`. Raises BadRequest for a value of another type.
+    """Return a literal in Iceberg's JSON single-value form for the type `kind`, such as `"2026-01-31"` for a date.
 
-    `about` begins the error message.
+    Raises BadRequest for a value of another type. `about` is the beginning of the error message.
     """
     decimal = _DECIMAL.fullmatch(kind)
     with suppress(ValueError, InvalidOperation, OverflowError):

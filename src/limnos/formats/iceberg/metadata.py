@@ -67,7 +67,7 @@ def decode(data: bytes) -> Json:
 
 
 def is_packed(data: bytes) -> bool:
-    """Return whether a metadata file is compressed, so that its size does not show the size of its content."""
+    """Return whether a metadata file is gzip-compressed, so that its size is not that of its content."""
     return data.startswith(_GZIP_MAGIC)
 
 
@@ -85,7 +85,7 @@ def _unpack(data: bytes) -> bytes:
 
 
 def pack(data: bytes) -> bytes:
-    """Compress a metadata file. The result is a deterministic function of the bytes."""
+    """Compress a metadata file with gzip. Equal input gives equal output (no timestamp)."""
     return gzip.compress(data, mtime=0)
 
 
@@ -95,8 +95,8 @@ def encode(metadata: Json) -> bytes:
 
 
 def file_name(version: int, *, uuid: str, gzip: bool) -> str:
-    """Return the name of a metadata file: five digits, a uuid, and the suffix that shows readers whether it is
-    compressed.
+    """Return the name of a metadata file: `<version as five digits>-<uuid>.metadata.json`, or `.gz.metadata.json` if it
+    is compressed.
     """
     return f"{version:05d}-{uuid}{'.gz' if gzip else ''}.metadata.json"
 
@@ -111,7 +111,7 @@ def version_of(location: str | None) -> int:
 
 
 def strip_slash(location: str) -> str:
-    """Return a location without trailing slashes; those of a bare `scheme://` are kept."""
+    """Return a location without trailing slashes; those of a bare `scheme://` are not removed."""
     if not location.endswith("/"):
         return location
     bare = location.rstrip("/")  # in one step: a location may have megabytes of slashes
@@ -136,7 +136,7 @@ def property_of(metadata: Json, key: str) -> str | None:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the integer in a property's text; None unless it is an integer of at most 9 digits."""
+    """Parse a property's value as a non-negative integer of at most 9 digits; None for other text."""
     return int(text) if _WHOLE_NUMBER.fullmatch(text.strip()) else None
 
 
@@ -158,12 +158,13 @@ def metadata_directory(metadata: Json) -> str:
 
 
 def stated_path(metadata: Json) -> str | None:
-    """Return the property `write.metadata.path`, unchanged."""
+    """Return the property `write.metadata.path` as set; None if it is missing."""
     return property_of(metadata, METADATA_PATH)
 
 
 def outside_paths(metadata: Json) -> dict[str, str]:
-    """Return the locations outside of the table's own that properties set for its files, by property.
+    """Return the properties that set a location for the table's files outside of the table's location, with these
+    locations.
 
     Locations are compared as text.
     """
@@ -248,7 +249,9 @@ def refs_only(metadata: Json) -> Json:
 
 
 def with_current_shape(metadata: Json) -> Json:
-    """Return the document with the lists that old version 1 files may lack; the same object if it lacks none."""
+    """Return the document with the lists added that old files of format version 1 lack, such as `schemas`; the same
+    object if it lacks none.
+    """
     legacy = metadata.get("format-version") == 1
     missing = legacy and not _LISTS_V1.issubset(metadata)
     if not missing and ("refs" in metadata or current_snapshot_id(metadata) is None):
@@ -291,9 +294,9 @@ def _number_fields(fields: list[Json]) -> list[Json]:
 
 
 def with_uuid(metadata: Json, uuid: str) -> Json:
-    """Return the document with this uuid unless it has one.
+    """Return the document with its uuid, or with `uuid` if it has none.
 
-    Version 1 files may lack it, and clients assert the uuid that they have read.
+    Files of format version 1 may lack the uuid, and clients send the uuid that they have read as a requirement.
     """
     return metadata if metadata.get("table-uuid") is not None else {**metadata, "table-uuid": uuid}
 
@@ -334,7 +337,9 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
 
 
 def _check_times(metadata: Json, latest_ms: int) -> None:
-    """Refuse a table to which no client with a correct clock could commit: logs are ordered by time."""
+    """Raise BadRequest if a timestamp is later than `latest_ms`: logs are ordered by time, so later commits would be
+    invalid.
+    """
     times = [integer_at(metadata, "last-updated-ms", where=_HERE)]
     for key in ("snapshot-log", "metadata-log"):
         times += [integer_at(entry, "timestamp-ms", where=_HERE) for entry in rows(metadata, key)[-1:]]
@@ -364,7 +369,10 @@ def _check_layout(metadata: Json) -> None:
 
 
 def _check_fields(fields: list[Json], what: str) -> None:
-    """Check the attributes that later commits use. An unknown transform may have several sources instead of one."""
+    """Check the attributes of partition or sort fields that later commits use.
+
+    A field with an unknown transform may have several source columns.
+    """
     where = f"{_HERE}, {what}"
     for one in fields:
         string_at(one, "transform", where=where)
@@ -422,7 +430,9 @@ def _check_reference(name: str, ref: Json) -> None:
 
 
 def keeps_words(before: Json, after: Json) -> bool:
-    """Return whether two states of a table's metadata have the same current schema and comment."""
+    """Return whether a commit changes neither the current schema nor the comment, so that the search index needs no
+    update.
+    """
     if "current-schema-id" not in after or before.get("current-schema-id") != after["current-schema-id"]:
         return False
     old, new = before.get("properties"), after.get("properties")

@@ -101,8 +101,8 @@ def _outline(metadata: Json) -> bytes:
 
 
 def _whole(metadata: Json) -> list[bytes]:
-    """Return the outline, the document's bytes, and the compressed bytes if the table's properties require compression,
-    else empty.
+    """Return the outline, the document's JSON bytes, and the gzip-compressed bytes (empty unless the table's properties
+    require compression).
     """
     body = iceberg_metadata.encode(metadata)
     return [_outline(metadata), body, iceberg_metadata.pack(body) if iceberg_metadata.wants_gzip(metadata) else b""]
@@ -111,7 +111,8 @@ def _whole(metadata: Json) -> list[bytes]:
 def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
     """Apply a commit to a document.
 
-    Returns nothing if nothing changes; otherwise the old outline, the new outline, the bytes and the compressed bytes.
+    Returns an empty list if nothing changes; otherwise the old outline, the new outline, the bytes and the compressed
+    bytes.
     """
     commit_body, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), known.uuid)
@@ -144,7 +145,7 @@ def create(request: bytes, terms: bytes) -> list[bytes]:
 
 
 def register(data: bytes, terms: bytes) -> list[bytes]:
-    """Check a metadata file. Returns outline and bytes, with the given uuid if it had none.
+    """Check a metadata file. Returns outline and bytes, with the given uuid if the file has none.
 
     `terms`: the uuid, and the latest allowed time of its logs in milliseconds, separated by a space.
     """
@@ -165,9 +166,10 @@ def view_create(request: bytes, terms: bytes) -> list[bytes]:
 
 
 def view_commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
-    """Replace a view. Returns `text` if the request changes the view's text, else an empty part.
+    """Apply a replace to a view's document.
 
-    If anything changes, the parts of `commit` follow.
+    The first part returned is `text` if the request sets the view's SQL text, else empty. If anything changes, the
+    parts of `commit` follow.
     """
     commit_body, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     base = iceberg_metadata.decode(body)
@@ -185,17 +187,20 @@ def view_register(data: bytes, latest_ms: bytes) -> list[bytes]:
 
 
 def relocate(body: bytes, location: bytes) -> list[bytes]:
-    """Replace the location of a document. Returns bytes and compressed bytes."""
+    """Set the location in a metadata document.
+
+    Returns the document's bytes, and its compressed bytes (empty unless required).
+    """
     return _whole({**iceberg_metadata.decode(body), "location": location.decode()})[1:]
 
 
 def refs_only(body: bytes) -> list[bytes]:
-    """Reduce a document to the snapshots that references point to."""
+    """Reduce a document to the snapshots that references point to (`snapshots=refs`). Returns its bytes."""
     return [iceberg_metadata.encode(iceberg_metadata.refs_only(iceberg_metadata.decode(body)))]
 
 
 def filter_read(text: bytes) -> list[bytes]:
-    """Parse a row filter in SQL syntax and return its normal form. Raises BadRequest."""
+    """Parse a row filter in SQL syntax and return its normal form. Raises BadRequest for invalid syntax."""
     from pyiceberg.expressions.parser import parse  # noqa: PLC0415 - as above
     from pyparsing import ParseException  # noqa: PLC0415 - slow to load, and rarely needed
 
@@ -212,7 +217,7 @@ def filter_read(text: bytes) -> list[bytes]:
 
 
 def restrict(body: bytes, bound: bytes) -> list[bytes]:
-    """Reduce a metadata document to the parts that a restricted user may know."""
+    """Reduce a metadata document to the parts visible to a restricted user. `bound`: `BoundRestrictions` as JSON."""
     terms = msgspec.json.decode(bound, type=read_restrictions.BoundRestrictions)
     return [iceberg_metadata.encode(read_restrictions.restrict_metadata(iceberg_metadata.decode(body), terms))]
 

@@ -30,7 +30,7 @@ _SPEC = "Invalid partition spec"
 def spec_fields(spec: object) -> list[Json]:
     """Check a spec and return its fields in stored form; `field-id` may be absent.
 
-    Raises BadRequest for wrong shapes, unknown transforms, a duplicate name or field id, or the same transform of the
+    Raises BadRequest for malformed JSON, unknown transforms, a duplicate name or field id, or the same transform of the
     same column twice.
     """
     fields = [_field(one) for one in objects_at(as_object(spec, _SPEC), "fields", where=_SPEC)]
@@ -66,7 +66,7 @@ def stored_fields(spec: Json) -> list[Json]:
 
 
 def check_binding(fields: Iterable[Json], columns: SchemaColumns, *, named: bool) -> None:
-    """Check that each field's source column exists and fits its transform. With `named`, also check names.
+    """Check that each field's source column exists and fits its transform. With `named`, also check the fields' names.
 
     A partition field may have a column's name only if that column is its source. Raises BadRequest.
     """
@@ -80,7 +80,9 @@ def check_binding(fields: Iterable[Json], columns: SchemaColumns, *, named: bool
 
 
 def key_of(one: Json) -> tuple[object, object]:
-    """Return a partition field's source column and transform, without its name."""
+    """Return a partition field's (source id, transform), by which equal fields of different specs get the same field
+    id.
+    """
     return hashable(one.get("source-id")), canonical_transform(one.get("transform"))
 
 
@@ -92,22 +94,24 @@ def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
 
 
 def with_field_ids(fields: list[Json], next_id: Callable[[Json], int]) -> list[Json]:
-    """Return the fields; a field that has no id gets `next_id(field)`."""
+    """Return the fields with a `field-id` each; a field without an id gets `next_id(field)`."""
     return [one if "field-id" in one else {**one, "field-id": next_id(one)} for one in fields]
 
 
 def highest_field_id(fields: Iterable[Json]) -> int:
-    """Return the highest field id; 999 if there are no fields."""
+    """Return the highest field id; 999 if there are no fields, since ids begin at 1000."""
     return max((integer_at(one, "field-id", where=_SPEC) for one in fields), default=FIRST_FIELD_ID - 1)
 
 
 def is_sequential(fields: list[Json]) -> bool:
-    """Return whether the field ids count up from 1000, as format version 1 requires."""
+    """Return whether the field ids are 1000, 1001 and so on, as format version 1 requires."""
     return all(one.get("field-id") == FIRST_FIELD_ID + position for position, one in enumerate(fields))
 
 
 def renumber_spec(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
-    """Return the fields of a new table's spec: sources follow the renumbered columns, field ids count from 1000."""
+    """Return the fields of a new table's spec: source ids are mapped to the new column ids (`source_ids`), and field
+    ids count from 1000.
+    """
     return [
         {**one, "source-id": source_ids[one["source-id"]], "field-id": FIRST_FIELD_ID + position}
         for position, one in enumerate(fields)

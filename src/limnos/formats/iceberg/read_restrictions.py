@@ -1,7 +1,7 @@
-"""Read restrictions of one table: binding them to its columns, combining them, and the metadata that a restricted user
-may see.
+"""Read restrictions of one table: binding them to its columns, combining them, and the metadata visible to a restricted
+user.
 
-May import the standard library, msgspec, `limnos.model` and this package. Must not know users or storage. Wire form and
+May import the standard library, msgspec, `limnos.model` and this package. Must not know users or storage. JSON form and
 actions: Iceberg REST specification, read restrictions. Combination and visibility: decision record 0093.
 """
 
@@ -56,12 +56,12 @@ class BoundRestrictions(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """A hash: users with equal digests see the same rows and values."""
+        """A hash of filter and masks: users with equal digests see the same rows and values."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:32]
 
     @property
     def is_local(self) -> bool:
-        """Whether masked values differ from query to query."""
+        """Whether a mask's values differ from query to query, so that rewritten files cannot be shared."""
         return QUERY_LOCAL in self.masks.values()
 
 
@@ -89,20 +89,20 @@ def fields_of(schema: Json) -> list[TopField]:
 
 
 def check_action(action: str) -> str:
-    """Return an action if it is one of the nine. Raises BadRequest."""
+    """Return the name of a mask's action if it is known. Raises BadRequest for an unknown action."""
     if action not in FITS:
         raise BadRequest(f"There is no mask '{preview_value(action)}': use one of {', '.join(FITS)}")
     return action
 
 
 def fits(action: str, field: TopField) -> bool:
-    """Return whether an action applies to a column's type."""
+    """Return whether a mask's action is defined for a column's type."""
     families = FITS[action]
     return families is None or field.family in families
 
 
 def strictest(one: str, other: str) -> str:
-    """Return an action that hides at least as much as both."""
+    """Return a mask's action that hides at least as much as each of two actions."""
     if one == other:
         return one
     if NULL in (one, other):
@@ -144,7 +144,10 @@ def _instead(field: TopField) -> str:
 
 
 def _filter_text(text: str, fields: Iterable[TopField]) -> str:
-    """Bind a filter's references, by name or id, to columns."""
+    """Replace a filter's column references, by name or id, by references with id and name.
+
+    Returns the filter as JSON.
+    """
     if not text:
         return ""
     by_name, by_id = {each.name: each for each in fields}, {each.id: each for each in fields}
@@ -162,9 +165,9 @@ def _filter_text(text: str, fields: Iterable[TopField]) -> str:
 
 
 def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json) -> BoundRestrictions:
-    """Combine the restrictions that apply: filters by AND, and the strictest of several masks on a column.
+    """Combine the restrictions that apply to a user: filters by AND, and for each column the strictest of its masks.
 
-    Raises PermissionDenied if a restriction no longer fits the table: the table is then inaccessible to them.
+    Raises PermissionDenied if a restriction no longer fits the table: restricted users then cannot read the table.
 
     Args:
         applying: The name and terms of each restriction.
@@ -185,7 +188,7 @@ def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json) -> 
 
 
 def _masked_fields(mask: ColumnMask, fields: Iterable[TopField], *, name: str) -> list[TopField]:
-    """Return the columns of a mask. A namespace's mask applies to columns with its name, ignoring case."""
+    """Return the columns that a mask applies to: by field id, or for a namespace's mask by name, ignoring case."""
     if not mask.field_id:
         return [each for each in fields if each.name.casefold() == mask.column.casefold()]
     results = [each for each in fields if each.id == mask.field_id]
@@ -222,10 +225,10 @@ def _broken_restriction(name: str, why: str) -> PermissionDenied:
 
 
 def restrictions_json(bound: BoundRestrictions) -> Json:
-    """Return the restrictions for a load result, without those that would change files that are already restricted.
+    """Return the restrictions as JSON for a load result, without those that must not be applied twice.
 
-    A filter on a masked column, and a mask that is not idempotent, would change them: the client would apply them a
-    second time.
+    The server rewrites the files with all restrictions, and the client applies the returned ones again. So masks that
+    are not idempotent, and a filter on a masked column, are omitted.
     """
     fields: Json = {}
     if bound.row_filter is not None and not bound.masks.keys() & {
@@ -245,7 +248,7 @@ def restrictions_json(bound: BoundRestrictions) -> Json:
 def nowhere_of(metadata: Json) -> str:
     """Return the fictitious location that restricted users get for every file of a table.
 
-    No file exists there, and the path's name states the reason.
+    No file exists there; a directory name in the path states that the table is restricted.
     """
     scheme, sign, rest = text_at(metadata, "location", where=_HERE).partition("://")
     root = f"{scheme}://{rest.partition('/')[0]}" if sign else "file://"
@@ -253,11 +256,11 @@ def nowhere_of(metadata: Json) -> str:
 
 
 def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
-    """Return the metadata of a table for a restricted user: its current columns, and ids, times and kinds of its
-    snapshots.
+    """Return the metadata of a table for a restricted user: its current columns, and ids, timestamps and operations of
+    its snapshots.
 
-    The result is built from fields known to reveal no values, so later additions to the metadata are not revealed. All
-    locations are fictitious, and there are no partitions or sort orders.
+    The result contains an allow-list of fields that reveal no values, so fields of later specifications are omitted.
+    All locations are fictitious, and there are no partitions or sort orders.
     """
     shaped = iceberg_metadata.with_current_shape(metadata)
     version, nowhere = shaped["format-version"], nowhere_of(metadata)
@@ -326,7 +329,7 @@ def _is_kept(key: str) -> bool:
 def _schema(schema: Json, bound: BoundRestrictions) -> Json:
     """Return the schema for a restricted user.
 
-    A column that is replaced with null becomes optional, and a masked column loses its defaults, which are values.
+    A column masked with null becomes optional, and a masked column loses its default values.
     """
     nulls = {field_id for field_id, action in bound.masks.items() if action == NULL}
     fields = []

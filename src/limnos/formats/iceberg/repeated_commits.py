@@ -1,8 +1,8 @@
-"""Repeated commits: a client repeats a commit after its response was lost.
+"""Retried commits: detects that a client retries a commit whose response was lost.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. Snapshot ids are
-random, so an equal snapshot with the same id comes from the same commit. Refusing the repetition would make the client
-delete files that the table needs, or append the same rows again.
+random, so an equal snapshot with the same id comes from the same commit. If the server refused the retry, the client
+would delete files that the table needs, or append the same rows again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _ADD, _SET = "add-snapshot", "set-snapshot-ref"
 def build(
     base: Json, requirements: list[object], updates: list[object], *, now_ms: int, previous_location: str | None, ahead_ms: int = AHEAD_MS
 ) -> Json:  # fmt: skip
-    """Check requirements and apply updates.
+    """Check the requirements of a commit, apply its updates, and return the new metadata.
 
-    Returns `base` itself if nothing changes or if the commit was applied before.
+    Returns `base` itself if nothing changes or if the commit was applied already.
 
     Raises as `requirements.check` and `updates.apply` do.
     """
@@ -72,7 +72,7 @@ def is_applied(base: Json, requirements: list[object], updates: list[object]) ->
 
 
 def _is_at_snapshot(base: Json, known: dict[object, Json], update: Json) -> bool:
-    """Return whether a reference points to a snapshot or a descendant of it."""
+    """Return whether the reference of an update points to the update's snapshot or to a descendant of it."""
     ref = references(base).get(str(update.get("ref-name")))
     target = update.get("snapshot-id")
     if not isinstance(ref, dict) or ref.get("type", "branch") != update.get("type"):

@@ -43,8 +43,8 @@ def _is_create(requested: list[Json]) -> bool:
 def check(base: Json | None, requirements: list[object]) -> None:
     """Check all requirements against the table's metadata; `base` None means that there is no table.
 
-    Raises CommitConflict for the first one that is not met, with its type in the context; BadRequest for unknown or
-    malformed ones.
+    Raises CommitConflict for the first requirement that is not met, with its type in the context; BadRequest for an
+    unknown or malformed requirement.
     """
     requested = as_objects(requirements, "Field 'requirements'")
     if len(requested) > REQUIREMENTS_MAX:
@@ -106,7 +106,7 @@ def _ref(base: Json, requirement: Json) -> None:
 
 
 def _same_id(field: str, stored: str, what: str) -> Callable[[Json, Json], None]:
-    """Return a check that an id of the table is the one in the requirement."""
+    """Return a function that checks whether the table's id in `stored` equals the requirement's id in `field`."""
 
     def check_id(base: Json, requirement: Json) -> None:
         integer = integer_at(requirement, field, where=f"assert-{field}", low=-1, high=INT_MAX)

@@ -32,7 +32,7 @@ _HERE: Final = "Row filter"
 
 
 class ConditionBudget:
-    """The remaining number of conditions that a filter may have."""
+    """Counts the conditions of a filter, of which at most `CONDITIONS_MAX` are allowed."""
 
     __slots__ = ("left",)
 
@@ -47,7 +47,10 @@ class ConditionBudget:
 
 
 def filter_read(value: object) -> Json:
-    """Return a filter in normal form; columns keep their names or ids. Raises BadRequest."""
+    """Convert a filter from any notation to the normal form, with column names or ids unchanged.
+
+    Raises BadRequest for a malformed filter, or one with too many conditions or levels.
+    """
     return _read(value, ConditionBudget(), depth=1)
 
 
@@ -98,7 +101,7 @@ def _reference(value: object) -> Json:
 
 
 def _value(value: object) -> object:
-    """Return the plain value of a literal."""
+    """Return the value of a literal, which may be wrapped in an object of type `literal`."""
     if isinstance(value, dict) and value.get("type") == "literal":
         value = value.get("value")
     if isinstance(value, float) and not math.isfinite(value):
@@ -109,7 +112,10 @@ def _value(value: object) -> object:
 
 
 def read_stored_filter(value: object) -> Json:
-    """Return a stored filter in normal form; references keep their names. Raises BadRequest."""
+    """Convert a stored filter to the normal form; references keep their names.
+
+    Raises BadRequest for a malformed filter.
+    """
     names: dict[int, str] = {}
     for each in references(as_object(value, _HERE)):
         if isinstance(each.get("id"), int) and isinstance(each.get("name"), str):

@@ -1,8 +1,8 @@
 """An indexed copy-on-write list of JSON objects, for a commit: finds, adds, replaces and removes rows by id.
 
 May import the standard library and this package's JSON types. Must not know the meaning of rows. A commit may have
-thousands of updates for a list of thousands of rows. So after a few linear searches by id, an index is built. `same`
-finds a row by its content. The first change copies the list; the given list is never changed.
+thousands of updates for a list of thousands of rows. So after `SCANS_MAX` linear searches by id, an index is built. The
+first change copies the list; the given list is never changed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ SCANS_MAX = 4
 
 
 class DocumentRows:
-    """The objects of one list of the document, such as `schemas`, in order. Ids are integers or strings; a row with
-    another id is never found.
+    """The objects of one list of the document, such as `schemas`, in order.
+
+    Ids are integers or strings; a row whose id has another type cannot be found.
     """
 
     __slots__ = ("_contents", "_gone", "_highest", "_id_key", "_places", "_rows", "_scans", "changed")
@@ -52,7 +53,7 @@ class DocumentRows:
         return self._rows[places[-1]] if places else None
 
     def append(self, row: Json, *, content: Hashable = None) -> None:
-        """Append a row; `content` is the key by which `same` finds it."""
+        """Append a row; `content` is the key by which `same` finds the row."""
         self._own()
         number, place = row.get(self._id_key), len(self._rows)
         if self._places is not None and isinstance(number, (int, str)):
@@ -64,7 +65,7 @@ class DocumentRows:
         self._rows.append(row)
 
     def replace(self, expected: int | str, row: Json) -> bool:
-        """Replace each row with this id; False if there is none."""
+        """Replace each row with this id by `row`. Returns False if there is none."""
         places = self._index().get(expected)
         if not places:
             return False
@@ -74,7 +75,7 @@ class DocumentRows:
         return True
 
     def remove(self, requested: Iterable[int | str]) -> bool:
-        """Remove all rows with these ids; False if there are none."""
+        """Remove all rows with these ids. Returns False if there are none."""
         index = self._index()
         places = [place for one in requested for place in index.pop(one, ())]
         if places:
@@ -85,8 +86,8 @@ class DocumentRows:
         return bool(places)
 
     def next_id(self, first: int) -> int:
-        """Return an integer id greater than all ids in the list, now or earlier in this commit; `first` for an empty
-        list.
+        """Return an integer id greater than all ids that the list has, or had earlier in this commit; `first` for an
+        empty list.
         """
         if self._highest is None:
             numbers = [row.get(self._id_key) for row in self]
@@ -94,7 +95,7 @@ class DocumentRows:
         return max(first, self._highest + 1)
 
     def same(self, content: Hashable, content_of: Callable[[Json], Hashable]) -> Json | None:
-        """Return the first row with equal content; None if there is none.
+        """Return the first row whose key by `content_of` equals `content`; None if there is none.
 
         `content_of` must be the same function at each call.
         """

@@ -19,8 +19,9 @@ class _TableProperties(msgspec.Struct):
 
 
 def scan_mode(body: bytes) -> list[bytes]:
-    """Return the mode in a document as a list with one part: one of `SCAN_MODES`, or empty. Runs in a worker
-    process.
+    """Return the scan planning mode of a table as a list with one element: one of `SCAN_MODES`, or empty bytes.
+
+    Runs in a worker process.
     """
     try:
         result = msgspec.json.decode(body, type=_TableProperties).properties.get(SCAN_MODE, "")

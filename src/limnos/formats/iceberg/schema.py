@@ -71,8 +71,8 @@ class SchemaColumns(msgspec.Struct, frozen=True):
 def columns(schema: Json) -> SchemaColumns:
     """Check a schema and index its columns.
 
-    Raises BadRequest for wrong shapes, unknown types, a duplicate field id or full name, and identifier fields that are
-    not required primitives outside of lists and maps.
+    Raises BadRequest for malformed JSON, unknown types, a duplicate field id or full name, and identifier fields that
+    are not required primitives outside of lists and maps.
     """
     if schema.get("type") != "struct":
         raise BadRequest("Invalid schema: field 'type' must be \"struct\"")
@@ -83,7 +83,7 @@ def columns(schema: Json) -> SchemaColumns:
 
 
 def check_version(schema_columns: SchemaColumns, version: int) -> None:
-    """Check that no column needs a newer table format version than `version`. Raises BadRequest."""
+    """Raise BadRequest if a column's type or default needs a newer table format version than `version`."""
     problems = []
     for column in schema_columns.newer:
         parsed = column.primitive
@@ -138,7 +138,10 @@ def _check_size(prefix: str, count: int) -> None:
 
 
 def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) -> SchemaColumn | None:
-    """Return the column of a plain field, checked on a fast path; None for a field that needs the full checks."""
+    """Fast path: check and return a field of primitive type without optional attributes but `doc`.
+
+    None for any other field, which needs the full checks.
+    """
     try:
         field_id, name, type_value, required = one["id"], one["name"], one["type"], one["required"]
     except KeyError:
@@ -176,7 +179,9 @@ def _add_type(
 
 @dataclass(frozen=True, slots=True)
 class _PartKeys:
-    """The keys of a field's attributes: in its own object, or in the object of the list or map that contains it."""
+    """The keys of a field's attributes: in the field's object, or in the object of the list or map that contains it
+    (`element-id`, for example).
+    """
 
     holds: str
     id: str
@@ -224,7 +229,7 @@ def _check_type(value: object, name: str) -> PrimitiveType | None:
 
 
 def _check_extras(holder: Json, parsed: PrimitiveType | None, name: str) -> bool:
-    """Check the optional attributes of a struct's field. Returns whether it has a default."""
+    """Check `doc` and the default values of a struct's field. Returns whether it has a default."""
     if not isinstance(holder.get("doc"), (str, NoneType)):
         raise BadRequest(f"{_where(name)}: field 'doc' must be a string, not {json_kind(holder['doc'])}")
     if holder.get("initial-default") is None and holder.get("write-default") is None:
@@ -264,8 +269,9 @@ _VALUES: dict[str, Callable[[object], bool]] = {
 
 
 def _fits(value: object, parsed: PrimitiveType | None, type_value: object) -> bool:
-    """Return whether a default has the JSON form of its type (specification, Appendix D); other primitive types have
-    strings.
+    """Return whether a default value has the JSON form of its type (specification, Appendix D).
+
+    Types without a rule here must have a string.
     """
     if parsed is not None:
         return _VALUES.get(parsed.family, _is_text)(value)
@@ -301,7 +307,7 @@ def _identifier_problem(schema_columns: SchemaColumns, field_id: int) -> str | N
 
 
 def same_schema(one: Json, other: Json) -> bool:
-    """Return whether two checked schemas have equal fields and identifier fields; schema ids are ignored."""
+    """Return whether two checked schemas have equal fields and identifier fields. Schema ids are ignored."""
     if one is other:
         return True
     left, right = one.get("identifier-field-ids") or [], other.get("identifier-field-ids") or []
@@ -316,8 +322,7 @@ def same_schema(one: Json, other: Json) -> bool:
 
 
 def content_of(schema: Json) -> bytes:
-    """Return a text that is equal for checked schemas with equal fields and identifier fields, regardless of their
-    schema ids.
+    """Return a key of a checked schema: equal keys mean equal fields and identifier fields. Schema ids are ignored.
 
     Types are normalized, and null entries are omitted.
     """
@@ -350,7 +355,7 @@ def _comparable(value: object) -> object:
 
 
 def _spelling(text: str) -> str:
-    """Return the canonical form of a type; other text is returned unchanged."""
+    """Return the canonical form of a primitive type, such as `decimal(9, 2)`; other text is returned unchanged."""
     try:
         return parse_primitive(text).text
     except BadRequest:
@@ -359,7 +364,7 @@ def _spelling(text: str) -> str:
 
 @dataclass(slots=True)
 class FreshIds:
-    """Assigns field ids from 1 and records the new id of each old one."""
+    """Assigns field ids from 1 and records the mapping from old to new ids."""
 
     last: int = 0
     renumbered: dict[object, int] = field(default_factory=dict)
@@ -375,8 +380,8 @@ def with_fresh_ids(schema: Json) -> tuple[Json, FreshIds]:
     """Return a checked schema with new field ids, which begin at 1: all fields of a struct before the fields within
     them.
 
-    The reference implementation uses this order, and its compatibility kit compares ids. Identifier fields follow their
-    columns; schema-id becomes 0.
+    The reference implementation uses this order, and its compatibility kit compares ids. The ids in
+    `identifier-field-ids` are replaced, too; `schema-id` becomes 0.
     """
     ids = FreshIds()
     fresh = {**_fresh_struct(schema, ids), "schema-id": 0}

@@ -29,7 +29,7 @@ _CHOICES = {"direction": ("asc", "desc"), "null-order": ("nulls-first", "nulls-l
 
 
 def order_fields(order: object) -> list[Json]:
-    """Return the fields of a sort order in stored form. Raises BadRequest for wrong shapes and unknown transforms."""
+    """Return the fields of a sort order in stored form. Raises BadRequest for malformed JSON and unknown transforms."""
     return [
         _field(one, place) for place, one in enumerate(objects_at(as_object(order, _ORDER), "fields", where=_ORDER))
     ]
@@ -55,7 +55,10 @@ def stored_fields(order: Json) -> list[Json]:
 
 
 def check_binding(fields: Iterable[Json], columns: SchemaColumns) -> None:
-    """Check that each field's source column exists and has a type that its transform accepts. Raises BadRequest."""
+    """Check that each field's source column exists and has a type that its transform accepts.
+
+    Raises BadRequest otherwise.
+    """
     for place, one in enumerate(fields):
         where = f"{_ORDER}, field {place}"
         source_id = integer_at(one, "source-id", where=where)
@@ -81,5 +84,5 @@ def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
 
 
 def renumber_order(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
-    """Return the fields of a new table's order, with sources that follow the renumbered columns."""
+    """Return the fields of a new table's sort order, with source ids replaced by the new column ids (`source_ids`)."""
     return [{**one, "source-id": source_ids[one["source-id"]]} for one in fields]

@@ -27,7 +27,10 @@ _WORDS = frozenset(("identity", "void", "year", "month", "day", "hour"))
 
 
 def parse_transform(text: str, *, where: str) -> str:
-    """Return the canonical form of a transform such as `day` or `bucket[16]`. Raises BadRequest for an unknown one."""
+    """Return the canonical form of a transform such as `day` or `bucket[16]`.
+
+    Raises BadRequest for an unknown transform; `where` names the field in the message.
+    """
     lowered = text.lower()
     if lowered in _WORDS:
         return lowered
@@ -52,7 +55,7 @@ def canonical_transform(text: object) -> object:
 
 
 def check_source(columns: SchemaColumns, source_id: int, transform_text: str, *, where: str) -> SchemaColumn | None:
-    """Return the source column of a transform; None for void, which may outlive its column.
+    """Return the source column of a transform; None for `void`, whose column may have been dropped.
 
     Raises BadRequest if the column is missing, inside a list or map, not a primitive, or of a type that the transform
     does not accept.

@@ -53,7 +53,7 @@ class PrimitiveType(msgspec.Struct, frozen=True, gc=False):
 
 @lru_cache(maxsize=4096)
 def parse_primitive(text: str) -> PrimitiveType:
-    """Parse a primitive type such as `long` or `decimal(9, 2)`. Raises BadRequest for an unknown one."""
+    """Parse a primitive type such as `long` or `decimal(9, 2)`. Raises BadRequest for an unknown type."""
     if text in _PLAIN_V1:
         return PrimitiveType(text, text)
     if text in _PLAIN_V3:
@@ -68,7 +68,7 @@ def parse_primitive(text: str) -> PrimitiveType:
 
 @lru_cache(maxsize=4096)
 def plain_primitive(text: str) -> PrimitiveType | None:
-    """Return the primitive type for a text, if every format version has it; None for other text."""
+    """Return the primitive type for a text, if every format version has the type; None for other text."""
     try:
         primitive_type = parse_primitive(text)
     except BadRequest:

@@ -1,4 +1,4 @@
-"""Updates of encryption keys, which tables have from format version 3 on.
+"""Updates of encryption keys (format version 3 and later): add and remove.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
 """

@@ -12,9 +12,9 @@ from limnos.model.errors import BadRequest
 
 
 def add_sort_order(draft: MetadataDraft, update: Json) -> None:
-    """Add a sort order, or find an existing one that sorts in the same way. After that, -1 refers to it.
+    """Add a sort order, or reuse an existing one that sorts in the same way.
 
-    The unsorted order always has id 0; others count from 1.
+    In later updates of the request, -1 refers to it. The unsorted order always has id 0; others count from 1.
     """
     order = object_at(update, "sort-order", where="add-sort-order")
     fields = sorting.order_fields(order)
@@ -30,7 +30,7 @@ def add_sort_order(draft: MetadataDraft, update: Json) -> None:
 
 
 def set_default_sort_order(draft: MetadataDraft, update: Json) -> None:
-    """Make a sort order the default for new data; -1 is the last one added in this request."""
+    """Make a sort order the default for new data; -1 is the last order added in this request."""
     chosen = integer_at(update, "sort-order-id", where="set-default-sort-order")
     chosen = added_or(chosen, draft.added_order_id, what="sort order", update="add-sort-order")
     if draft.rows("sort-orders").find(chosen) is None:

@@ -1,7 +1,7 @@
-"""Updates of table properties: set and remove. Reserved properties are instructions or are ignored; they are never
-stored.
+"""Updates of table properties: set and remove.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
+Reserved properties, such as `format-version`, are carried out or ignored, but never stored. May import the standard
+library, `limnos.model.errors` and this package. Must not know other updates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _CODECS = ("none", "gzip")
 
 
 def persistent(properties: dict[str, str]) -> dict[str, str]:
-    """Return the properties to store. Raises BadRequest if a property that the server uses has an unusable value."""
+    """Return the properties to store, without reserved properties.
+
+    Raises BadRequest if a property that the server uses has an invalid value.
+    """
     entries = dict(properties)
     if not RESERVED.isdisjoint(entries):
         entries = {key: value for key, value in entries.items() if key not in RESERVED}
@@ -33,7 +36,7 @@ def persistent(properties: dict[str, str]) -> dict[str, str]:
 
 
 def check_codec(properties: dict[str, str]) -> None:
-    """Check the compression of metadata files. Raises BadRequest for an unsupported one."""
+    """Check the compression of metadata files. Raises BadRequest for an unsupported codec."""
     codec = properties.get(METADATA_CODEC)
     if codec is not None and codec.lower() not in _CODECS:
         raise BadRequest(f"Property '{METADATA_CODEC}' must be {' or '.join(_CODECS)}, not '{preview_value(codec)}'")
@@ -42,7 +45,7 @@ def check_codec(properties: dict[str, str]) -> None:
 def format_version(properties: dict[str, str]) -> int | None:
     """Return the format version that a property requests; None if the property is absent.
 
-    Raises BadRequest if it is no number.
+    Raises BadRequest if its value is no integer.
     """
     text = properties.get(FORMAT_VERSION)
     if text is None:

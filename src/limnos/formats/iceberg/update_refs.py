@@ -24,7 +24,7 @@ _KNOWN = frozenset(("snapshot-id", "type", *_RETENTION))
 
 
 def set_snapshot_ref(draft: MetadataDraft, update: Json) -> None:
-    """Point a branch or tag to a snapshot. No-op if it already points there."""
+    """Point a branch or tag to a snapshot, and set its retention. No-op if nothing changes."""
     name = text_at(update, "ref-name", where=_SET)
     ref = _reference(name, update)
     known = draft.map("refs").get(name)

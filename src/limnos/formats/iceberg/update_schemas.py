@@ -13,7 +13,7 @@ from limnos.model.errors import BadRequest
 
 
 def add_schema(draft: MetadataDraft, update: Json) -> None:
-    """Add a schema, or find an equal one. After that, -1 refers to it.
+    """Add a schema, or reuse an equal one. In later updates of the request, -1 refers to it.
 
     The schema id and `last-column-id` in the request are ignored: the next free id is assigned, and the highest field
     id is computed.
@@ -39,7 +39,7 @@ def add_schema(draft: MetadataDraft, update: Json) -> None:
 
 
 def set_current_schema(draft: MetadataDraft, update: Json) -> None:
-    """Make a schema current; -1 is the last one added in this request."""
+    """Make a schema current; -1 is the last schema added in this request."""
     chosen = integer_at(update, "schema-id", where="set-current-schema")
     chosen = added_or(chosen, draft.added_schema_id, what="schema", update="add-schema")
     if draft.rows("schemas").find(chosen) is None:
@@ -48,7 +48,7 @@ def set_current_schema(draft: MetadataDraft, update: Json) -> None:
 
 
 def remove_schemas(draft: MetadataDraft, update: Json) -> None:
-    """Remove schemas by id. The current one cannot be removed; unknown ids are ignored."""
+    """Remove schemas by id. The current schema cannot be removed; unknown ids are ignored."""
     removed = set(integers_at(update, "schema-ids", where="remove-schemas"))
     if draft.integer("current-schema-id") in removed:
         raise BadRequest("Cannot remove the current schema; set another one as current first")

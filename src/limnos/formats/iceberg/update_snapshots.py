@@ -15,10 +15,10 @@ _SNAPSHOT = "add-snapshot"
 
 
 def add_snapshot(draft: MetadataDraft, update: json_types.Json) -> None:
-    """Add a snapshot to the table; another update sets the reference.
+    """Add a snapshot to the table. A separate update, `set-snapshot-ref`, makes a branch or tag point to it.
 
     Raises CommitConflict if its sequence number or first row id is behind the table's: another client has committed, so
-    this one must rebuild its commit. Raises BadRequest for errors that a retry cannot fix.
+    the client must rebuild its commit. Raises BadRequest for errors that a retry cannot fix.
     """
     snapshot = json_types.object_at(update, "snapshot", where=_SNAPSHOT)
     snapshot_id = json_types.integer_at(snapshot, "snapshot-id", where=_SNAPSHOT, low=0)
@@ -34,7 +34,7 @@ def add_snapshot(draft: MetadataDraft, update: json_types.Json) -> None:
 
 
 def _time_of(draft: MetadataDraft, snapshot: json_types.Json) -> int:
-    """Return a snapshot's time in ms. Raises BadRequest if it is in the future."""
+    """Return a snapshot's timestamp in milliseconds since 1970. Raises BadRequest if it is in the future."""
     at = json_types.integer_at(snapshot, "timestamp-ms", where=_SNAPSHOT, low=0)
     check_time(at, latest_ms=draft.latest_ms, what="snapshot timestamp")
     return at

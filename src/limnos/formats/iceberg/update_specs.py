@@ -14,7 +14,10 @@ from limnos.model.errors import BadRequest
 
 
 def add_spec(draft: MetadataDraft, update: Json) -> None:
-    """Add a partition spec, or find an existing one with the same fields. After that, -1 refers to it."""
+    """Add a partition spec, or reuse an existing one with the same fields.
+
+    In later updates of the request, -1 refers to it.
+    """
     spec = object_at(update, "spec", where="add-spec")
     fields = partitioning.spec_fields(spec)
     specs, content = draft.rows("partition-specs"), partitioning.content_of(fields)
@@ -66,7 +69,7 @@ def _check_numbers(draft: MetadataDraft, fields: list[Json]) -> None:
 
 
 def set_default_spec(draft: MetadataDraft, update: Json) -> None:
-    """Make a partition spec the default for new data; -1 is the last one added in this request."""
+    """Make a partition spec the default for new data; -1 is the last spec added in this request."""
     chosen = integer_at(update, "spec-id", where="set-default-spec")
     chosen = added_or(chosen, draft.added_spec_id, what="partition spec", update="add-spec")
     if draft.rows("partition-specs").find(chosen) is None:
@@ -75,7 +78,7 @@ def set_default_spec(draft: MetadataDraft, update: Json) -> None:
 
 
 def remove_partition_specs(draft: MetadataDraft, update: Json) -> None:
-    """Remove partition specs by id. The default one cannot be removed; unknown ids are ignored."""
+    """Remove partition specs by id. The default spec cannot be removed; unknown ids are ignored."""
     removed = set(integers_at(update, "spec-ids", where="remove-partition-specs"))
     if draft.integer("default-spec-id") in removed:
         raise BadRequest("Cannot remove the default partition spec; set another one as default first")

@@ -13,7 +13,7 @@ _PARTITION = "partition-statistics"
 
 
 def set_statistics(draft: MetadataDraft, update: Json) -> None:
-    """Set the statistics file of a snapshot, replacing an older one."""
+    """Set the statistics file of a snapshot, replacing an existing entry for the snapshot."""
     where = "set-statistics"
     entry = object_at(update, "statistics", where=where)
     integer_at(entry, "file-footer-size-in-bytes", where=where, low=0)
@@ -22,7 +22,7 @@ def set_statistics(draft: MetadataDraft, update: Json) -> None:
 
 
 def set_partition_statistics(draft: MetadataDraft, update: Json) -> None:
-    """Set the partition statistics file of a snapshot, replacing an older one."""
+    """Set the partition statistics file of a snapshot, replacing an existing entry for the snapshot."""
     where = "set-partition-statistics"
     _replace(draft, _PARTITION, object_at(update, "partition-statistics", where=where), where=where)
 

@@ -14,7 +14,7 @@ from limnos.model.errors import BadRequest
 
 
 def assign_uuid(draft: MetadataDraft, update: Json) -> None:
-    """Set the table's uuid, which never changes afterwards. Raises BadRequest for another one."""
+    """Set the table's uuid, which never changes afterwards. Raises BadRequest if the table has another uuid."""
     text = string_at(update, "uuid", where="assign-uuid")
     try:
         UUID(text)
@@ -28,7 +28,7 @@ def assign_uuid(draft: MetadataDraft, update: Json) -> None:
 
 
 def upgrade_format_version(draft: MetadataDraft, update: Json) -> None:
-    """Raise the format version. No-op for the same one. Raises BadRequest for a lower one."""
+    """Raise the format version. No-op for the current version. Raises BadRequest for a lower version."""
     upgrade_to(draft, integer_at(update, "format-version", where="upgrade-format-version"))
 
 

@@ -74,7 +74,8 @@ def apply(
         ahead_ms: The maximum time by which a snapshot's time may be after `now_ms`, in milliseconds.
 
     Raises:
-        CommitConflict: A snapshot is behind the table; the client must rebuild its commit.
+        CommitConflict: The sequence number or first row id of a snapshot is behind the table's; the client must rebuild
+            its commit.
         BadRequest: An update is invalid.
     """
     requested = as_objects(updates, "Field 'updates'")

@@ -1,4 +1,4 @@
-"""The metadata document of a view as a whole: its properties, its versions, and checks of an existing one.
+"""The metadata document of a view as a whole: its properties, its versions, and checks of an existing document.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know single updates, files or stores.
 Source: Iceberg view specification, format version 1. Encoding, file names and locations are those of `metadata`.
@@ -38,7 +38,7 @@ HERE = "View metadata"
 
 
 def history_size(metadata: Json) -> int:
-    """Return the number of versions that a view keeps.
+    """Return the number of versions that a view retains: the property `version.history.num-entries`, else the default.
 
     Raises BadRequest unless the property is a number from 1 to the limit.
     """
@@ -54,14 +54,14 @@ def history_size(metadata: Json) -> int:
 
 
 def may_drop_dialect(metadata: Json) -> bool:
-    """Return whether a replace may omit a dialect that the view had."""
+    """Return whether a replace may omit a dialect of the current version (property `replace.drop-dialect.allowed`)."""
     return (property_of(metadata, DROP_DIALECT) or "false").lower() == "true"
 
 
 def check_version(version: Json) -> None:
-    """Check that a view version is complete and has one text per dialect, ignoring case.
+    """Check that a view version is complete and has at most one SQL text per dialect, ignoring case.
 
-    Raises BadRequest.
+    Raises BadRequest otherwise.
     """
     where = "Invalid view version"
     integer_at(version, "timestamp-ms", where=where, low=0)
@@ -146,14 +146,14 @@ def _check_schemas(metadata: Json) -> None:
 
 
 def check_current(metadata: Json) -> None:
-    """Check that the current version and its schema exist. Raises BadRequest."""
+    """Check that the current version and its schema exist. Raises BadRequest otherwise."""
     target = current_version(metadata).get("schema-id")
     if target not in [one.get("schema-id") for one in rows(metadata, "schemas")]:
         raise BadRequest(f"{HERE}: schema {preview_value(target)} of the current version is none of the schemas")
 
 
 def check_uuid(text: str) -> None:
-    """Check a view's uuid. Raises BadRequest."""
+    """Raise BadRequest if a view's uuid is malformed."""
     try:
         UUID(text)
     except ValueError:

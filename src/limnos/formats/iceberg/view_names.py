@@ -1,8 +1,8 @@
-"""Finds the tables and views that a view's text names, as far as possible without its engine.
+"""Finds the tables and views that a view's SQL text references, as far as possible without the engine's parser.
 
 May import the standard library, msgspec and this package's JSON types. Must not know rights. It may miss names, but
-reports none wrongly: a reported name is in the position of a relation, outside of comments, strings, column names and
-the text's own WITH. Unknown syntax is not recognised and grants nothing.
+reports none wrongly: a reported name is in the position of a relation, outside of comments, strings and column names,
+and is no common table expression (WITH). Names in unknown syntax are not found, so they give no rights.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _SqlToken(msgspec.Struct):
 
 @dataclass(slots=True)
 class _BracketFrame:
-    """The scanning state of an open bracket."""
+    """The scanner's state for one open parenthesis, or for the top level of a text."""
 
     has_select: bool = False
     in_from: bool = False
@@ -85,7 +85,9 @@ class _BracketFrame:
 
 @dataclass(slots=True)
 class _SqlReader:
-    """The state of scanning one text."""
+    """The scanner's state for one SQL text: tokens, open parentheses, relations found, and names of common table
+    expressions.
+    """
 
     tokens: list[_SqlToken]
     frames: list[_BracketFrame] = field(default_factory=lambda: [_BracketFrame()])
@@ -119,13 +121,16 @@ def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: TextBud
 
 
 class TextBudget:
-    """The amount of text that one request may scan, over all views, because scanning blocks the event loop."""
+    """The number of characters of SQL text that one request may scan, over all views.
+
+    Scanning blocks the event loop.
+    """
 
     def __init__(self) -> None:
         self.chars = TEXT_CHARS_MAX
 
     def takes(self, sql: str) -> bool:
-        """Return whether a text fits into the remaining budget, and subtract the text's length."""
+        """Subtract a text's length if it fits into the remaining budget. Returns whether it fits."""
         if len(sql) > self.chars:
             return False
         self.chars -= len(sql)
@@ -133,7 +138,10 @@ class TextBudget:
 
 
 def _may_name(sql: str, name: str) -> bool:
-    """Return whether a text could contain a name at all; a name with quotes may have several notations."""
+    """Return whether a text may contain a name, as a quick check before the scan.
+
+    Always True for a name with quotes, which may be escaped in several ways.
+    """
     return '"' in name or "`" in name or name in sql or name in sql.lower()
 
 
@@ -160,7 +168,7 @@ def _tokens(sql: str, dialect: str) -> Iterator[_SqlToken]:
 
 
 def _step(reading: _SqlReader, at: int) -> int:
-    """Process the token at an index. Returns the next index."""
+    """Process the token at the index `at`. Returns the index of the next token to process."""
     token, frame = reading.tokens[at], reading.frames[-1]
     if token.text == "(" and token.kind == "sign":
         reading.frames.append(_BracketFrame(in_from=frame.wants, wants=frame.wants, has_select=frame.wants, opened=at))
@@ -183,13 +191,13 @@ def _close(reading: _SqlReader, at: int) -> None:
 
 
 def _is_own(tokens: list[_SqlToken], at: int) -> bool:
-    """Return whether `AS (` comes next, so that the preceding name is one of WITH."""
+    """Return whether the tokens at `at` are `AS (`, so that the preceding name is that of a common table expression."""
     following = [token.text.lower() for token in tokens[at : at + 2]]
     return following == ["as", "("]
 
 
 def _keyword(reading: _SqlReader, frame: _BracketFrame, at: int) -> bool:
-    """Process a keyword. Returns whether it was one."""
+    """Process the token at `at` if it is a keyword. Returns whether it is one."""
     word = reading.tokens[at].text.lower()
     if word in ("from", "join"):
         before = reading.tokens[at - 1].text.lower() if at else ""
@@ -205,7 +213,10 @@ def _keyword(reading: _SqlReader, frame: _BracketFrame, at: int) -> bool:
 
 
 def _name(reading: _SqlReader, frame: _BracketFrame, at: int) -> int:
-    """Read a dotted name; a name before a parenthesis is a function, not a relation."""
+    """Read a dotted name, and record it if it is a relation (a name before a parenthesis is a function).
+
+    Returns the index after it.
+    """
     tokens, parts = reading.tokens, [reading.tokens[at].text]
     end = at + 1
     while end + 1 < len(tokens) and tokens[end].text == "." and tokens[end + 1].kind in ("name", "word"):
@@ -221,8 +232,8 @@ def _name(reading: _SqlReader, frame: _BracketFrame, at: int) -> int:
 
 
 def _means(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str], is_near: bool) -> bool:
-    """Return whether a name may refer to the object at a path: relative to the catalog, after the catalog's name, or in
-    the default namespace.
+    """Return whether a name may refer to the object at a path: relative to the catalog, qualified with the catalog's
+    name, or unqualified in the default namespace.
 
     `is_near`: the path is in the default namespace.
     """
@@ -236,8 +247,9 @@ def _means(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str],
 
 
 def _is_namespace(levels: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
-    """Return whether levels refer to a namespace. Engines with flat schemas write a nested one as a single part with
-    dots.
+    """Return whether levels refer to a namespace.
+
+    Engines with flat schemas write a nested namespace as a single part with dots.
     """
     if len(levels) > len(namespace):
         return False
@@ -247,5 +259,7 @@ def _is_namespace(levels: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
 
 
 def _is_spelled(text: str, called: str) -> bool:
-    """Return whether two names are equal. Case-insensitive engines convert names to lower case."""
+    """Return whether the name in a text refers to the object `called`: equal, or equal in lower case, as
+    case-insensitive engines store names.
+    """
     return called in (text, text.lower())

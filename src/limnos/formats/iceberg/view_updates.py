@@ -52,17 +52,18 @@ class ViewDraft:
     schemas_asked: int = 0
 
     def rows(self, key: str) -> list[Json]:
-        """Return a list of the document, to read only."""
+        """Return a list of objects in the document, for reading only."""
         return rows(self.doc, key)
 
 
 def new_view(
     *, uuid: str, location: str, schema: Json, version: Json, properties: object, now_ms: int, ahead_ms: int = AHEAD_MS
 ) -> Json:  # fmt: skip
-    """Return the metadata of a new view. Its first version has id 1 and its schema id 0, regardless of the ids in the
-    request.
+    """Return the metadata of a new view.
 
-    Field ids are kept, because no file refers to them. `now_ms` is milliseconds since 1970. Raises BadRequest.
+    Its first version has id 1 and its schema id 0, regardless of the ids in the request. Field ids of the request are
+    not changed, because no file refers to them. `now_ms` is milliseconds since 1970. Raises BadRequest for an invalid
+    schema, version or property.
     """
     requested = {} if properties is None else as_string_map(properties, "Field 'properties'")
     check_codec(requested)
@@ -76,7 +77,10 @@ def new_view(
 
 
 def check(base: Json, requirements: list[object]) -> None:
-    """Check all requirements. Raises CommitConflict if one is not met, BadRequest for unknown ones."""
+    """Check all requirements.
+
+    Raises CommitConflict if a requirement is not met, BadRequest for an unknown requirement.
+    """
     for one in as_objects(requirements, "Field 'requirements'"):
         kind = string_at(one, "type", where="Requirement")
         if kind != "assert-view-uuid":
@@ -130,7 +134,7 @@ def _upgrade(draft: ViewDraft, update: Json) -> None:
 
 
 def _add_schema(draft: ViewDraft, update: Json) -> None:
-    """Add a schema, or find an equal one; its id in the request is ignored."""
+    """Add a schema, or reuse an equal one. The schema id in the request is ignored."""
     schema = object_at(update, "schema", where="add-schema")
     columns(schema)
     known = draft.rows("schemas")
@@ -147,7 +151,7 @@ def _add_schema(draft: ViewDraft, update: Json) -> None:
 
 
 def _add_version(draft: ViewDraft, update: Json) -> None:
-    """Add a version, or find one with equal content; its id in the request is ignored."""
+    """Add a version, or reuse one with equal content. The version id in the request is ignored."""
     version = object_at(update, "view-version", where="add-view-version")
     check_version(version)
     schema_id = integer_at(version, "schema-id", where="Invalid view version")
@@ -174,7 +178,7 @@ def _same_version(one: Json, other: Json) -> bool:
 
 
 def _set_current(draft: ViewDraft, update: Json) -> None:
-    """Make a version current; -1 is the last one added in this request."""
+    """Make a version current; -1 is the last version added in this request."""
     chosen = integer_at(update, "view-version-id", where="set-current-view-version")
     chosen = added_or(chosen, draft.added_version_id, what="view version", update="add-view-version")
     if chosen == draft.doc.get("current-version-id"):
@@ -224,7 +228,10 @@ _TEXTUAL = frozenset(("add-view-version", "set-current-view-version"))
 
 
 def _finish(draft: ViewDraft, base: Json | None) -> Json:
-    """Log the change of version, check the dialects, trim the history."""
+    """Return the finished document: with an entry in the version log and expired versions removed.
+
+    Raises BadRequest if a dialect was dropped that must stay.
+    """
     doc = draft.doc
     if draft.switched_ms is not None:
         entry: Json = {"timestamp-ms": draft.switched_ms, "version-id": doc["current-version-id"]}
@@ -247,7 +254,7 @@ def _keep_dialects(before: Json, after: Json) -> None:
 def _trim(doc: Json, count: int) -> None:
     """Expire old versions of a view: keep the current one and the newest, `count` in total.
 
-    The version log loses all entries up to the last one that names an expired version.
+    All entries of the version log up to the last entry with an expired version are removed.
     """
     versions = rows(doc, "versions")
     if len(versions) <= count:

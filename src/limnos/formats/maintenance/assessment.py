@@ -1,7 +1,8 @@
 """Assessment of tables: finds needed maintenance from a table's metadata, and from its manifests if that is worthwhile.
 
 May import this package, `formats.avro`, `formats.iceberg` and `model`. Must not read files. Summaries of snapshots come
-from clients and may be wrong: they influence effort and reports, but never deletions.
+from clients and may be wrong: they influence which maintenance is proposed and reported, but never which files are
+deleted.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ class Assessment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ManifestFigures(msgspec.Struct, frozen=True, array_like=True):
-    """Figures from manifests: the number of files, and of small data files in partitions that have enough of them."""
+    """Counts from manifests: all data files, and the small ones in partitions that have enough small files to
+    compact.
+    """
 
     files: int
     small_files: int
@@ -108,7 +111,7 @@ class ManifestRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 def target_of(metadata: TableMetadata) -> int:
-    """Return the target size of data files in bytes."""
+    """Return the target size of data files in bytes: `write.target-file-size-bytes`, else the default."""
     return metadata.number(TARGET_FILE_SIZE) or TARGET_BYTES_DEFAULT
 
 
@@ -117,7 +120,7 @@ def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: 
 
     Args:
         body: The metadata.
-        location: The location of its metadata file, whose name contains the number of commits.
+        location: The location of its metadata file, whose name contains the version (the count of commits).
         rules: The thresholds.
         now_ms: The store's time.
     """
@@ -146,7 +149,10 @@ def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: 
 
 
 def _is_fragmented(files: int | None, size: int | None, *, target: int, rules: AssessmentRules) -> bool:
-    """Return whether by its totals a table has many more files than its size needs."""
+    """Return whether a table has many more files than its total size needs.
+
+    `target` is the target file size in bytes.
+    """
     if not files or size is None:
         return False
     if rules.data_file_mse_min is not None:
@@ -163,7 +169,10 @@ def _deletes(files: int | None, deletes: int | None, *, rules: AssessmentRules) 
 
 
 def _old_rows(metadata: TableMetadata, rules: AssessmentRules, *, now_ms: int) -> list[AssessmentFinding]:
-    """Return the finding of a table with a row retention policy. Only a query can determine whether it has old rows."""
+    """Return a finding if a row retention policy applies to the table and it has rows.
+
+    Whether it has old rows, only a query can determine.
+    """
     if rules.retention is None or (metadata.current is not None and metadata.current.count("total-records") == 0):
         return []
     try:
@@ -203,7 +212,9 @@ def _metadata_files(metadata: TableMetadata, size: int, *, version: int) -> list
 
 
 def _read_checkpoints(metadata: TableMetadata) -> tuple[ReadCheckpoint, ...]:
-    """Return the snapshots of sources that incremental steps have read, from the newest checkpoint on `main`."""
+    """Return the checkpoints of the incremental steps that write this table, from the newest snapshot of `main` with
+    one.
+    """
     if not any(INPUTS in (each.summary or ()) for each in metadata.snapshots or ()) or metadata.current is None:
         return ()
     for each in metadata.ancestors(metadata.current.snapshot_id):
@@ -230,7 +241,7 @@ def _inputs(text: str, *, at_ms: int) -> list[ReadCheckpoint]:
 
 
 def read_manifest_rows(data: bytes) -> list[ManifestRow]:
-    """Read the manifests of data files in a manifest list. Raises InvalidTable."""
+    """Read the manifests of data files in a manifest list. Raises InvalidTable for a malformed list."""
     paths = (("manifest_path",), ("manifest_length",), ("content",), ("added_files_count",), ("existing_files_count",))
     try:
         rows = list(values_of(data, *paths, is_needed=True))
@@ -244,7 +255,10 @@ def read_manifest_rows(data: bytes) -> list[ManifestRow]:
 
 
 def read_small_files(manifests: Sequence[bytes], *, target_bytes: int) -> ManifestFigures:
-    """Count the small data files by partition, in manifests of one table. Raises InvalidTable."""
+    """Count the small data files by partition, in manifests of one table.
+
+    Raises InvalidTable for a malformed manifest.
+    """
     files, by_partition = 0, {}  # type: int, dict[tuple[object, ...], list[int]]
     for data in manifests:
         try:
@@ -293,7 +307,7 @@ def manifest_findings(
 
 
 def size_text(size: int) -> str:
-    """Return a number of bytes as text with a unit."""
+    """Format a size in bytes with a unit, such as `12 MB`."""
     for unit, step in (("GB", 30), ("MB", 20), ("KB", 10)):
         if size >= 1 << step:
             return f"{size / (1 << step):.1f} {unit}"

@@ -1,7 +1,7 @@
 """Expiry of snapshots: a pure function that selects the removable snapshots and references of a table, with all guards.
 
 May import this package. Must not know the store. Source: Iceberg specification, "Snapshot Retention Policy". If several
-rules apply to a snapshot, it is kept for the longest of their times.
+rules apply to a snapshot, the longest retention time counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ CHECKPOINT_PREFIXES: Final = (
 
 
 class ExpiryRules(NamedTuple):
-    """The minimum age and number of retained snapshots. None means the table's properties and Iceberg's defaults."""
+    """Retention rules: the age after which snapshots expire, and the count that is always retained.
+
+    None: the table's properties or Iceberg's defaults.
+    """
 
     older_than_ms: int | None = None
     retain_last: int | None = None
@@ -47,7 +50,7 @@ class ExpiryGuards(NamedTuple):
 
 
 class ExpiryPlan(NamedTuple):
-    """The result: snapshots and references to remove, and the reason why each other snapshot is kept."""
+    """The plan of an expiry: snapshots and references to remove, and for each retained snapshot the reason."""
 
     removed: tuple[int, ...]
     refs: tuple[str, ...]
@@ -62,7 +65,7 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
     Args:
         metadata: The table's metadata on which the commit is built.
         rules: The rules of the policy or the setting.
-        guards: The snapshots that others need.
+        guards: The snapshots that runs, scan plans and incremental readers need.
         now_ms: The store's time.
 
     Returns:
@@ -106,21 +109,23 @@ def expiry_updates(plan: ExpiryPlan) -> list[dict[str, object]]:
 
 
 def _age_ms(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef | None) -> int:
-    """Return the longest age of the rule, the table's properties and the reference, else Iceberg's default."""
+    """Return the maximum snapshot age in milliseconds: the longest of rule, table property and reference, else
+    Iceberg's default.
+    """
     stated = (rules.older_than_ms, metadata.number(MAX_SNAPSHOT_AGE), None if ref is None else ref.max_snapshot_age_ms)
     return max((each for each in stated if each is not None and each >= 0), default=AGE_MS_DEFAULT)
 
 
 def _least(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef) -> int:
-    """Return the number of snapshots of a branch that are kept regardless of their age; the head is always kept."""
+    """Return the count of snapshots of a branch that are retained regardless of their age, at least 1 (the head)."""
     stated = (rules.retain_last, metadata.number(MIN_SNAPSHOTS), ref.min_snapshots_to_keep)
     return max([1, *[each for each in stated if each is not None]])
 
 
 def _old_refs(metadata: TableMetadata, *, guards: ExpiryGuards, now_ms: int) -> tuple[str, ...]:
-    """Return the references other than `main` that have exceeded their own maximum age.
+    """Return the branches and tags that have exceeded their maximum age, except `main`.
 
-    A reference at a needed snapshot is kept.
+    A reference to a snapshot that the guards protect is retained.
     """
     times = {each.snapshot_id: each.timestamp_ms for each in metadata.snapshots or ()}
     general, old_refs = metadata.number(MAX_REF_AGE), []
@@ -137,7 +142,10 @@ def _old_refs(metadata: TableMetadata, *, guards: ExpiryGuards, now_ms: int) -> 
 def _keep_ref(
     reasons: dict[int, str], metadata: TableMetadata, *, rules: ExpiryRules, name: str, ref: SnapshotRef, now_ms: int
 ) -> None:
-    """Add the snapshots that a reference keeps. A reference of an unknown kind keeps all its ancestors."""
+    """Add the snapshots that a reference retains to `reasons`.
+
+    A reference of an unknown type retains all ancestors of its snapshot.
+    """
     if ref.type == "tag":
         reasons.setdefault(ref.snapshot_id, f"tag {name} refers to it")
         return
@@ -154,7 +162,10 @@ def _keep_ref(
 
 
 def _recent(metadata: TableMetadata, *, since_ms: int) -> Iterable[int]:
-    """Yield the snapshots that were current after a time: each was current until the next one."""
+    """Yield the ids of snapshots that were current at or after `since_ms`.
+
+    A snapshot is current until the next entry of the log.
+    """
     log = metadata.snapshot_log or []
     for entry, after in pairwise(log):
         if after.timestamp_ms >= since_ms:
@@ -165,9 +176,10 @@ def _recent(metadata: TableMetadata, *, since_ms: int) -> Iterable[int]:
 
 
 def _path(metadata: TableMetadata, snapshot_id: int) -> list[int]:
-    """Return the snapshots from the head of `main` back to a given one; empty if the table no longer has all of them.
+    """Return the ids of the snapshots from the head of `main` back to the given snapshot; empty if one of them no
+    longer exists.
 
-    An incremental reader follows this path, and reads the whole table if one is missing.
+    An incremental reader follows this path, and reads the whole table if a snapshot is missing.
     """
     main = metadata.references.get(MAIN)
     walked: list[int] = []
@@ -179,10 +191,10 @@ def _path(metadata: TableMetadata, snapshot_id: int) -> list[int]:
 
 
 def _own_checkpoints(metadata: TableMetadata, *, since_ms: int) -> Iterable[tuple[int, str]]:
-    """Yield pairs of a snapshot id and the checkpoint key for which that snapshot must be kept.
+    """Yield pairs of a snapshot id and the checkpoint key for which that snapshot must be retained.
 
-    For each reference and key these are the newest snapshot with the key, and the snapshots from it to the head.
-    Writers find their checkpoint by walking back from the head, so no snapshot in between may be missing.
+    For each reference and key, these are the newest snapshot with the key in its summary, and the snapshots from it to
+    the head. Writers find their checkpoint by walking back from the head, so no snapshot in between may be missing.
     """
     for ref in metadata.references.values():
         seen: set[str] = set()

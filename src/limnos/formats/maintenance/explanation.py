@@ -1,6 +1,7 @@
-"""Explanation of one table: its figures, and for each snapshot whether it may be removed or the reason why it is kept.
+"""Explanation of one table's maintenance state: sizes and counts, and for each snapshot whether it may be removed or
+why it is retained.
 
-May import this package. Must not know the store. The lists are cut at a limit, so that a response stays small.
+May import this package. Must not know the store. The lists are truncated at a limit, so that a response stays small.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _WRITES_LOOKED_AT: Final = 50
 
 
 class ExplanationTerms(msgspec.Struct, array_like=True):
-    """The arguments in addition to a document: the time, the rules, and snapshots that others need with the reason."""
+    """The arguments in addition to a document: the time, the rules, and the snapshots that runs, plans and readers
+    need, with reasons.
+    """
 
     now_ms: int
     rules: AssessmentRules
@@ -30,7 +33,7 @@ class ExplanationTerms(msgspec.Struct, array_like=True):
 
 
 class SnapshotFate(msgspec.Struct, frozen=True):
-    """A snapshot, and the reason why it is kept; None if it may be removed."""
+    """A snapshot, and the reason why it is retained; None if it may be removed."""
 
     snapshot_id: int
     timestamp_ms: int
@@ -56,14 +59,15 @@ class TableExplanation(msgspec.Struct, frozen=True):
 
 
 def expiry_plan_of(metadata: TableMetadata, terms: ExplanationTerms) -> ExpiryPlan:
-    """Plan an expiry of snapshots."""
+    """Return which snapshots may be removed under `terms`, and why the others are retained."""
     rules = ExpiryRules(terms.rules.older_than_ms, terms.rules.retain_last, terms.recent_ms)
     return plan_expiry(metadata, rules, guards=ExpiryGuards(terms.pinned, terms.checkpoints), now_ms=terms.now_ms)
 
 
 def explain_table(body: bytes, terms: ExplanationTerms) -> TableExplanation:
-    """Summarise a table's snapshots and files, with the reason why each of the newest snapshots is kept. Raises
-    InvalidTable.
+    """Summarise a table's snapshots and files, with the reason why each of the newest snapshots is retained.
+
+    Raises InvalidTable for malformed metadata.
     """
     metadata = metadata_of(body)
     plan, current = expiry_plan_of(metadata, terms), metadata.current
@@ -90,16 +94,16 @@ def _writer(metadata: TableMetadata) -> str:
 def offloaded_explain(terms: bytes, body: bytes) -> list[bytes]:
     """Explain a table: takes `ExplanationTerms` and its document, returns a `TableExplanation`, as JSON.
 
-    Raises InvalidTable.
+    Raises InvalidTable for malformed metadata.
     """
     return [msgspec.json.encode(explain_table(body, msgspec.json.decode(terms, type=ExplanationTerms)))]
 
 
 def offloaded_expiry(terms: bytes, body: bytes) -> list[bytes]:
-    """Plan an expiry: takes `ExplanationTerms` and a document. Returns JSON of the snapshots and references to remove,
-    the reason if nothing may be removed, and the number of snapshots.
+    """Plan an expiry: takes `ExplanationTerms` and a document.
 
-    Raises InvalidTable.
+    Returns JSON of the snapshots and references to remove, the reason if nothing may be removed, and the count of all
+    snapshots. Raises InvalidTable for malformed metadata.
     """
     metadata = metadata_of(body)
     plan = expiry_plan_of(metadata, msgspec.json.decode(terms, type=ExplanationTerms))

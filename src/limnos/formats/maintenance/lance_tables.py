@@ -1,7 +1,7 @@
 """Maintenance of Lance tables: findings from a table's state, and the versions that may be removed.
 
 May import this package. Pure. Must not know Lance's library: a worker process reads the state (`sources.lance`).
-Findings have the same kinds as those of Iceberg tables, and one of their own, `indexes`.
+Findings have the same kinds as those of Iceberg tables, and one additional kind, `indexes`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ A refresh assigns new rows to partitions and codes that were trained for old one
 
 
 class LanceIndexState(msgspec.Struct, frozen=True, array_like=True):
-    """An index: the number of rows that it does not cover, and of its segments, which each search reads."""
+    """An index: the count of rows that it does not cover, and the count of its segments, all of which each search
+    reads.
+    """
 
     name: str
     missing_rows: int
@@ -55,12 +57,14 @@ class LanceIndexState(msgspec.Struct, frozen=True, array_like=True):
     """The rows of its largest segment, with which a vector index was trained at most; 0 for any other index."""
 
     def is_outgrown(self, rows: int) -> bool:
-        """Return whether the index must be retrained, because the table has grown to `rows` rows."""
+        """Return whether a vector index must be retrained, because the table has grown to `GROWTH_MAX` times the rows
+        it was trained with.
+        """
         return 0 < self.trained_rows * GROWTH_MAX <= rows
 
 
 class LanceVersionState(msgspec.Struct, frozen=True, array_like=True):
-    """A version, and the time of its commit by its writer's clock."""
+    """A version, and its commit time by the clock of its writer."""
 
     version: int
     at_ms: int
@@ -88,7 +92,7 @@ class LanceTableState(msgspec.Struct, frozen=True):
 
 
 class CleanUpPlan(NamedTuple):
-    """Versions that may be removed, and the reason why each other one is kept."""
+    """Versions that may be removed, and for each retained version the reason."""
 
     removed: tuple[int, ...]
     retained: Mapping[int, str]
@@ -101,8 +105,8 @@ def plan_clean_up(
 
     Args:
         state: The state of the table.
-        rules: The age and the number of versions to keep, by the effective policy.
-        pinned: Versions that others need, with the reason.
+        rules: The maximum age, and the minimum count of retained versions, by the effective policy.
+        pinned: Versions that runs need, with the reason.
         now_ms: The store's time.
     """
     ordered = sorted(state.versions, key=lambda each: each.version)
@@ -186,7 +190,9 @@ def _expiry(state: LanceTableState, rules: AssessmentRules, *, now_ms: int) -> I
 
 
 def explain_lance_table(state: LanceTableState, plan: CleanUpPlan) -> TableExplanation:
-    """Explain a table: its figures, and for each of the newest versions whether it may be removed."""
+    """Explain a table's maintenance state: its sizes and counts, and for each of the newest versions whether it may be
+    removed.
+    """
     newest = sorted(state.versions, key=lambda each: -each.version)[:SHOWN_MAX]
     fates = tuple([SnapshotFate(each.version, each.at_ms, plan.retained.get(each.version)) for each in newest])
     return TableExplanation(

@@ -54,14 +54,17 @@ def offloaded_assess(terms: bytes, *bodies: bytes) -> list[bytes]:
 
 
 def offloaded_manifest_rows(data: bytes) -> list[bytes]:
-    """Read a manifest list: takes its bytes, returns JSON of `ManifestRow`s. Raises InvalidTable."""
+    """Read a manifest list: takes its bytes, returns JSON of `ManifestRow`s.
+
+    Raises InvalidTable for a malformed list.
+    """
     return [msgspec.json.encode(read_manifest_rows(data))]
 
 
 def offloaded_manifest_findings(terms: bytes, *manifests: bytes) -> list[bytes]:
     """Assess a table by its manifests: takes `ManifestTerms` and manifests, returns JSON of `AssessmentFinding`s.
 
-    Raises InvalidTable.
+    Raises InvalidTable for a malformed manifest.
     """
     manifest_terms = msgspec.json.decode(terms, type=ManifestTerms)
     figures = read_small_files(manifests, target_bytes=manifest_terms.target_bytes) if manifests else None
@@ -71,14 +74,17 @@ def offloaded_manifest_findings(terms: bytes, *manifests: bytes) -> list[bytes]:
 
 
 def offloaded_manifest_entries(data: bytes) -> list[bytes]:
-    """Read a manifest list: takes its bytes, returns JSON of `ManifestEntry`s. Raises InvalidTable."""
+    """Read a manifest list: takes its bytes, returns JSON of `ManifestEntry`s.
+
+    Raises InvalidTable for a malformed list.
+    """
     return [msgspec.json.encode(read_manifest_entries(data))]
 
 
 def offloaded_rewrite(terms: bytes, *manifests: bytes) -> list[bytes]:
     """Check a rewrite: takes `RewriteTerms` and manifests, returns JSON of `RewriteFigures`.
 
-    Raises BadRequest, InvalidTable.
+    Raises BadRequest if the commit does not only rewrite files, InvalidTable for a malformed manifest.
     """
     return [msgspec.json.encode(check_rewrite(msgspec.json.decode(terms, type=RewriteTerms), manifests))]
 

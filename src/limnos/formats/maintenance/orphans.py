@@ -1,8 +1,8 @@
-"""Orphan files: reads the files that a table's metadata names, and selects the listed files that may be removed. Pure.
+"""Orphan files: reads the files that a table's metadata references, and selects the listed files that may be removed.
 
-May import this package, `formats.avro`, `formats.iceberg`, `model` and msgspec. Must not know a storage: files are
-compared by keys that the caller computes. All snapshots count, on any branch or tag, and so do statistics. Entries of
-status DELETED do not count, since no reader opens their files.
+Pure. May import this package, `formats.avro`, `formats.iceberg`, `model` and msgspec. Must not access storage: files
+are compared by keys that the caller computes. All snapshots count, on any branch or tag, and so do statistics. Entries
+of status DELETED do not count, since no reader opens their files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SIDECAR: Final = re.compile(r"\.([^/]+)\.crc")
 
 
 class TableReferences(msgspec.Struct, frozen=True):
-    """The files that a table's metadata document itself names."""
+    """The files that a table's metadata document references directly, not through manifests."""
 
     location: str
     manifest_lists: tuple[str, ...]
@@ -43,7 +43,7 @@ class TableReferences(msgspec.Struct, frozen=True):
 
 
 class ListedFileState(NamedTuple):
-    """A listed file: its name below the table's location, its length in bytes, and its modification time."""
+    """A listed file: its path relative to the table's location, its length in bytes, and its modification time."""
 
     name: str
     size: int
@@ -51,7 +51,7 @@ class ListedFileState(NamedTuple):
 
 
 class OrphanSearch(NamedTuple):
-    """The result of comparing a listing with the files that the metadata names."""
+    """The result of comparing a file listing with the files that the metadata references."""
 
     candidates: tuple[ListedFileState, ...]
     missing: tuple[str, ...]
@@ -61,7 +61,7 @@ class OrphanSearch(NamedTuple):
 
 
 def references_of(body: bytes) -> TableReferences:
-    """Read the files that a metadata document names. Raises InvalidTable."""
+    """Read the files that a metadata document references. Raises InvalidTable for malformed metadata."""
     metadata = metadata_of(body)
     snapshots = metadata.snapshots or []
     statistics = [*(metadata.statistics or ()), *(metadata.partition_statistics or ())]
@@ -77,7 +77,7 @@ def references_of(body: bytes) -> TableReferences:
 
 
 def manifest_paths(*lists: bytes) -> list[str]:
-    """Read the distinct manifests in manifest lists. Raises InvalidTable."""
+    """Read the distinct locations of manifests in manifest lists. Raises InvalidTable for a malformed list."""
     try:
         rows = values_of_files(lists, ("manifest_path",))
         return list(dict.fromkeys([path for (path,) in rows if isinstance(path, str)]))
@@ -86,9 +86,9 @@ def manifest_paths(*lists: bytes) -> list[str]:
 
 
 def referenced_files(*manifests: bytes) -> list[str]:
-    """Read the distinct files that the entries of manifests name, except those of status DELETED.
+    """Read the distinct locations of files in the entries of manifests, except entries of status DELETED.
 
-    Raises InvalidTable.
+    Raises InvalidTable for a malformed manifest.
     """
     try:
         rows = values_of_files(manifests, ("data_file", "file_path"), ("status",), is_needed=True)
@@ -100,7 +100,7 @@ def referenced_files(*manifests: bytes) -> list[str]:
 def is_removable_name(name: str) -> bool:
     """Return whether a file has a name that Iceberg's writers give, in a directory in which they write.
 
-    Metadata files are excluded: they have a rule of their own.
+    False for metadata files, which a separate rule covers.
     """
     if not name.startswith(DIRECTORIES):
         return False
@@ -110,7 +110,7 @@ def is_removable_name(name: str) -> bool:
 
 
 def main_file_of(name: str) -> str:
-    """Return the file to which a checksum file belongs; the given name for any other file."""
+    """Return the name of the file to which a checksum file (`.NAME.crc`) belongs; for any other file its own name."""
     directory, _, last = name.rpartition("/")
     sidecar = _SIDECAR.fullmatch(last)
     return name if sidecar is None else f"{directory}/{sidecar[1]}"
@@ -138,11 +138,11 @@ def search_orphans(
     is_own: Callable[[str], bool],
     name_key: Callable[[str], Key],
 ) -> OrphanSearch:
-    """Compare a listing with the files that the metadata names.
+    """Compare a file listing with the files that the metadata references.
 
     Args:
         listing: The listed files by key.
-        references: The locations of the files that the metadata names, and that must exist.
+        references: The locations of the files that the metadata references, which must exist.
         key_of: Returns the key of a location.
         target_of: Returns the key of the target of a symbolic link at a location, or None.
         is_own: Returns whether a location lies below the table's location.
@@ -172,18 +172,24 @@ def search_orphans(
 
 
 def offloaded_references(body: bytes) -> list[bytes]:
-    """Read a document's references: takes its bytes, returns JSON of `TableReferences`. Raises InvalidTable."""
+    """Read a document's references: takes its bytes, returns JSON of `TableReferences`.
+
+    Raises InvalidTable for malformed metadata.
+    """
     return [msgspec.json.encode(references_of(body))]
 
 
 def offloaded_manifest_paths(*lists: bytes) -> list[bytes]:
     """Read manifest lists: takes their bytes, returns JSON of the distinct locations of manifests.
 
-    Raises InvalidTable.
+    Raises InvalidTable for a malformed list.
     """
     return [msgspec.json.encode(manifest_paths(*lists))]
 
 
 def offloaded_referenced_files(*manifests: bytes) -> list[bytes]:
-    """Read manifests: takes their bytes, returns JSON of the distinct locations of files. Raises InvalidTable."""
+    """Read manifests: takes their bytes, returns JSON of the distinct locations of files.
+
+    Raises InvalidTable for a malformed manifest.
+    """
     return [msgspec.json.encode(referenced_files(*manifests))]

@@ -1,8 +1,8 @@
 """Rewrites of a table's files: checks the content of a maintenance operation's commit, and that it keeps the rows.
 
 May import this package, `formats.avro` and `model`. Must not read files or know leases. The server trusts neither
-summaries nor executors: it compares the manifests of the new snapshot with those of the previous one. Only the numbers
-of rows in data files are compared, not the rows.
+summaries nor executors: it compares the manifests of the new snapshot with those of the previous one. Only the row
+counts of data files are compared, not the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DELETED: Final = 2
 
 
 class ManifestEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A manifest in a manifest list. `sequence` is the sequence number that its entries inherit, `least` the minimum
+    """A manifest in a manifest list; `sequence` is the sequence number that its entries inherit, `least` the minimum
     sequence number of its entries.
     """
 
@@ -40,7 +40,7 @@ class ManifestEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CheckedManifest(msgspec.Struct, frozen=True, array_like=True):
-    """A manifest to compare: the snapshots that contain it, and the values that its entries inherit."""
+    """A manifest to compare: whether the snapshots before and after the rewrite contain it, and its sequence number."""
 
     before: bool
     after: bool
@@ -48,7 +48,7 @@ class CheckedManifest(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RewriteTerms(msgspec.Struct, frozen=True):
-    """The manifests to compare, and the least sequence number of any data file after the rewrite."""
+    """The manifests to compare, and the minimum sequence number of all data files after the rewrite."""
 
     manifests: list[CheckedManifest]
     least_after: int
@@ -57,7 +57,9 @@ class RewriteTerms(msgspec.Struct, frozen=True):
 
 
 class RewriteFigures(msgspec.Struct, frozen=True):
-    """The figures of a rewrite: numbers of files, the bytes that it wrote, and the files that it added."""
+    """The effect of a rewrite: the counts of removed and added files, the bytes written, and the paths of the added
+    files.
+    """
 
     removed: int
     added: int
@@ -73,7 +75,7 @@ class RewriteRequest(NamedTuple):
 
 
 class LiveFile(NamedTuple):
-    """A live file of a snapshot."""
+    """A live data file or delete file of a snapshot."""
 
     content: int
     records: int
@@ -86,9 +88,10 @@ class LiveFile(NamedTuple):
 def rewrite_request(
     updates: Sequence[object], metadata: TableMetadata, *, deletes_rows: bool = False
 ) -> RewriteRequest:
-    """Build the commit request of an operation, which keeps all rows unless it `deletes_rows`.
+    """Check and convert the updates of a maintenance operation's commit.
 
-    Raises BadRequest if operations may not make such a change.
+    The operation retains all rows unless it `deletes_rows`. Raises BadRequest for an update that maintenance operations
+    may not make.
     """
     snapshot: Mapping[str, object] | None = None
     statistics: list[str] = []
@@ -127,7 +130,10 @@ def _snapshot(update: Mapping[str, object], metadata: TableMetadata, *, deletes_
 
 
 def _check_ref(update: Mapping[str, object], metadata: TableMetadata, *, snapshot: Mapping[str, object] | None) -> None:
-    """Check that a reference is `main`, moves to the new snapshot, and keeps its retention. Raises BadRequest."""
+    """Check that an update of a reference moves `main` to the new snapshot and does not change its retention.
+
+    Raises BadRequest otherwise.
+    """
     known = metadata.references.get(MAIN, SnapshotRef(0))
     retention = (known.min_snapshots_to_keep, known.max_snapshot_age_ms, known.max_ref_age_ms)
     requested = tuple([update.get(key) for key in ("min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")])
@@ -149,10 +155,12 @@ def _statistics_paths(update: Mapping[str, object]) -> list[str]:
 
 
 def carried_summary(metadata: TableMetadata, operation_id: int, *, deletes_rows: bool = False) -> dict[str, str]:
-    """Return the server's entries in the summary of a rewrite: its operation, and each newest checkpoint.
+    """Return the entries that the server adds to the summary of a rewrite's snapshot: the operation's id, and for each
+    checkpoint key the newest value.
 
-    Readers and writers find their checkpoint by walking back from the head of `main`. If it is at the head, older
-    snapshots may expire. After a deletion of rows, checkpoints stay where they are: readers must see the deletion.
+    Readers and writers find their checkpoint by walking back from the head of `main`. Checkpoints copied to the head
+    allow older snapshots to expire. They are not copied after a deletion of rows, because incremental readers must
+    process the deletion.
     """
     carried = {OPERATION: str(operation_id)}
     if metadata.current is not None and not deletes_rows:
@@ -167,7 +175,7 @@ def carried_summary(metadata: TableMetadata, operation_id: int, *, deletes_rows:
 
 
 def read_manifest_entries(data: bytes) -> list[ManifestEntry]:
-    """Read the manifests of a manifest list. Raises InvalidTable."""
+    """Read the manifests of a manifest list. Raises InvalidTable for a malformed list."""
     names = (("manifest_path",), ("content",), ("sequence_number",), ("min_sequence_number",))
     try:
         rows = list(values_of(data, *names, is_needed=True))
@@ -180,7 +188,7 @@ def read_manifest_entries(data: bytes) -> list[ManifestEntry]:
 
 
 def check_rewrite(terms: RewriteTerms, manifests: Sequence[bytes]) -> RewriteFigures:
-    """Check by the numbers of records that a snapshot has the same rows as the previous one.
+    """Check by record counts that a snapshot has the same rows as the previous snapshot.
 
     Args:
         terms: The manifests that only one of the two snapshots has, and all manifests of delete files.
@@ -217,7 +225,10 @@ def check_rewrite(terms: RewriteTerms, manifests: Sequence[bytes]) -> RewriteFig
 def _check_deletion(
     removed: Mapping[tuple[str, int], LiveFile], added: Mapping[tuple[str, int], LiveFile], *, least_after: int
 ) -> None:
-    """Check that a deletion of rows adds none, and brings none back by leaving out a delete file."""
+    """Check that a deletion of rows adds no rows, and does not restore deleted rows by removing a delete file.
+
+    Raises BadRequest otherwise.
+    """
     more = _records(added.values(), _DATA) - _records(removed.values(), _DATA)
     if more > 0:
         raise BadRequest(f"The new snapshot has {more} records more than the files that it replaces: not a deletion")
@@ -232,8 +243,8 @@ def _check_deletion(
 
 
 def _check_data(removed: Iterable[LiveFile], added: Iterable[LiveFile], *, before: Iterable[LiveFile]) -> None:
-    """Check the numbers of records: equal if there are no delete files, otherwise reduced by at most the number of
-    deletes.
+    """Check the record counts of data files: equal without delete files, otherwise reduced by at most the count of
+    position deletes. Raises BadRequest otherwise.
     """
     lost = _records(removed, _DATA) - _records(added, _DATA)
     if lost < 0:
@@ -251,7 +262,9 @@ def _check_data(removed: Iterable[LiveFile], added: Iterable[LiveFile], *, befor
 def _check_deletes(
     removed: Mapping[tuple[str, int], LiveFile], added: Mapping[tuple[str, int], LiveFile], *, least_after: int
 ) -> None:
-    """Check that no delete file is removed that still deletes rows, and that only position deletes are rewritten."""
+    """Check that no delete file is removed while it still applies to rows, and that only position deletes are
+    rewritten. Raises BadRequest otherwise.
+    """
     new = [file for file in added.values() if file.content]
     dropped_files = [(path, file) for (path, _), file in removed.items() if file.content]
     if new:

@@ -20,14 +20,14 @@ _DAY_MS: Final = 86_400_000
 
 
 class RetentionRule(msgspec.Struct, frozen=True, array_like=True):
-    """A rule that deletes the rows whose `column` is older than `days` days."""
+    """A rule that deletes the rows whose value in `column` (a date or timestamp) is more than `days` days ago."""
 
     column: str
     days: int
 
 
 class RetentionTerms(NamedTuple):
-    """The column, its type, and the day in UTC before whose midnight rows are deleted."""
+    """The column, its type, and the UTC day before which rows are deleted."""
 
     column: str
     column_type: str
@@ -39,7 +39,7 @@ class RetentionTerms(NamedTuple):
 
 
 def retention_terms(metadata: TableMetadata, rule: RetentionRule, *, now_ms: int) -> RetentionTerms:
-    """Return the column, and the day before which a rule deletes the table's rows now.
+    """Return the column, and the day before which a rule deletes the table's rows at the time `now_ms`.
 
     Raises BadRequest if the table has no such column, or if its type is not a date or timestamp.
     """

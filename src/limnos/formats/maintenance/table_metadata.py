@@ -30,13 +30,15 @@ class Snapshot(msgspec.Struct, rename="kebab", frozen=True):
     summary: dict[str, str] | None = None
 
     def count(self, key: str) -> int | None:
-        """Return a number in the summary; None if it is missing or no number."""
+        """Return an integer in the snapshot's summary, such as `total-data-files`; None if it is missing or no
+        integer.
+        """
         text = (self.summary or {}).get(key, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 class SnapshotRef(msgspec.Struct, rename="kebab", frozen=True):
-    """A branch or tag with its own retention."""
+    """A branch or tag: its snapshot, and its retention settings."""
 
     snapshot_id: int
     type: str = BRANCH
@@ -46,14 +48,14 @@ class SnapshotRef(msgspec.Struct, rename="kebab", frozen=True):
 
 
 class SnapshotLogEntry(msgspec.Struct, rename="kebab", frozen=True):
-    """An entry of the snapshot log: a snapshot and the time at which it became the current one."""
+    """An entry of the snapshot log: a snapshot and the time at which it became the current snapshot."""
 
     snapshot_id: int
     timestamp_ms: int
 
 
 class MetadataLogEntry(msgspec.Struct, rename="kebab", frozen=True):
-    """A former metadata file."""
+    """An entry of the metadata log: a previous metadata file, and its time."""
 
     metadata_file: str
     timestamp_ms: int = 0
@@ -133,7 +135,7 @@ class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
 
 
 def metadata_of(body: bytes) -> TableMetadata:
-    """Decode a table's metadata. Raises InvalidTable."""
+    """Decode a table's metadata. Raises InvalidTable for malformed metadata."""
     try:
         return msgspec.json.decode(body, type=TableMetadata)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

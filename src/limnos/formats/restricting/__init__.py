@@ -1,4 +1,4 @@
-"""Restricted files: a table's data files without the rows and values that a restricted user may not see.
+"""Restricted files: a table's data files without the rows and values hidden from a restricted user.
 
 Needs pyarrow and pyiceberg, so only worker processes import this package.
 """

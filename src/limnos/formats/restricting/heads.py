@@ -37,14 +37,14 @@ class OpenedFile(Protocol):
         """Read up to `size` bytes."""
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Move to a position."""
+        """Set the position of the next read, and return it."""
 
     def size(self) -> int:
         """Return the length in bytes."""
 
 
 class FileHead(NamedTuple):
-    """The first rows of a file. `is_whole` is true if these are all rows."""
+    """The first rows of a file. `is_whole` is true if the file has no other rows."""
 
     rows: list[list[object]]
     is_whole: bool
@@ -68,7 +68,7 @@ class HeadRequest(msgspec.Struct, frozen=True):
 
 
 def file_head(request: HeadRequest, *, open_file: Callable[[str], OpenedFile]) -> FileHead:
-    """Return the first rows of a data file, after its deletes, the filter and the masks of `request.shape`.
+    """Return the first rows of a data file, with its deletes and the filter and masks of `request.shape` applied.
 
     Raises UnsupportedOperation for other formats than Parquet, and the errors of `open_file`.
     """
@@ -112,10 +112,10 @@ def _filter_ids(filter_: Json | None) -> Iterator[int]:
 
 
 def _beginning(source: OpenedFile, *, columns: Collection[int], rows: int) -> tuple[bytes, bool]:
-    """Return a Parquet file with the first rows of another, and whether these are all rows. A small file is returned
-    unchanged.
+    """Return a Parquet file with the first rows of a source file, and whether these are all rows.
 
-    Positions in the result equal those in the original, so that position deletes apply.
+    A small file is returned unchanged. Positions in the result equal those in the original, so that position deletes
+    apply.
     """
     if source.size() <= WHOLE_BYTES_MAX:
         return source.read(), True
@@ -134,7 +134,9 @@ def _beginning(source: OpenedFile, *, columns: Collection[int], rows: int) -> tu
 
 
 def _needed_schema(schema: pa.Schema, columns: Collection[int]) -> pa.Schema:
-    """Return the needed columns of a file, by field id; all columns of a file without ids, or with dots in names."""
+    """Return a file's schema reduced to some columns by field id; the whole schema if the file has no field ids, or
+    dots in column names.
+    """
     ids = [(field.metadata or {}).get(_FIELD_ID) for field in schema]
     if None in ids or any("." in name for name in schema.names):
         return schema

@@ -36,8 +36,9 @@ def _fixed(values: pa.Array, _: bytes) -> pa.Array:
 
 
 def _fixed_value(kind: pa.DataType) -> object:
-    """Return the constant that replaces the values of a masked column of this type. Raises ValueError for a type that
-    has none.
+    """Return the constant that replaces the values of a masked column of this type.
+
+    Raises ValueError for a type without a constant.
     """
     if pa.types.is_boolean(kind):
         return False
@@ -76,7 +77,7 @@ def _last(values: pa.Array, _: bytes) -> pa.Array:
 
 
 def _of_long(values: pa.Array, *, first: pa.Array, rest: pa.Array) -> pa.Array:
-    """Join two parts of texts longer than `SHOWN`; mask shorter texts completely."""
+    """Concatenate `first` and `rest` for strings longer than `SHOWN` characters; mask shorter strings completely."""
     empty = pa.scalar("", values.type)
     joined = pc.binary_join_element_wise(first, rest, empty)
     return pc.if_else(pc.greater(pc.utf8_length(values), SHOWN), joined, _crossed(values))
@@ -87,7 +88,7 @@ def _to(unit: str) -> Callable[[pa.Array, bytes], pa.Array]:
 
 
 def _hashed(values: pa.Array, salt: bytes) -> pa.Array:
-    """Hash each value: texts to hexadecimal digits, bytes to bytes."""
+    """Replace each value by its salted hash: strings by hexadecimal digits, binary values by bytes."""
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     results: list[str | bytes | None] = []
     for value in values.to_pylist():

@@ -1,4 +1,4 @@
-"""Rewrites a table's data file, with its deletes, to a restricted file.
+"""Rewrites a data file to a restricted file, with its deletes, row filter and masks applied.
 
 May import pyarrow, pyiceberg, this package and `limnos.model.errors`. Must not know users or stores. Pure: takes and
 returns bytes. The result has the table's current columns, by field id; other columns of the file are omitted. Errors
@@ -62,10 +62,10 @@ class RewrittenFile(NamedTuple):
 
 
 def rewrite_file(shape: ReadShape, task: Json, *, deletes: list[Json], files: Mapping[str, bytes]) -> RewrittenFile:
-    """Return the restricted form of a data file. Raises UnsupportedOperation.
+    """Return the restricted form of a data file. Raises UnsupportedOperation if the file cannot be read.
 
     Args:
-        shape: The table's parts for reading it, and the restrictions.
+        shape: The table's schema and specs for reading it, and the restrictions.
         task: The scan task of the file.
         deletes: The delete files of the task.
         files: The bytes of the data file and its delete files, by path.
@@ -89,7 +89,7 @@ def rewrite_file(shape: ReadShape, task: Json, *, deletes: list[Json], files: Ma
 def hide_error_details() -> Iterator[None]:
     """Replace errors in the body by UnsupportedOperation with a message that reveals no data.
 
-    The cause is kept for the log.
+    The original error is chained as the cause, for the log.
     """
     try:
         yield
@@ -104,7 +104,7 @@ def hide_error_details() -> Iterator[None]:
 
 
 class ReadTable:
-    """A table for reading its files: all columns, or only those with the field ids in `only`."""
+    """Reads data files of a table with its current columns: all of them, or only those with the field ids in `only`."""
 
     def __init__(self, shape: ReadShape, *, only: frozenset[int] | None = None) -> None:
         self._shape = shape
@@ -127,7 +127,7 @@ class ReadTable:
         return {each.field_id: each.name for each in self._schema.fields}
 
     def batches(self, task: Json, *, deletes: list[Json], io: MemoryFileIO) -> Iterator[pa.RecordBatch]:
-        """Yield the live rows, with the table's current columns."""
+        """Yield the live rows of a scan task, with its deletes applied, as batches with the table's current columns."""
         positions: list[Json] = []
         equal: list[Json] = []
         for each in deletes:
@@ -139,7 +139,7 @@ class ReadTable:
                 yield self._alive(batch.slice(at, ROWS_AT_ONCE), removed)
 
     def _deleted(self, fields: Json, io: MemoryFileIO) -> tuple[list[str], frozenset[tuple[object, ...]]]:
-        """Return the columns and values of an equality delete.
+        """Read an equality delete file. Returns its columns, and the rows of values to delete.
 
         Raises UnsupportedOperation if the table no longer has a column.
         """
@@ -163,7 +163,7 @@ class ReadTable:
         return batch
 
     def seen(self, batch: pa.RecordBatch) -> pa.Table:
-        """Filter rows, then mask columns: filters apply to stored values."""
+        """Return the rows visible to the user: filters first, on the stored values, then masks."""
         shape, names = self._shape, self.names
         if shape.row_filter is not None:
             batch = batch.filter(
@@ -179,7 +179,7 @@ class ReadTable:
         return pa.table(columns, names=[field.name for field in self._schema.fields]).cast(self.target)
 
     def statistics(self, sink: io.BytesIO) -> Json:
-        """Return sizes, counts and bounds of the written file, which reveal no hidden values."""
+        """Return sizes, counts and bounds of the written file, without values hidden from the user."""
         to_serialized_dict = data_file_statistics_from_parquet_metadata(
             parquet_metadata=pq.read_metadata(io.BytesIO(sink.getvalue())),
             stats_columns=compute_statistics_plan(self._seen, {}),

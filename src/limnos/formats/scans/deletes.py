@@ -20,13 +20,16 @@ PartitionKey = tuple[int, tuple[object, ...]]
 
 
 def partition_key_of(file: DataFile) -> PartitionKey:
-    """Return the key of a file's partition: spec id and values, with NaN as text so that it equals itself."""
+    """Return the key of a file's partition: spec id and values.
+
+    NaN is replaced by a string, because it does not equal itself.
+    """
     values = (file.partition[at] for at in range(len(file.partition)))
     return file.spec_id, tuple("NaN" if value != value else value for value in values)  # noqa: PLR0124 - a NaN
 
 
 class _DeleteSeries:
-    """Delete files ordered by sequence number, each as its index in the plan's list of delete files."""
+    """Delete files sorted by sequence number. A file is represented by its index in the plan's list of delete files."""
 
     def __init__(self) -> None:
         self._found: list[tuple[int, int]] = []
@@ -38,16 +41,19 @@ class _DeleteSeries:
         self._found.sort()
 
     def since(self, sequence: int) -> list[int]:
-        """Return the files with at least this sequence number."""
+        """Return the indices of the files with at least this sequence number, as position deletes apply."""
         return [number for _, number in self._found[bisect_left(self._found, (sequence, -1)) :]]
 
     def after(self, sequence: int) -> list[int]:
-        """Return the files with a greater sequence number."""
+        """Return the indices of the files with a greater sequence number, as equality deletes apply."""
         return [number for _, number in self._found[bisect_right(self._found, (sequence, 1 << 62)) :]]
 
 
 class DeleteIndex:
-    """The delete files of a snapshot, indexed by partition and by data file. `whole` are the unpartitioned specs."""
+    """The delete files of a snapshot, indexed by partition and by data file.
+
+    `whole` are the ids of the unpartitioned specs, whose equality deletes apply to all partitions.
+    """
 
     def __init__(self, entries: Sequence[ManifestEntry], *, whole: Collection[int]) -> None:
         self._whole = whole
@@ -99,7 +105,9 @@ class DeleteIndex:
 
 
 def _one_path(file: DataFile) -> str | None:
-    """Return the only data file to which a position delete file applies; None if there may be several."""
+    """Return the path of the only data file to which a position delete file applies; None if there may be several data
+    files.
+    """
     if file[REFERENCED] is not None:
         return cast("str", file[REFERENCED])
     low, high = (file.lower_bounds or {}).get(_PATH_ID), (file.upper_bounds or {}).get(_PATH_ID)
@@ -107,7 +115,7 @@ def _one_path(file: DataFile) -> str | None:
 
 
 def _may_name(file: DataFile, path: str) -> bool:
-    """Return whether a position delete file may name a path.
+    """Return whether a position delete file may have deletes for a data file's path, by its bounds.
 
     A truncated upper bound covers all paths that begin with it.
     """

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class FieldLookup:
-    """The names in the schema of a scan, and in the table's current schema if that differs."""
+    """Looks up field names in the schema of a scan, and in the table's current schema if that differs."""
 
     def __init__(self, schema: Schema, *, today: Schema | None, case_sensitive: bool) -> None:
         self._schema, self._today, self._case_sensitive = schema, today, case_sensitive
 
     def field(self, name: str | int) -> NestedField | None:
-        """Return the field of the scan's schema for a name or field id; None if it is ambiguous or not in that schema
-        yet.
+        """Return the field of the scan's schema for a name or field id; None if it is ambiguous, or was added to the
+        table after that schema.
 
         Raises ValueError if neither schema has it.
         """

@@ -63,20 +63,23 @@ _SETS: Final = {"in": In, "not-in": NotIn}
 
 
 class FilterLeaf(NamedTuple):
-    """One predicate: its JSON for clients, and its expression; None if it may be true for any row."""
+    """One predicate: its JSON for clients, and its pyiceberg expression.
+
+    The expression is None if it cannot be evaluated here.
+    """
 
     expression_json: object
     predicate: BooleanExpression | None
 
 
 class AndFilter(NamedTuple):
-    """A filter that is true for a row if all of its parts are."""
+    """A conjunction: true for a row if all of its parts are true."""
 
     parts: tuple[ScanFilter, ...]
 
 
 class OrFilter(NamedTuple):
-    """A filter that is true for a row if at least one of its parts is."""
+    """A disjunction: true for a row if at least one of its parts is true."""
 
     parts: tuple[ScanFilter, ...]
 
@@ -85,9 +88,10 @@ ScanFilter = bool | FilterLeaf | AndFilter | OrFilter
 
 
 def filter_of(raw: bytes, schema: Schema, *, naming: FieldLookup) -> ScanFilter:
-    """Parse a filter; null is true for every row.
+    """Parse a filter in JSON; `null` stands for a filter that is true for every row.
 
-    Raises BadRequest (malformed, unknown columns, wrong values, too deep).
+    Raises BadRequest for a malformed or too deeply nested filter, an unknown column, or a value of another type than
+    its column.
     """
     try:
         value = msgspec.json.decode(raw)
@@ -99,7 +103,7 @@ def filter_of(raw: bytes, schema: Schema, *, naming: FieldLookup) -> ScanFilter:
 
 
 def join_filters(parts: list[ScanFilter], *, every: bool) -> ScanFilter:
-    """Join filters by AND (`every`) or OR, without constants."""
+    """Join filters by AND (`every`) or OR, and simplify constant parts."""
     results: list[ScanFilter] = []
     for part in parts:
         if part is (not every):
@@ -122,7 +126,7 @@ class _FilterReader:
         self._leaves = self._values = 0
 
     def read(self, value: object, *, holds: bool, depth: int) -> ScanFilter:
-        """Parse a filter; if `holds` is False, its negation."""
+        """Parse a filter; if `holds` is False, return its negation."""
         if depth > DEPTH_MAX:
             raise BadRequest(f"The filter is nested more than {DEPTH_MAX} levels deep")
         if isinstance(value, bool):
@@ -196,7 +200,7 @@ class _FilterReader:
     def _column(self, term: object) -> tuple[str, IcebergType] | None:
         """Return the name and type of a term's column; None if the term is no plain column or cannot be compared.
 
-        Raises BadRequest.
+        Raises BadRequest for an unknown column or a malformed term.
         """
         node = cast("dict[str, object]", term) if isinstance(term, dict) else {"type": "reference", "name": term}
         if node.get("type") in ("transform", "apply"):
@@ -233,7 +237,7 @@ def _part(node: dict[str, object], name: str) -> object:
 
 
 def _value(value: object) -> object:
-    """Return the value of a literal, with or without its wrapper object."""
+    """Return the value of a literal, which may be wrapped in an object of type `literal`."""
     if isinstance(value, dict) and value.get("type") == "literal":
         return value.get("value")
     return value
@@ -259,7 +263,9 @@ def _balanced_tree(parts: list[BooleanExpression], join: Callable[..., BooleanEx
 
 
 def residual_of(request: ScanFilter, decide: Callable[[BooleanExpression], bool | None]) -> ScanFilter:
-    """Return the residual of a filter after some predicates are decided; `decide` returns None for an undecided one."""
+    """Return the residual of a filter after some predicates are decided; `decide` returns True or False for a decided
+    predicate, else None.
+    """
     if isinstance(request, bool):
         return request
     if isinstance(request, FilterLeaf):

@@ -1,4 +1,4 @@
-"""Splits the manifests of a scan into batches, each of which is read and returned at once.
+"""Splits the manifests of a scan into batches, each of which is one plan task, read and returned by one request.
 
 May import msgspec and this package, but not pyiceberg, so that a server may use it. Must not know the content of
 manifests.
@@ -27,7 +27,7 @@ UNTOLD_FILES: Final = 1_000
 def manifest_batches(
     manifests: Sequence[ManifestSummary], *, files_max: int, filter_bytes: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Yield the batches as index ranges (first, end). A manifest that is too large is a batch of its own."""
+    """Yield the batches as index ranges (first, exclusive end). A manifest that is too large is a batch of its own."""
     first, files, size = 0, 0, 0
     files_max = min(files_max, max(1, _FILTERS_BYTES // max(1, filter_bytes)))
     for at, each in enumerate(manifests):

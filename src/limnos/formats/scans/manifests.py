@@ -1,8 +1,8 @@
 """Reads manifest lists and manifests from their bytes, within limits.
 
 May import pyiceberg, `limnos.formats.avro` for the limits, this package and `limnos.model.errors`. Must not know scan
-requests. pyiceberg trusts the numbers in a file and decompresses whole blocks, so it gets files that were already
-decompressed within limits.
+requests. pyiceberg trusts the lengths and counts in a file and decompresses whole blocks, so it receives files that
+this module has decompressed within limits.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def damaged_error(what: str, error: Exception) -> InvalidTable:
 
 
 def list_read(data: bytes) -> list[ManifestFile]:
-    """Read a manifest list. Raises InvalidTable."""
+    """Read a manifest list. Raises InvalidTable for a malformed list."""
     try:
         with AvroFile[ManifestFile](
             _memory_file(data), MANIFEST_LIST_FILE_SCHEMAS[_VERSION], read_types={-1: ManifestFile, 508: PartitionFieldSummary},
@@ -73,7 +73,7 @@ def list_read(data: bytes) -> list[ManifestFile]:
 
 
 def manifest_summary(manifest: ManifestFile) -> ManifestSummary:
-    """Return the facts of a manifest that are known before reading it."""
+    """Convert the entry of a manifest in a manifest list: path, kind, counts and inherited values."""
     counts = (manifest.added_files_count, manifest.existing_files_count)
     first = cast("int | None", manifest[15]) if len(manifest) > 15 else None
     return ManifestSummary(
@@ -87,7 +87,7 @@ def entries_read(data: bytes, manifest: ManifestSummary) -> list[ManifestEntry]:
     """Read the live entries of a manifest, with the values that they inherit: sequence number, snapshot, spec, first
     row id.
 
-    Raises InvalidTable.
+    Raises InvalidTable for a malformed manifest.
     """
     try:
         with AvroFile[ManifestEntry](

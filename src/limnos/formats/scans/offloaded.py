@@ -47,7 +47,7 @@ def manifests(aim: bytes, request: bytes, *lists: bytes) -> list[bytes]:
 def tasks(aim: bytes, requested: bytes, *files: bytes) -> list[bytes]:
     """Plan the files of some manifests: takes scope, request, a `ScanManifests` and the manifests' bytes.
 
-    Returns the tasks, the delete files, and the number of rows that are certain to match.
+    Returns the tasks, the delete files, and the number of rows in files that match completely.
     """
     file_scan_tasks = tasks_of(
         msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(requested, type=ScanRequest),
@@ -57,8 +57,8 @@ def tasks(aim: bytes, requested: bytes, *files: bytes) -> list[bytes]:
 
 
 def residual(aim: bytes, requested: bytes) -> list[bytes]:
-    """Check a request's columns against the schema: takes scope and request, returns the filter in the form of
-    tasks.
+    """Check a request's columns against the schema: takes scope and request, returns the filter in the JSON form of a
+    residual.
     """
     table = ScannedTable(msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(requested, type=ScanRequest))
     return [msgspec.json.encode(filter_json(table.filter))]

@@ -34,11 +34,14 @@ class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tru
 
     @property
     def names_fields(self) -> bool:
-        """Whether the request refers to columns."""
+        """Whether the request refers to columns (a filter or selected fields), so that names must be resolved."""
         return bool(self.select or self.stats_fields) or bytes(self.filter) not in (b"", b"true")
 
     def check(self) -> None:
-        """Check the request for contradictions and limits. Raises BadRequest."""
+        """Check the request for contradictions and limits.
+
+        Raises BadRequest for an invalid combination of fields, or a value above a limit.
+        """
         if (self.start_snapshot_id is None) != (self.end_snapshot_id is None):
             raise BadRequest("An incremental scan needs both start-snapshot-id and end-snapshot-id")
         if self.snapshot_id is not None and self.start_snapshot_id is not None:
@@ -55,8 +58,8 @@ class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tru
 class ScanScope(msgspec.Struct, frozen=True):
     """The parts of a table that a scan needs.
 
-    `appended` are the snapshots whose files are scanned; None for all files of the lists. `today` is the table's
-    current schema if `schema` is another one.
+    `appended` are the snapshots whose files are scanned; None: all files in the manifest lists. `today` is the table's
+    current schema if it differs from `schema`.
     """
 
     table_uuid: str
@@ -71,9 +74,9 @@ class ScanScope(msgspec.Struct, frozen=True):
 
 
 class ManifestSummary(msgspec.Struct, frozen=True, rename="kebab"):
-    """The description of a manifest in its list.
+    """The entry of a manifest in its manifest list.
 
-    `files` is the number of its live files; -1 if the list does not state it.
+    `files` is the count of its live files; -1 if the list lacks it.
     """
 
     path: str
@@ -88,16 +91,16 @@ class ManifestSummary(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class ScanManifests(msgspec.Struct, frozen=True):
-    """The manifests of a scan: those with data, and those with deletes that may apply."""
+    """The manifests of a scan: data manifests, and delete manifests whose deletes may apply."""
 
     data: list[ManifestSummary]
     deletes: list[ManifestSummary]
 
 
 def scan_scope_of(metadata: Json, request: ScanRequest) -> ScanScope:
-    """Determine the scope of a scan.
+    """Determine the scope of a scan: its snapshots, manifest lists, schema and partition specs.
 
-    Raises BadRequest for missing snapshots, UnsupportedOperation for one without manifest list.
+    Raises BadRequest for a missing snapshot, UnsupportedOperation for a snapshot without a manifest list.
     """
     request.check()
     known = {cast("int", each["snapshot-id"]): each for each in _dicts(metadata.get("snapshots"))}
@@ -140,7 +143,10 @@ def _list_of(snapshot: Json) -> str:
 
 
 def _appended_snapshots(known: dict[int, Json], start: int, *, end: int) -> list[Json]:
-    """Return the append snapshots after `start` up to `end`, newest first. Raises BadRequest."""
+    """Return the append snapshots after `start` up to `end`, newest first.
+
+    Raises BadRequest if `start` is not an ancestor of `end`.
+    """
     _snapshot(known, start)
     at, results, steps = _snapshot(known, end), [], 0
     while at["snapshot-id"] != start:

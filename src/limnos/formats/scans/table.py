@@ -76,12 +76,12 @@ class ScannedTable:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the filter is true for every row."""
+        """Return whether the filter is a constant that is true for every row."""
         return isinstance(self._expression, AlwaysTrue)
 
     @cached_property
     def whole(self) -> frozenset[int]:
-        """The unpartitioned specs."""
+        """The ids of the unpartitioned specs."""
         return frozenset(
             number for number, spec in self._specs.items()
             if all(isinstance(field.transform, VoidTransform) for field in spec.fields)
@@ -95,7 +95,7 @@ class ScannedTable:
         return spec
 
     def _partitions(self, number: int) -> Schema:
-        """Return a spec's fields with their types; types of dropped columns come from older schemas."""
+        """Return the partition type of a spec as a schema; types of dropped source columns come from older schemas."""
         return Schema(*self.spec(number).partition_type(self._sources).fields)
 
     def _project(self, number: int) -> BooleanExpression:
@@ -113,11 +113,11 @@ class ScannedTable:
         return _InclusiveMetricsEvaluator(self.schema, self._expression, self.case_sensitive)
 
     def may_hold(self, manifest: ManifestFile) -> bool:
-        """Return whether a manifest may list a file with a matching row."""
+        """Return whether a manifest may contain a file with a matching row, by its partition summaries."""
         return self.is_open or _unless_known(lambda: self._of_lists[manifest.partition_spec_id](manifest))
 
     def may_match(self, file: DataFile) -> bool:
-        """Return whether a data file may contain a matching row."""
+        """Return whether a data file may contain a matching row, by its partition and column bounds."""
         if isinstance(self._expression, AlwaysFalse):
             return False
         if self.is_open:
@@ -155,7 +155,10 @@ class ScannedTable:
 
 
 def _unless_known(ask: Callable[[], bool]) -> bool:
-    """Evaluate with pyiceberg; True if that fails, for example for bounds of a column's former type."""
+    """Call `ask`, an evaluation by pyiceberg.
+
+    Returns True if it raises, for example for bounds of a column's former type.
+    """
     try:
         return ask()
     except InvalidTable:
@@ -173,8 +176,8 @@ def _schema_of(schema: Json) -> Schema:
 
 
 def _sources_of(schemas: list[Json]) -> Schema:
-    """Return the latest form of all top-level primitive fields of any schema: partition fields may use dropped
-    columns.
+    """Return a schema with the top-level primitive fields of all schemas, each in its latest form, since partition
+    fields may use dropped columns.
     """
     fields: dict[int, NestedField] = {}
     for each in schemas:

@@ -40,7 +40,10 @@ class FileScanTasks(NamedTuple):
 
 
 def manifests_of(aim: ScanScope, request: ScanRequest, *, lists: Sequence[bytes]) -> ScanManifests:
-    """Determine the manifests that a scan must read, from the lists of its scope. Raises BadRequest, InvalidTable."""
+    """Determine the manifests that a scan must read, from the lists of its scope.
+
+    Raises BadRequest for an invalid filter, InvalidTable for a malformed list.
+    """
     table = ScannedTable(aim, request)
     files: dict[str, ManifestFile] = {}
     for raw in lists:
@@ -60,7 +63,8 @@ def manifests_of(aim: ScanScope, request: ScanRequest, *, lists: Sequence[bytes]
 def tasks_of(aim: ScanScope, request: ScanRequest, *, needed: ScanManifests, files: Sequence[bytes]) -> FileScanTasks:
     """Plan the files of some manifests.
 
-    Raises BadRequest, InvalidTable, UnsupportedOperation for a response that is too large.
+    Raises BadRequest for an invalid filter, InvalidTable for a malformed manifest, UnsupportedOperation for a response
+    that is too large.
 
     `files` are the bytes of the data manifests, then of the delete manifests.
     """

@@ -53,9 +53,10 @@ _DIGITS_MAX: Final = 400
 
 
 def literal_of(kind: IcebergType, value: object) -> Literal[Any]:
-    """Parse a filter's literal for a column's type, in JSON form or, for dates and times, as a number.
+    """Parse a filter's literal for a column's type, in JSON single-value form or, for dates and times, as an integer in
+    the internal unit.
 
-    Raises BadRequest.
+    Raises BadRequest for a value of another type.
     """
     try:
         result = _read(kind, value)
@@ -109,7 +110,7 @@ def _of_text(kind: IcebergType, value: str) -> object:
 
 
 def _scaled(value: Decimal, kind: DecimalType) -> Decimal:
-    """Return a number with a column's scale. Raises ValueError if it has more decimal digits than that."""
+    """Return a decimal with the scale of a column's type. Raises ValueError if it has more decimal places."""
     scaled = value.quantize(Decimal(1).scaleb(-kind.scale))
     if scaled != value:
         raise ValueError("more digits than the column has")

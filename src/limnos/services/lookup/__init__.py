@@ -1,4 +1,4 @@
-"""Finding objects by name or id, and deciding which of them a caller sees.
+"""Lookup of objects by name or id, and selection of the objects visible to a caller.
 
 May import `federation`, `storage` and `request`.
 """

@@ -1,8 +1,10 @@
-"""Change publishing: selects the changes of a zone that a caller may see, and their names, on a current request view.
+"""Change publishing: selects the changes of a zone that are visible to a caller, and their names, on a current request
+view.
 
-May import the layers below. A change is visible to a caller who may load its object at its current path, or at the path
-where it was when it was dropped. Each end of a move is visible to callers who may see that end. So no caller learns the
-name of a hidden container, and callers who saw the object at its old path learn that it moved.
+May import the layers below. A change is visible to a caller who may load its object at its current path, or, for a
+dropped object, at its last path. The old and the new path of a move are each visible to callers who may load the object
+there. So no caller learns the name of a hidden container, and callers who saw the object at its old path learn that it
+moved.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ ChangePath = tuple[str, ...]
 
 
 class PublishedChange(msgspec.Struct, frozen=True):
-    """A change as a caller may see it; `at` is in milliseconds since 1970.
+    """A change, reduced to the parts visible to a caller; `at` is in milliseconds since 1970.
 
     `path` is the current path of the object, or its last one before its drop. `old` and `new` are its paths before and
-    after the change. Each is None if the caller may not see it.
+    after the change. Each is None if it is hidden from the caller.
     """
 
     zone: int
@@ -46,13 +48,19 @@ class PublishedChange(msgspec.Struct, frozen=True):
 
 
 class ChangesOutdated(Exception):
-    """Raised if an object was dropped or restored between reading the changes and deciding on them: read them again."""
+    """An object was dropped or restored between the read of the changes and the access decisions, so they must be read
+    again.
+    """
 
 
 def publish_changes(
     request_view: RequestView, entries: Iterable[FeedEntry], node_positions: Mapping[int, NodePosition]
 ) -> list[PublishedChange]:
-    """Return the changes of a zone that the caller may see. Raises CacheMiss, ChangesOutdated."""
+    """Return the changes of a zone that are visible to the caller.
+
+    Raises CacheMiss if a fact is not cached, ChangesOutdated if an object was dropped or restored since `entries` were
+    read.
+    """
     teller = _ChangePublisher(request_view, node_positions)
     cached = tuple(entries)
     teller.gather(cached)
@@ -62,9 +70,9 @@ def publish_changes(
 def publish_dropped_catalog_changes(
     request_view: RequestView, entries: Iterable[FeedEntry], node_positions: Mapping[int, NodePosition]
 ) -> list[PublishedChange]:
-    """Return the changes of a dropped catalog, which only a caller who may alter the metalake sees.
+    """Return the changes of a dropped catalog, which are visible only to callers who may alter the metalake.
 
-    The request view is the metalake's, because the catalog no longer exists. Raises CacheMiss.
+    The request view is the metalake's, because the catalog no longer exists. Raises CacheMiss if a fact is not cached.
     """
     if not request_view.decide(Action.METALAKE_ALTER, request_view.settled.outer).allowed:
         return []
@@ -75,7 +83,7 @@ def publish_dropped_catalog_changes(
 
 
 def _former_parent(node_id: int, node_positions: Mapping[int, NodePosition]) -> ChangePath | None:
-    """Return the path of a node when its catalog was dropped."""
+    """Return the path that a node had when its catalog was dropped; None if it is unknown."""
     names: list[str] = []
     while (node_position := node_positions.get(node_id)) is not None and node_position.kind is not Kind.METALAKE:
         names.append(node_position.name)
@@ -94,8 +102,9 @@ def _published_change(
 
 
 class _ChangePublisher:
-    """Selects the changes of one zone that one caller may see. Finds the ancestors of each object once, and decides on
-    it once.
+    """Selects the changes of one zone that are visible to one caller.
+
+    Caches the ancestors and the access decision of each object.
     """
 
     def __init__(self, request_view: RequestView, node_positions: Mapping[int, NodePosition]) -> None:
@@ -119,7 +128,7 @@ class _ChangePublisher:
             raise CacheMiss({nodes_key(zone, tuple(sorted(missing))): zone})
 
     def tell(self, entry: FeedEntry) -> PublishedChange | None:
-        """Return a change as the caller may see it; None if all of it is hidden from the caller."""
+        """Return the parts of a change that are visible to the caller; None if all parts are hidden."""
         change = entry.change
         if not change.kind.is_node:
             return self._tell_apart(entry)
@@ -151,13 +160,14 @@ class _ChangePublisher:
         return _published_change(entry, path=None if name is None else (name,), old=None, new=None)
 
     def _pipeline_of(self, change: ChangeRow) -> tuple[ChainLink, ...]:
-        """Return the link to a run's pipeline, whose owner sees its runs; None if the pipeline was dropped."""
+        """Return the link to a run's pipeline, whose owner may see its runs; empty if the pipeline was dropped."""
         pipeline = require_fact(self.request_view.view, node_key(change.object_id), zone=self.request_view.metalake.id)
         return () if pipeline is None else (ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name),)
 
     def chain(self, node_id: int) -> SecurableChain | None:
-        """Return a node and its ancestors, as they are now or were when the node was dropped; None if they are no
-        longer known.
+        """Return the chain of a node and its ancestors: the current chain, or for a dropped node its last one.
+
+        None if it is no longer known.
         """
         if node_id in self.chains:
             return self.chains[node_id]
@@ -183,21 +193,23 @@ class _ChangePublisher:
         return chain
 
     def _end(self, change: ChangeRow, parent_id: int | None, name: str | None) -> SecurableChain | None:
-        """Return the object at its old or new path, with its ancestors; None if the change has no such path."""
+        """Return the chain of a changed object at its old or its new path; None if the change has no such path."""
         if parent_id is None or name is None:
             return None
         above = self.chain(parent_id)
         return None if above is None else (ChainLink(change.node_id, change.kind, name), *above)
 
     def _sees(self, chain: SecurableChain) -> bool:
-        """Return whether the caller may load the first object of `chain` at its present path; cached by object."""
+        """Return whether the caller may load the first object of `chain` at its current path. Cached by object."""
         is_found = self.seen.get(chain[0].id)
         if is_found is None:
             is_found = self.seen[chain[0].id] = self.request_view.decide(Action.METADATA_LOAD, chain).allowed
         return is_found
 
     def _sees_at(self, end: SecurableChain, chain: SecurableChain | None) -> bool:
-        """Return whether the caller may load the object at another path than its present one."""
+        """Return whether the caller may load the object at an old or new path of a change, which may differ from its
+        current path.
+        """
         if end == chain:
             return self._sees(end)
         return self.request_view.decide_for(self.request_view.user, Action.METADATA_LOAD, end).allowed

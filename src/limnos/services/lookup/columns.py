@@ -1,8 +1,8 @@
-"""Columns by their full names: tags, policies and statistics can be attached to columns as well as to objects.
+"""Columns by their full names: finds columns as the targets of tags, policies and statistics.
 
 May import the layers below. A column has no row, owner or grants of its own. It is identified by its table's id and the
-column id of the table's format. So its attachments survive renames of either, are hidden while the table lacks the
-column, and never apply to another column of the same name. A caller who may load the table knows its columns.
+column id of the table's format. So attachments survive renames of column and table, are hidden while the table lacks
+the column, and never apply to another column of the same name. A caller who may load the table knows its columns.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ class ColumnTarget(NamedTuple):
 
 
 def column_require(request_view: RequestView, full_name: str, *, action: Action) -> ColumnTarget:
-    """Find a column for a caller who may do the action on it, or on its table.
+    """Find a column for a caller who may perform the action on it, or on its table.
 
-    A missing column, also one of a missing table, is refused with the same message as an existing one. Raises NotFound,
-    PermissionDenied, UnsupportedOperation, InvalidName (ambiguous).
+    A missing column, also one of a missing table, is refused with the same message as an existing one. Raises NotFound
+    if it does not exist, PermissionDenied without the right, UnsupportedOperation for a table that is no Iceberg table
+    or a column without a field id, InvalidName for an ambiguous name.
     """
     codec = codec_of(request_view)
     readings = list(fullname.candidates(full_name, fullname.COLUMN, codec=codec))
@@ -69,7 +70,7 @@ def _action_chain(action: Action, chain: SecurableChain) -> SecurableChain:
 
 
 def field_ids(request_view: RequestView, table: Node) -> dict[str, int]:
-    """Return the ids of a table's current columns by name. Raises CacheMiss."""
+    """Return the ids of a table's current columns by name. Raises CacheMiss if the table's document is not cached."""
     return field_ids_of(request_view.document(table.id).body)
 
 
@@ -89,8 +90,8 @@ def _table(request_view: RequestView, reading: FullName) -> tuple[Node | None, S
 
 
 def _missing_chain(request_view: RequestView, readings: list[FullName]) -> SecurableChain:
-    """Return a missing column with its ancestors: below its table, if one of the name's readings finds an existing
-    table.
+    """Return a missing column with its ancestors: below its table, if an interpretation of the full name has an
+    existing table.
     """
     for reading in readings:
         table, chain = _table(request_view, reading)

@@ -37,7 +37,7 @@ ViewChain = tuple["Levels", ...]
 
 
 class LoadTarget(NamedTuple):
-    """The object to load, and the action that loads it."""
+    """The object to load: its kind, its path, and the action that the caller requests."""
 
     kind: Kind
     path: Levels
@@ -47,8 +47,9 @@ class LoadTarget(NamedTuple):
 
 
 class _Definer(NamedTuple):
-    """The user by whose right the next link is loaded, and the view that grants that right; None for the caller's own
-    right.
+    """The user whose right loads the next link of the view chain, and the view that this user wrote.
+
+    The view is None for the caller's own right.
     """
 
     user: str
@@ -57,11 +58,14 @@ class _Definer(NamedTuple):
 
 
 class _BrokenViewChain(Exception):
-    """Raised if nested views give no right; the message names the view and the reason."""
+    """The views of a chain give no right; the message names the view and the reason."""
 
 
 def check_view_chain(through: ViewChain) -> ViewChain:
-    """Check that a table may be read through this list of views. Raises BadRequest."""
+    """Return a list of nested views if it may be used to read a table.
+
+    Raises BadRequest if it is too long, names a view twice, or has a view without a namespace.
+    """
     if len(through) > VIEWS_MAX:
         raise BadRequest(f"A chain of views may have at most {VIEWS_MAX} links, not {len(through)}")
     for place, view in enumerate(through):
@@ -73,10 +77,10 @@ def check_view_chain(through: ViewChain) -> ViewChain:
 
 
 def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewChain) -> AuthorizedObject[Node]:
-    """Find a node for a caller who may do the action on it, by the caller's own right or by definer's rights.
+    """Find a node for a caller who may perform the action on it, by the caller's own right or by definer's rights.
 
-    Raises NotFound and PermissionDenied as `RequestView.look_up` does; the message has the reason why the views give no
-    right.
+    Raises NotFound and PermissionDenied as `RequestView.look_up` does; the message of PermissionDenied states why the
+    views give no right.
     """
     request_view.require_in_use()
     try:
@@ -94,7 +98,7 @@ def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewC
 def explain_through(request_view: RequestView, thing: LoadTarget, through: ViewChain, own: Decision) -> Decision:
     """Decide again with definer's rights on an action that the caller's own rights refuse.
 
-    Returns the first decision if the views give no right.
+    Returns the refusing decision `own` if the views give no right.
     """
     try:
         return _walk(request_view, thing, through, own)[1]
@@ -116,7 +120,11 @@ def _find_by_definer(
 def _walk(
     request_view: RequestView, thing: LoadTarget, through: ViewChain, refused: Decision
 ) -> tuple[SecurableChain, Decision]:
-    """Walk from the caller to the object, each link by the right of the previous one. Raises _BrokenViewChain."""
+    """Resolve the chain from the caller through the views to the object; each link is loaded by the right of the
+    previous view's definer.
+
+    Raises _BrokenViewChain if a view gives no right.
+    """
     if any(factor.kind == "deny" for factor in refused.factors):
         raise _BrokenViewChain(
             f"the privilege is denied to {refused.user}, and definer's rights do not override a denial"
@@ -137,7 +145,9 @@ def _walk(
 def _step(
     request_view: RequestView, lender: _Definer, kind: Kind, path: Levels, *, room: TextBudget, action: Action = Action.VIEW_LOAD
 ) -> SecurableChain:  # fmt: skip
-    """Load a link by the definer's right; a missing link is decided as if it existed. Raises _BrokenViewChain.
+    """Load one link of the chain by the definer's right. A missing object is decided like an existing one.
+
+    Raises _BrokenViewChain if the definer may not load it, or the definer's view does not read it.
 
     `room` limits the total text of all views.
     """
@@ -158,7 +168,8 @@ def _step(
 
 def _definer_of(request_view: RequestView, view: Levels, chain: SecurableChain) -> _Definer:
     """Return the definer of a view: its author, who must be enabled and own the view directly or through a group.
-    Raises _BrokenViewChain.
+
+    Raises _BrokenViewChain otherwise.
     """
     if chain[0].id <= 0:
         raise _BrokenViewChain(f"view {render(view)} does not exist")

@@ -1,7 +1,7 @@
 """Metalake objects: the common operations of tags, policies and job templates.
 
-May import the layers below. Must not know any wire format, nor the meaning of the objects. Each is a node of the
-metalake with a record; `services.governance.attachments` attaches tags and policies to objects.
+May import the layers below. Must not know any wire format, nor the semantics of the objects. Each object is a node of
+the metalake with a record; `services.governance.attachments` attaches tags and policies to objects.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from limnos.view.cache_miss import for_each
 
 
 class MetalakeObjectCreate(msgspec.Struct, frozen=True):
-    """Create a tag, policy or another object that lies directly in a metalake."""
+    """Create a metalake object: a tag, policy or job template."""
 
     metalake: Node
     kind: Kind
@@ -43,24 +43,33 @@ class MetalakeObjectAlter(msgspec.Struct, frozen=True):
 
 
 class MetalakeObjectDrop(msgspec.Struct, frozen=True):
-    """Drop the object and detach it from all objects that have it."""
+    """Drop a metalake object. Its attachments are removed later."""
 
     node: Node
 
 
 def metalake_object_find(request_view: RequestView, kind: Kind, *, name: str, action: Action) -> AuthorizedObject[Node]:
-    """Find a metalake object for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
+    """Find a metalake object for a caller who may perform the action on it.
+
+    Raises NotFound if it does not exist, NotInUse if the metalake is disabled, PermissionDenied without the right.
+    """
     request_view.require_in_metalake_use()
     return request_view.look_up(kind, (name,), action)
 
 
 def metalake_object_load(request_view: RequestView, kind: Kind, *, name: str) -> Node:
-    """Return a metalake object to its owner, or to a caller who may apply it. Raises as `metalake_object_find`."""
+    """Return a metalake object, for its owner or a caller who may apply it.
+
+    Raises the errors of `metalake_object_find`.
+    """
     return metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_load")).entity
 
 
 def metalake_objects_list(request_view: RequestView, kind: Kind) -> list[Node]:
-    """Return the metalake objects of a kind that the caller may load, by name. Raises NotInUse, PermissionDenied."""
+    """Return the metalake objects of a kind that the caller may load, by name.
+
+    Raises NotInUse if the metalake is disabled, PermissionDenied if the caller is no user of it.
+    """
     request_view.require_in_metalake_use()
     chain, action = request_view.settled.outer[-1:], Action(f"{kind.word}_list")
     request_view.require(action, chain)
@@ -70,7 +79,11 @@ def metalake_objects_list(request_view: RequestView, kind: Kind) -> list[Node]:
 
 
 async def metalake_object_create(ctx: Context, *, metalake: str, kind: Kind, name: str, record: NodeRecord) -> Node:
-    """Create a metalake object; the caller owns it. Raises AlreadyExists, InvalidName, NotInUse, PermissionDenied."""
+    """Create a metalake object; the caller owns it.
+
+    Raises AlreadyExists if the name is taken, InvalidName if it is not allowed, NotInUse if the metalake is disabled,
+    PermissionDenied without the right.
+    """
     check_gravitino_name(name, kind=kind.word.upper())
 
     def decide(request_view: RequestView) -> Permit[MetalakeObjectCreate]:
@@ -89,7 +102,7 @@ async def metalake_object_create(ctx: Context, *, metalake: str, kind: Kind, nam
 
 
 def metalake_object_exists_error(kind: Kind, name: str, *, metalake: str) -> AlreadyExists:
-    """Return the error for a name that another object of this kind has in the metalake."""
+    """Return the error for the name of an existing object of this kind in the metalake."""
     return AlreadyExists(
         f"{kind.word.capitalize().replace('_', ' ')} {name} already exists in metalake {metalake}", kind=kind.word
     )
@@ -109,7 +122,8 @@ def metalake_object_insert(tx: Tx, permit: Permit[MetalakeObjectCreate]) -> Node
 async def metalake_object_alter(ctx: Context, *, metalake: str, kind: Kind, name: str, edits: PropertyEdits) -> Node:
     """Rename a metalake object, or change its comment or properties.
 
-    Raises NotFound, AlreadyExists, InvalidName, NotInUse, PermissionDenied.
+    Raises NotFound if it does not exist, AlreadyExists if the new name is taken, InvalidName if it is not allowed,
+    NotInUse if the metalake is disabled, PermissionDenied without the right.
     """
     if edits.name is not None:
         check_gravitino_name(edits.name, kind=kind.word.upper())
@@ -130,7 +144,10 @@ def metalake_object_update(tx: Tx, permit: Permit[MetalakeObjectAlter]) -> Node:
 
 
 async def metalake_object_drop(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
-    """Drop a metalake object. Raises NotFound, NotInUse, PermissionDenied."""
+    """Drop a metalake object. Its attachments to other objects end.
+
+    Raises NotFound if it does not exist, NotInUse if the metalake is disabled, PermissionDenied without the right.
+    """
 
     def decide(request_view: RequestView) -> Permit[MetalakeObjectDrop]:
         metalake_object = metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_drop"))
@@ -140,5 +157,5 @@ async def metalake_object_drop(ctx: Context, *, metalake: str, kind: Kind, name:
 
 
 def metalake_object_delete(tx: Tx, permit: Permit[MetalakeObjectDrop]) -> None:
-    """Drop a metalake object. Its attachments are removed later, since its id is never reused."""
+    """Drop a metalake object. A cleanup removes its attachments later, which is safe because ids are never reused."""
     tx.nodes.drop(tx.nodes.confirm(permit.command.node))

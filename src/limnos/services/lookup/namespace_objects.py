@@ -1,7 +1,8 @@
 """Namespace objects: the common operations of filesets, topics, models and functions.
 
-May import the layers below. Must not know any wire format, nor the meaning of kinds: each kind has a module for that. A
-missing object is NotFound to a caller who could do the same on an existing one, PermissionDenied to everyone else.
+May import the layers below. Must not know any wire format, nor what distinguishes the kinds: each kind has a module for
+that. For a missing object, a caller who could perform the action on an existing object gets NotFound, any other caller
+PermissionDenied.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from limnos.view.cache_miss import for_each
 
 
 class NamespaceObjectCreate(msgspec.Struct, frozen=True):
-    """Create a model, function or another object that lies in a namespace."""
+    """Create a namespace object: a fileset, topic, model or function."""
 
     namespace: Node
     kind: Kind
@@ -57,21 +58,26 @@ class NamespaceObjectDrop(msgspec.Struct, frozen=True):
 def namespace_object_find(
     request_view: RequestView, path: Levels, *, kind: Kind, action: Action
 ) -> AuthorizedObject[Node]:
-    """Find an object for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
+    """Find an object for a caller who may perform the action on it.
+
+    Raises NotFound if it does not exist, NotInUse if the metalake or catalog is disabled, PermissionDenied without the
+    right.
+    """
     request_view.require_in_use()
     refuse_sourced(request_view, kind, levels=path, action=action)
     return request_view.look_up(kind, path, action)
 
 
 def namespace_object_load(request_view: RequestView, path: Levels, *, kind: Kind) -> Node:
-    """Return an object. Raises NotFound, NotInUse, PermissionDenied."""
+    """Return an object, for a caller who may load it. Raises the errors of `namespace_object_find`."""
     return namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_load")).entity
 
 
 def namespace_object_names(request_view: RequestView, namespace: Levels, *, kind: Kind) -> list[str]:
-    """Return the names of a namespace's objects of a kind that the caller sees.
+    """Return the names of a namespace's objects of a kind that are visible to the caller.
 
-    Raises NotFound, NotInUse, PermissionDenied.
+    Raises NotFound if the namespace does not exist, NotInUse if the metalake or catalog is disabled, PermissionDenied
+    without the right to list.
     """
     request_view.require_in_use()
     action = Action(f"{kind.word}_list")
@@ -81,9 +87,10 @@ def namespace_object_names(request_view: RequestView, namespace: Levels, *, kind
 
 
 def namespace_objects_list(request_view: RequestView, namespace: Levels, *, kind: Kind) -> list[Node]:
-    """Return the objects of a kind in a namespace that the caller sees, by name.
+    """Return the objects of a kind in a namespace that are visible to the caller, by name.
 
-    Raises NotFound, NotInUse, PermissionDenied.
+    Raises NotFound if the namespace does not exist, NotInUse if the metalake or catalog is disabled, PermissionDenied
+    without the right to list.
     """
     nodes = for_each(
         namespace_object_names(request_view, namespace, kind=kind),
@@ -103,14 +110,14 @@ async def namespace_object_create(
         scope: The catalog.
         path: The path of the object.
         kind: The kind of the object.
-        record: Builds the object's record while the request is decided.
+        record: A function that builds the object's record during the access decision.
         insert: The mutation; None for `namespace_object_insert`.
 
     Raises:
         AlreadyExists: The name is taken.
         NotFound: The namespace is missing.
         InvalidName: The name is not allowed.
-        UnsupportedOperation: The catalog cannot hold such objects.
+        UnsupportedOperation: The catalog cannot contain objects of this kind.
         PermissionDenied: The caller may not create it.
     """
     check_gravitino_name(path[-1], kind=kind.word.upper())
@@ -134,7 +141,7 @@ async def namespace_object_create(
 
 
 def namespace_object_exists_error(path: Levels, kind: Kind) -> AlreadyExists:
-    """Return the error for a name that another object has in the namespace."""
+    """Return the error for the name of an existing object of this kind in the namespace."""
     return AlreadyExists(f"{kind.word.capitalize()} already exists: {render(path)}", kind=kind.word)
 
 
@@ -152,7 +159,8 @@ async def namespace_object_alter(
 ) -> Node:
     """Rename an object within its namespace, or change its comment and properties.
 
-    Raises NotFound, AlreadyExists, InvalidName, PermissionDenied.
+    Raises NotFound if it does not exist, AlreadyExists if the new name is taken, InvalidName if it is not allowed,
+    PermissionDenied without the right.
     """
     if edits.name is not None:
         check_gravitino_name(edits.name, kind=kind.word.upper())
@@ -176,9 +184,10 @@ async def namespace_object_drop(
     ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind,
     delete: Callable[[Tx, Permit[NamespaceObjectDrop]], None] | None = None,
 ) -> None:  # fmt: skip
-    """Drop an object; it can be restored for a while. `delete` replaces the mutation `namespace_object_delete`.
+    """Drop an object; it stays in the trash for the configured time.
 
-    Raises NotFound, PermissionDenied, ProtectedObject.
+    `delete` replaces the mutation `namespace_object_delete`. Raises NotFound if it does not exist, PermissionDenied
+    without the right, ProtectedObject if it is protected from drops.
     """
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectDrop]:

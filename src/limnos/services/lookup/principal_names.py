@@ -1,5 +1,5 @@
-"""Principal names in a metalake: creates users and groups whose names cannot be confused with others, and lists stored
-names that break the rule.
+"""Principal names in a metalake: creates users and groups whose names cannot be confused with existing names, and lists
+stored names that violate the rules.
 
 May import the layers below. Must not know any wire format. `access.principal_names` has the rules. Existing names stay
 valid.
@@ -23,8 +23,9 @@ NAMES_TOLD_MAX: Final = 100
 def principal_create(
     tx: Tx, metalake_id: int, *, kind: Kind, name: str, external_id: str | None = None, enabled: bool = True
 ) -> Principal:
-    """Insert a user or group, whose name must not be confusable with another of its metalake. Raises AlreadyExists,
-    BadRequest.
+    """Insert a user or group.
+
+    Raises AlreadyExists if the name is taken, BadRequest if it can be confused with another name of the metalake.
     """
     if ascii_skeleton(name) is not None:
         check_new_name(name, kind, known=tx.principals.names(metalake_id, kind))

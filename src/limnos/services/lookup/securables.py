@@ -1,7 +1,7 @@
 """Securables: finds securable objects by kind and full name, for grants, owners and attachments.
 
-May import the layers below. A full name may have several readings, since names may contain dots; the existing object
-decides.
+May import the layers below. A full name may have several interpretations, since names may contain dots; the one whose
+object exists is chosen.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORDS = {word: kind for kind in SECURABLES for word in (kind.word, row_of(kind)
 class SecurableTarget(NamedTuple):
     """An existing securable object.
 
-    `node` is None for a role; `parent` is its container; `catalog_type` is its catalog's.
+    `node` is None for a role; `parent` is the object's container; `catalog_type` is the type of its catalog.
     """
 
     id: int
@@ -45,7 +45,10 @@ class SecurableTarget(NamedTuple):
 
 
 def parse_kind(text: str) -> Kind:
-    """Parse a securable object's type, in any case; Gravitino's `schema` is our namespace. Raises BadRequest."""
+    """Parse a securable object's type, in any case; `schema` is Gravitino's word for a namespace.
+
+    Raises BadRequest for an unknown type.
+    """
     kind = _WORDS.get(text.lower())
     if kind is None:
         raise BadRequest(f"Unknown object type {text}: use one of {', '.join(sorted(_WORDS))}")
@@ -53,7 +56,7 @@ def parse_kind(text: str) -> Kind:
 
 
 def scope_for(metalake: str, kind: Kind, full_name: str) -> RequestScope:
-    """Return the scope of an object, from its full name."""
+    """Return the request scope of an object from its full name: its catalog, or the metalake."""
     if kind is Kind.CATALOG or kind.home is ZoneKind.CATALOG:
         return RequestScope(metalake, fullname.catalog_of(full_name))
     return RequestScope(metalake)
@@ -69,10 +72,10 @@ def securable_missing_error(request_view: RequestView, kind: Kind, *, full_name:
 
 
 def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec) -> SecurableTarget:
-    """Find a securable object.
+    """Find a securable object by its kind and full name.
 
-    Raises NotFound, InvalidName for an ambiguous name, UnsupportedOperation for a schema that only represents a
-    catalog, BadRequest for other kinds.
+    Raises NotFound if it does not exist, InvalidName for an ambiguous name, UnsupportedOperation for a schema that only
+    represents a catalog, BadRequest for other kinds.
     """
     if kind is Kind.METALAKE:
         if full_name != request_view.metalake.name:
@@ -114,11 +117,11 @@ def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
 def target_require(
     request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec, *actions: Action
 ) -> SecurableTarget:
-    """Find a securable object for a caller who may do any of the actions on it; the message of a refusal names the last
-    action.
+    """Find a securable object for a caller who may perform any of the actions on it; the message of a refusal names the
+    last action.
 
-    A missing object is refused with the same message as an existing one. Raises NotFound, UnsupportedOperation,
-    PermissionDenied.
+    A missing object is refused with the same message as an existing one. Raises PermissionDenied without the right,
+    else NotFound or UnsupportedOperation as `target_find` does.
     """
     try:
         target = target_find(request_view, kind, full_name, codec)
@@ -141,7 +144,9 @@ def _require_any(request_view: RequestView, chain: SecurableChain, actions: tupl
 
 
 def _absent_chain(request_view: RequestView, kind: Kind, full_name: str, codec: LogicalCodec) -> SecurableChain:
-    """Return a missing object with its ancestors, from the nearest existing container of its first reading."""
+    """Return a missing object with its ancestors, from the nearest existing container by the first interpretation of
+    its full name.
+    """
     if kind.form is KindGroup.APART:
         return (ChainLink.absent(kind, full_name), *request_view.settled.outer[-1:])
     if kind is Kind.CATALOG:
@@ -178,9 +183,9 @@ def _in_catalog(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
 
 
 def _find_reading(request_view: RequestView, reading: FullName, *, kind: Kind) -> tuple[Node | None, SecurableChain]:
-    """Find the object for one reading of a name.
+    """Find the object for one interpretation of a full name.
 
-    In the schema that represents a Lance catalog, objects directly in the catalog count too.
+    The virtual root schema of a Lance catalog contains the objects directly in the catalog.
     """
     node, chain = request_view.find(_levels(reading), kind)
     if node is not None or not reading.name or not is_root_schema_name(request_view, reading.levels):
@@ -198,7 +203,7 @@ def role_find(request_view: RequestView, name: str) -> RoleEntity | None:
 
 
 def role_require(request_view: RequestView, name: str) -> RoleEntity:
-    """Return a role by name. Raises NotFound."""
+    """Return a role by name. Raises NotFound if it does not exist."""
     entity = role_find(request_view, name)
     if entity is None:
         raise request_view.missing(Kind.ROLE, (name,))
@@ -206,15 +211,18 @@ def role_require(request_view: RequestView, name: str) -> RoleEntity:
 
 
 def role_look_up(request_view: RequestView, name: str, action: Action) -> AuthorizedObject[RoleEntity]:
-    """Find a role for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
+    """Find a role for a caller who may perform the action on it.
+
+    Raises NotFound if it does not exist, NotInUse if the metalake is disabled, PermissionDenied without the right.
+    """
     request_view.require_in_use()
     return request_view.judge(role_find(request_view, name), Kind.ROLE, name, action)
 
 
 def render_full_name(kind: Kind, path: tuple[str, ...], *, codec: LogicalCodec) -> str:
-    """Return an object's full name with exactly one reading: names with dots are in back-quotes.
+    """Return an object's full name in unambiguous form: names with dots are in back-quotes.
 
-    `path` begins with the catalog, or is the name of an object that lies in no catalog.
+    `path` begins with the catalog, or is the name of an object outside of catalogs.
     """
     head, *rest = path
     if kind is Kind.METALAKE or kind.form is KindGroup.APART:
@@ -226,7 +234,7 @@ def render_full_name(kind: Kind, path: tuple[str, ...], *, codec: LogicalCodec) 
 
 
 class AttachmentTarget(NamedTuple):
-    """The target of an attachment, as named by a request."""
+    """The target of an attachment (of a tag or policy) as a request names it: metalake, kind and full name."""
 
     metalake: str
     kind: Kind
@@ -234,5 +242,5 @@ class AttachmentTarget(NamedTuple):
 
     @property
     def scope(self) -> RequestScope:
-        """The object's scope."""
+        """The request scope of the target: its catalog, or the metalake."""
         return scope_for(self.metalake, self.kind, self.full_name)

@@ -1,7 +1,7 @@
-"""Visibility: selects the objects that a caller sees, among ids of objects in any catalogs of a metalake.
+"""Visibility: selects the objects visible to a caller from ids of objects in any catalogs of a metalake.
 
-May import the layers below. A caller sees an object that the caller may load. Of a hidden object the caller only learns
-that it exists.
+May import the layers below. An object is visible to a caller who may load it. For a hidden object the caller only
+learns that it exists.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class UsableCatalogs(NamedTuple):
 
 
 class VisibleObject(NamedTuple):
-    """An object that the caller sees: its kind, its path from the catalog down, and its document."""
+    """An object visible to the caller: its kind, its path from the catalog down, and its metadata document."""
 
     kind: Kind
     path: tuple[str, ...]
@@ -48,8 +48,9 @@ VisibleObjects = dict[int, VisibleObject | None]
 
 
 def usable_catalogs_of(request_view: RequestView) -> UsableCatalogs:
-    """Return the scope's metalake and its usable catalogs, for a user of that metalake. Raises PermissionDenied,
-    NotInUse.
+    """Return the scope's metalake and its usable catalogs, for a user of that metalake.
+
+    Raises PermissionDenied if the caller is no user of it, NotInUse if it is disabled.
     """
     outer = request_view.settled.outer[-1:]
     request_view.require(Action.METALAKE_LOAD, outer)
@@ -89,7 +90,7 @@ def chain_of(request_view: RequestView, node_id: int) -> SecurableChain | None:
 
 
 def catalogs_of(ids: Iterable[int], node_positions: Mapping[int, NodePosition], *, metalake_id: int) -> dict[int, int]:
-    """Return the catalogs of the nodes that exist with all of their ancestors, in a metalake."""
+    """Return the catalog id of each live node of a metalake, by node id. Nodes with a dropped ancestor are omitted."""
     results: dict[int, int] = {}
     for node_id in ids:
         at, node_position = node_id, node_positions.get(node_id)
@@ -104,10 +105,11 @@ def catalogs_of(ids: Iterable[int], node_positions: Mapping[int, NodePosition], 
 async def visible_objects_of(
     ctx: Context, metalake: str, *, ids: Collection[int], with_documents: Callable[[int], bool] = lambda _: False
 ) -> VisibleObjects:
-    """Return the objects that the caller sees, from one consistent state that is not older than this call.
+    """Return the objects among `ids` that are visible to the caller, all at one moment after this call.
 
-    `with_documents` chooses the tables whose documents are read. Raises NotInUse, PermissionDenied, and
-    ServiceUnavailable if objects move faster than they can be read.
+    `with_documents` selects the tables whose documents are read, by id. Raises NotInUse if the metalake is disabled,
+    PermissionDenied if the caller is no user of it, and ServiceUnavailable if objects move faster than they can be
+    read.
     """
     for _ in range(ATTEMPTS_MAX):
         home = await ctx.read(RequestScope(metalake), usable_catalogs_of)
@@ -160,7 +162,9 @@ def _visible_in_catalog(
 def visible_object_of(
     request_view: RequestView, node_id: int, *, with_document: bool
 ) -> tuple[bool, VisibleObject | None]:
-    """Return whether a node of the request's catalog exists, and its visible object; None if it is hidden."""
+    """Return whether a node of the request's catalog exists, and the visible object (None if it is hidden or does not
+    exist).
+    """
     chain = chain_of(request_view, node_id)
     if chain is None:
         return False, None

@@ -16,10 +16,10 @@ from limnos.services.request.request_view import RequestView
 def require_possible_access(
     request_view: RequestView, actions: tuple[Action, ...], *, kind: Kind | None = None, name: Levels = ()
 ) -> None:
-    """Refuse a caller who may do none of the actions, neither on the named object nor anywhere in the scope.
+    """Refuse a caller who may perform none of the actions on the named object, or on any object in the scope.
 
     `kind` and `name` name one object; without them any object in the scope counts. Raises PermissionDenied with the
-    message for the first action, and CacheMiss.
+    message for the first action, CacheMiss if a fact is not cached.
     """
     if not request_view.rules.access_enabled:
         return

@@ -1,9 +1,10 @@
 """Audit records: collects the records of requests and writes them in batches, and creates the records of changes from
 the change feed.
 
-May import the layers below. Must not know any wire format. A change needs no record from its request: its transaction
-stores all data. Requests do not wait until records about reads and refusals are written. When too many records wait,
-further ones are counted and discarded. A node that is killed loses the records of about the last second.
+May import the layers below. Must not know any wire format. A request that changes something writes no record: the
+transaction of the change stores the audit data. Records of reads and refusals are written asynchronously through a
+bounded queue. When it is full, further records are counted and discarded. A node that is killed loses the records of
+about the last second.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ LINES = Counter("limnos_audit_lines_total", "Lines of the audit about reads and 
 
 
 class _Sampler:
-    """Samples one event of every `one_in`; none if that is 0."""
+    """Samples one event of every `one_in`; no event if `one_in` is 0."""
 
     def __init__(self, one_in: int) -> None:
         self.one_in = one_in
@@ -53,7 +54,7 @@ class _Sampler:
 
 
 class AuditLines:
-    """Writes the audit records of a node's reads and refusals, and those of changes in the change feed."""
+    """The queue and the writer of a node's audit records about reads and refusals."""
 
     def __init__(self, store: Store, gate: FreshnessGate, *, rules: AuditRules) -> None:
         self.rules = rules
@@ -72,16 +73,17 @@ class AuditLines:
         self._refused = self._left_out = 0
 
     def wants_read(self) -> bool:
-        """Return whether to write a record for this read.
+        """Return whether to write an audit record for this read.
 
-        Call once for each answered read: the call advances the sampler.
+        Call once for each successful read: the call advances the sampler.
         """
         return self._reads.takes()
 
     def wants_refusal(self) -> bool:
-        """Return whether to write a record for this refusal. Call once for each refusal: the call advances the sampler.
+        """Return whether to write an audit record for this refusal.
 
-        Refusals above `refusals_per_s_max` in one second get no records of their own; one record states their number.
+        Call once for each refusal: the call advances the sampler. Refusals above `refusals_per_s_max` in one second get
+        no records of their own; one record states their count.
         """
         if not self._refusals.takes():
             return False
@@ -98,9 +100,7 @@ class AuditLines:
         return False
 
     def take(self, lines: Sequence[AuditRecord]) -> None:
-        """Queue the audit records of a request. Discards them, and counts them as lost, if too many are waiting
-        already.
-        """
+        """Queue the audit records of a request. If the queue is full, they are discarded and counted as lost."""
         if len(self._waiting) + len(lines) > WAITING_MAX:
             LINES["lost",] += len(lines)
             return
@@ -120,7 +120,7 @@ class AuditLines:
                 await asyncio.sleep(PAUSE_S)
 
     def _tell_left_out(self) -> None:
-        """Queue one record that states the number of refusals without a record of their own."""
+        """Queue one record that states the count of refusals without a record of their own."""
         count, self._left_out = self._left_out, 0
         if count:
             text = f"{count} more requests were refused or failed, without lines of their own"
@@ -130,7 +130,7 @@ class AuditLines:
             self._waiting.append(line)
 
     async def flush(self) -> bool:
-        """Write the waiting records. Returns False if the store refused a batch.
+        """Write the queued records. Returns False if the store refused a batch.
 
         A batch that was certainly not written stays in the queue for the next call.
         """
@@ -156,7 +156,7 @@ class AuditLines:
         return True
 
     async def collect(self) -> bool:
-        """Create audit records for some changes that have none yet.
+        """Create audit records for the next changes that have none yet.
 
         Returns whether changes from before this call may remain.
         """

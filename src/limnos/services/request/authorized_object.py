@@ -1,4 +1,4 @@
-"""Authorized object: an object that exists, with the decision that lets the caller act on it.
+"""Authorized object: an existing object, with the decision that allows the caller's action on it.
 
 May import `model`. Must not know the policy.
 """

@@ -1,7 +1,7 @@
-"""Browsing: a list names a container if the caller may use something below it. Decision record 0132.
+"""Browsing: a listing includes a container if the caller may use an object below it. Decision record 0132.
 
 May import the layers below. Must not know any wire format. The caller learns the container's name only. Loading the
-container, or listing its other objects, still needs its own right.
+container, or listing its other objects, still requires the privileges for that.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ ATTEMPTS_MAX: Final = 20
 
 
 def paths_of(request_view: RequestView) -> BrowsePaths:
-    """Return the containers of the request's catalog whose names the caller sees because of objects below.
+    """Return the containers of the request's catalog that are visible to the caller because of objects below them.
 
-    Raises CacheMiss.
+    Raises CacheMiss if a fact is not cached.
     """
     if request_view.settled.catalog is None or not request_view.rules.access_enabled:
         return NO_PATHS
@@ -44,7 +44,7 @@ def listing_require(request_view: RequestView, parent: Levels) -> None:
     """Decide on listing the namespaces in `parent`, or in the catalog if `parent` is empty.
 
     A caller who may not use the catalog may still list a container whose name is visible because of objects below it.
-    Raises PermissionDenied.
+    Raises PermissionDenied otherwise.
     """
     outer = request_view.settled.outer
     if not request_view.decide(Action.NAMESPACE_LIST, outer).allowed and _is_browsable(request_view, parent):
@@ -54,7 +54,10 @@ def listing_require(request_view: RequestView, parent: Levels) -> None:
 
 
 def may_list_namespaces(request_view: RequestView, parent: Levels) -> bool:
-    """Return whether `listing_require` would pass, without recording a decision. Raises CacheMiss."""
+    """Return whether `listing_require` would pass, without recording a decision.
+
+    Raises CacheMiss if a fact is not cached.
+    """
     outer = request_view.settled.outer
     return request_view.decide(Action.NAMESPACE_LIST, outer).allowed or (
         _is_browsable(request_view, parent) and request_view.decide(Action.METALAKE_LOAD, outer[-1:]).allowed
@@ -75,9 +78,9 @@ def _is_browsable(request_view: RequestView, parent: Levels) -> bool:
 async def catalog_names(ctx: Context, metalake: str) -> list[str]:
     """Return the names, in order, of the catalogs that the caller may use or that hold an object the caller may use.
 
-    This takes one statement, unless a fact is missing or catalogs were added or removed. It reads the catalogs that
-    were hidden from the caller at the previous request together with the metalake. Raises the errors of listing
-    catalogs; ServiceUnavailable if catalogs change faster than they can be listed.
+    One statement suffices, unless a fact is not cached or catalogs were added or removed: it reads the metalake
+    together with the catalogs that were hidden from the caller at the previous request. Raises the errors of listing
+    catalogs, and ServiceUnavailable if catalogs change faster than they can be listed.
     """
     scope = RequestScope(metalake)
     hidden = _hidden_before(ctx, scope)
@@ -107,7 +110,7 @@ def _key(ctx: Context) -> tuple[object, ...]:
 def _hidden_before(ctx: Context, scope: RequestScope) -> tuple[str, ...]:
     """Return the catalogs that were hidden from the caller at the previous request.
 
-    This is a guess: the caller compares it with the current list.
+    The result may be outdated: `_names_of` compares it with the current list.
     """
     view = ctx.services.view
     settled = cached_scope(view, scope)
@@ -118,7 +121,9 @@ def _hidden_before(ctx: Context, scope: RequestScope) -> tuple[str, ...]:
 
 
 def _visible_catalogs(request_view: RequestView) -> tuple[list[str], tuple[str, ...]]:
-    """Return the names of the catalogs that the caller may use, and the names of the others."""
+    """Return the names of the catalogs that the caller may use, and the names of the other catalogs, in which the
+    caller may use single objects.
+    """
     outer = request_view.settled.outer
     request_view.require(Action.CATALOG_LIST, outer)
     request_view.require_in_metalake_use()

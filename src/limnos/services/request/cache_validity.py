@@ -1,8 +1,8 @@
 """Cache validity: the facts that a cached response depends on, and the check that they are unchanged.
 
 May import `view`, `access`, `names` and `model`. Must not know any wire format. A response about a table is a pure
-function of a few values in the view. The view replaces values and never alters them. So the response is still valid if,
-after the request's own freshness gate, all of them are still the identical objects.
+function of a few values in the view. The view replaces values and never alters them. So a cached response is valid if,
+after the freshness gate of the new request, all of these values are still the identical Python objects.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CacheDependencies(NamedTuple):
     facts: tuple[tuple[Key, object], ...]
 
     def stands(self, view: StoreView) -> bool:
-        """Return whether all dependencies are unchanged.
+        """Return whether all dependencies are unchanged, so that the response is still valid.
 
         Call it after a freshness gate over `zones`, without an await in between.
         """
@@ -58,8 +58,9 @@ class CacheDependencies(NamedTuple):
 
 
 class CacheValidity(NamedTuple):
-    """The conditions under which a cached response is valid: nothing was committed since, or with a `ground` only
-    unrelated changes.
+    """The conditions under which a cached response is valid.
+
+    Without `ground`, nothing may have been committed since; with `ground`, its dependencies must be unchanged.
     """
 
     user: str

@@ -1,4 +1,4 @@
-"""Caller of a request: the caller's groups and roles in the metalake of a scope, and refusals of disabled users.
+"""The caller of a request: groups and roles in the metalake of a scope, and the refusal of disabled users.
 
 May import `access`, `view` and `model`. Synchronous.
 """
@@ -36,8 +36,9 @@ class CallerView:
 
     @property
     def commit_action(self) -> Action:
-        """Return the action of a commit to a table: with a maintenance operation's token it is a rewrite, whose content
-        is checked.
+        """Return the action that a commit to a table requires.
+
+        With the token of a maintenance operation it is a rewrite, whose content the server checks.
         """
         return Action.TABLE_COMMIT if self.operation_token is None else Action.TABLE_REWRITE
 
@@ -62,7 +63,7 @@ class CallerView:
         return result[1]
 
     def subject_of(self, user: str) -> Subject:
-        """Return any user's groups and roles in this metalake, cached until access changes."""
+        """Return a user's groups and roles in this metalake. Cached until the access revision changes."""
         if self.settled.metalake is None:
             return Subject.of(None, user, service_admin=user in self.rules.service_admins, member=False)
         subject: Subject | None = self._people.get(user)

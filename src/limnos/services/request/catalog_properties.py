@@ -1,7 +1,7 @@
-"""Catalog properties in responses: those that a caller may see. Decision record 0018.
+"""Catalog properties in responses: which are visible to a caller. Decision record 0018.
 
 May import `model`. Pure. Readers see the properties that engines need; a caller who may alter the catalog sees all. No
-response contains a secret, whether marked by its name or part of a value.
+response contains a secret: neither a property with a secret's name, nor a password inside a value.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ _PARAMETER = re.compile(
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a property's name marks its value as secret, ignoring case and separators."""
+    """Return whether a property's name, such as `s3.secret-access-key`, marks its value as secret.
+
+    Case and separators are ignored.
+    """
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     return name not in _NO_SECRETS and _SECRET.search(plain) is not None
 
@@ -70,22 +73,24 @@ def replace_passwords(value: str, change: Callable[[str], str]) -> str:
 
 
 def properties_for_reader(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that any user of the catalog sees."""
+    """Return the properties visible to every user of the catalog."""
     return {key: mask_passwords(value) for key, value in properties.items() if key in FOR_READERS}
 
 
 def properties_for_owner(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that a caller who may alter the catalog sees, with secrets masked."""
+    """Return the properties visible to a caller who may alter the catalog, with secrets masked."""
     return {key: MASK if is_secret(key) else mask_passwords(value) for key, value in properties.items()}
 
 
 def _no_properties(_properties: Mapping[str, str]) -> dict[str, str]:
-    """Return no properties: with an external system's URL, engines could bypass this server's access checks."""
+    """Return no properties, for connector catalogs: with the external system's URL, engines could bypass this server's
+    access checks.
+    """
     return {}
 
 
 def catalog_mask(node: Node, *, may_alter: bool) -> Node:
-    """Return the catalog with the properties that a caller may see.
+    """Return the catalog with the properties visible to a caller.
 
     Never write the result to the store: secrets are masked.
     """
@@ -101,7 +106,10 @@ def catalog_mask(node: Node, *, may_alter: bool) -> Node:
 
 
 def check_unmasked(properties: Mapping[str, str]) -> None:
-    """Refuse masked or sealed values in a request: only a server seals secrets. Raises BadRequest."""
+    """Raise BadRequest if a property in a request has a masked or encrypted ("sealed") value.
+
+    Only the server encrypts secrets.
+    """
     for key, value in properties.items():
         if MASK in value:
             raise BadRequest(

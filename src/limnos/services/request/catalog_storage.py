@@ -1,7 +1,7 @@
 """Catalog storage: a catalog's warehouse and allowed roots, within the server's allowed storage.
 
-May import `files` for the spelling of locations, and `model`. Reads and writes no files (see `services.request.files`),
-but checks symbolic links of local locations.
+May import `files` for the normal form of locations, and `model`. Reads and writes no files (see
+`services.request.files`), but checks symbolic links of local locations.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ A table at that location would block the tables of the namespace.
 
 
 class CatalogStorage(NamedTuple):
-    """A catalog's storage.
+    """A catalog's storage: its warehouse, allowed roots and connection properties.
 
-    `home` is the normal form of its warehouse, None if the server does not allow the warehouse.
+    `home` is the normal form of the warehouse; None if the server does not allow it.
     """
 
     catalog: CatalogRecord
@@ -66,9 +66,9 @@ class CatalogStorage(NamedTuple):
         """Return the normal form of a new table's location.
 
         Raises:
-            OutsideRoots: The catalog or the server does not cover it.
-            BadRequest: It is too long or too deep, contains the warehouse or the server's own directory, or is a
-                namespace's directory.
+            OutsideRoots: The location is outside of the roots of the catalog or of the server.
+            BadRequest: The location is too long or too deep, contains the warehouse or the server's own directory, or
+                is a namespace's directory.
         """
         name = table_uuid.replace("-", "")
         if self.home is not None and location == f"{self.warehouse}/{name}" and _UUID.fullmatch(table_uuid):
@@ -89,7 +89,7 @@ class CatalogStorage(NamedTuple):
         return normal
 
     def check(self, location: str) -> None:
-        """Check that the catalog covers a location and that the server allows it.
+        """Check that a location is within the catalog's roots and that the server allows it.
 
         Raises OutsideRoots if not, and BadRequest for a location in the directory of restricted reads.
         """
@@ -113,7 +113,7 @@ class CatalogStorage(NamedTuple):
 
 
 def split_own_locations(location: str, others: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Split the locations of files into those below a table's own location and the others."""
+    """Partition the locations of files into those below a table's location and all others."""
     own: list[str] = []
     elsewhere: list[str] = []
     for each in others:
@@ -145,9 +145,9 @@ def catalog_storage_within(
 
     Args:
         record: The catalog's record.
-        fallback: The warehouse if the record names none.
+        fallback: The warehouse of a catalog whose properties have none.
         allowed: The storage that the server allows.
-        storages: The named storages of the settings, which also unseal secrets.
+        storages: The named storages of the settings, which also decrypt secrets.
     """
     allowed = storages.allowed(record.properties, allowed)
     record = replace(record, properties=storages.opened(record.properties))
@@ -168,7 +168,9 @@ def warehouse_of(record: CatalogRecord, fallback: str) -> str:
 
 
 def roots_of(record: CatalogRecord, fallback: str) -> tuple[str, ...]:
-    """Return the prefixes that tables and their metadata must lie in; for a fileset catalog also its locations."""
+    """Return a catalog's roots, below which tables and their metadata must be: warehouse and allowed locations; for a
+    fileset catalog also its locations.
+    """
     more = [record.properties.get(ALLOWED_LOCATIONS) or "", *_bases(record.properties, provider=record.provider)]
     return allowed_roots(warehouse_of(record, fallback), ",".join(filter(None, more)))
 
@@ -186,7 +188,7 @@ def _bases(properties: Mapping[str, str], *, provider: str) -> list[str]:
 def check_locations(properties: Mapping[str, str], allowed: AllowedStorage, *, provider: str = "") -> None:
     """Check the warehouse, roots and endpoints in a catalog's properties.
 
-    Raises BadRequest for an invalid one, or one that the server does not allow.
+    Raises BadRequest for an invalid location or endpoint, or one that the server does not allow.
     """
     allowed.check_endpoints(properties)
     for location in stated_locations(properties, provider=provider):
@@ -197,7 +199,7 @@ def check_locations(properties: Mapping[str, str], allowed: AllowedStorage, *, p
 
 
 def stated_locations(properties: Mapping[str, str], *, provider: str = "") -> list[str]:
-    """Return the locations in a catalog's properties, in their original form."""
+    """Return the locations that a catalog's properties set, not normalised."""
     stated = (
         None if provider in REST_PROVIDERS else properties.get(WAREHOUSE),
         properties.get(DIRECTORY),
@@ -208,10 +210,10 @@ def stated_locations(properties: Mapping[str, str], *, provider: str = "") -> li
 
 
 def check_server_location(location: str, warehouse: str, *, catalog_id: int | None) -> None:
-    """Refuse a catalog's location that overlaps the server's own warehouse, except a catalog's own directory in it.
+    """Raise BadRequest if a catalog's location overlaps the server's warehouse.
 
-    `catalog_id` is the catalog whose directory may be named; None allows any catalog's, as an import needs. Raises
-    BadRequest.
+    The directory of the catalog in that warehouse is allowed. `catalog_id` is the catalog whose directory is allowed;
+    None allows the directory of any catalog, as for an import.
     """
     key, server = place_key(location), place_key(warehouse)
     relation = relation_of(key, server)

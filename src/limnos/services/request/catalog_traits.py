@@ -69,12 +69,12 @@ _WORDS: Final = ("true", "false")
 
 
 def is_nested(record: CatalogRecord) -> bool:
-    """Return whether a catalog's namespaces nest."""
+    """Return whether a catalog has nested namespaces."""
     can = record.provider in TABLE_FORMATS or record.provider in REST_PROVIDERS
     return can and record.properties.get(NESTED, "true") != "false"
 
 
 def check_nested(properties: Mapping[str, str]) -> None:
-    """Check the value of the property that allows nested namespaces. Raises BadRequest."""
+    """Check the value of the property that allows nested namespaces. Raises BadRequest for an invalid value."""
     if (word := properties.get(NESTED, "true")) not in _WORDS:
         raise BadRequest(f"Property {NESTED} is {quote_for_message(word)}: it must be true or false")

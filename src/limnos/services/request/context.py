@@ -60,10 +60,10 @@ class Context:
         """The names of the active roles, the only ones that count; None for every role that the caller holds."""
 
     async def read(self, scope: RequestScope, reader: Callable[[RequestView], T], *, refuse_disabled: bool = True) -> T:
-        """Run a reader on a consistent request view that is not older than this call.
+        """Run a reader on a request view that is a consistent snapshot of a moment after this call.
 
-        The reader decides only in zones that its own freshness gate covered, and only if all facts known of them come
-        from one snapshot. Otherwise the freshness gate is read again (rule 2).
+        The reader may use only zones that this request's freshness gate covered, and only if all cached facts of these
+        zones belong to one snapshot. Otherwise the freshness gate is read again (rule 2).
 
         Args:
             scope: The scope of the request view.
@@ -75,7 +75,8 @@ class Context:
             The result of the reader.
 
         Raises:
-            ServiceUnavailable: The facts changed faster than they could be read. Also raises the errors of the reader.
+            ServiceUnavailable: The facts changed faster than they could be read. The errors of the reader are raised,
+                too.
         """
         services = self.services
         gate, view = services.gate, services.view
@@ -120,14 +121,13 @@ class Context:
         raise ServiceUnavailable("The data changed too often during the request: try again")
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read data that no decision depends on and no cache holds, such as the names of the objects of a role's
-        rules.
-        """
+        """Read uncached data that no access decision depends on, such as the names of the objects of a role's rules."""
         return await self.services.gate.look_up(load)
 
     async def find(self, query: Query) -> list[Row]:
-        """Like `look_up`, but with a single statement, which on a remote database takes a quarter of the time of a
-        snapshot.
+        """Read uncached data with a single statement.
+
+        On a remote database this takes a quarter of the time of `look_up`.
         """
         return await self.services.gate.find(query)
 
@@ -151,19 +151,22 @@ class Context:
         return replace(permit, account=audit_context_text(origin, permit.decisions, user_id=permit.actor_id))
 
     def _is_told(self, permit: Permit[C]) -> bool:
-        """Return whether a mutation is audited; the server's own work has no decisions and is not."""
+        """Return whether a mutation is audited.
+
+        Mutations of the server itself have no access decisions and are not audited.
+        """
         return self.services.audit.rules.changes and bool(permit.decisions)
 
     def _bound(self, mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C]) -> Callable[[Tx], T]:
         """Bind a mutation to its permit.
 
-        With an idempotency key it runs once, however often the request is repeated.
+        With an idempotency key the mutation takes effect once, however often the request is repeated.
         """
         bound = partial(_run, mutation, permit)
         return bound if self.once is None else partial(self.once.run, bound)
 
     def audit_rows(self, target_id: int, path: Levels, *, kind: str, action: Action, user: str, detail: str) -> None:
-        """Write an audit record about rows that this request's response returns, even if reads are not audited."""
+        """Write an audit record about table rows in this request's response, even if reads are not audited."""
         origin = RequestOrigin() if self.asker is None else self.asker.origin()
         decided = [] if self.asker is None else self.asker.decided or []
         own = [AuditedDecision.of(each) for each in decided if each.target_id == target_id][-1:]
@@ -182,7 +185,7 @@ class Context:
         """Set a function that builds the response body inside the transaction, for a request with an idempotency key
         whose response cannot be rebuilt later.
 
-        `answer` takes the revision after the change.
+        `answer` receives the zone's revision after the change.
         """
         if self.once is not None:
             self.once.answer = answer
@@ -216,7 +219,7 @@ class Context:
         Args:
             scope: The scope of the request view on which to decide.
             decide: Returns the permit, or raises a refusal. It may run several times.
-            mutation: Runs in the store's transaction with the permit.
+            mutation: The function that runs in the store's transaction with the permit.
             first: A permit from an earlier decision of this request, which replaces the first call of `decide`.
 
         Returns:
@@ -247,7 +250,7 @@ class Context:
     ) -> T:
         """Take the locks of the zones in the stale permit, then decide while holding them.
 
-        Raises StalePermit if the new permit names others.
+        Raises StalePermit if the new permit has other zones.
         """
 
         async def again() -> Decided[T]:

@@ -15,7 +15,9 @@ from limnos.services.request.named_storages import NamedStorages
 
 
 class AuditRules(NamedTuple):
-    """Settings of the audit: whether changes are audited, and the sampling of reads and refusals (1 in n; 0: none)."""
+    """Settings of the audit: whether changes are audited, and the sampling rates of reads and refusals (one of `n`; 0:
+    none).
+    """
 
     changes: bool = True
     refusals_one_in: int = 1
@@ -52,7 +54,7 @@ class MaintenanceDefaults(NamedTuple):
 
 
 class RequestDefaults(NamedTuple):
-    """Defaults of request fields, and limits and lifetimes of objects that requests create."""
+    """Default values of request fields, and limits and lifetimes of objects that requests create."""
 
     metalake: str
     catalog: str

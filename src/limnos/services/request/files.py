@@ -1,4 +1,4 @@
-"""File operations for services: read, write, delete, and stage files that a commit will point to.
+"""File operations for services: read, write, delete, and stage files that a commit will reference.
 
 May import `files` and the layers below. Blocking calls run in threads, except checks and small local reads and writes
 that take microseconds.
@@ -42,12 +42,12 @@ INLINE_BYTES_MAX = 64 << 10
 
 
 def is_inline(location: str, data: bytes) -> bool:
-    """Return whether a file is small and local enough to be written on the event loop."""
+    """Return whether a file is local, and small enough to be written on the event loop."""
     return is_local(location) and len(data) <= INLINE_BYTES_MAX
 
 
 class WrittenFile:
-    """An asynchronous context manager that writes a file on entry, and deletes it if the commit inside certainly
+    """A context manager that writes a file on entry, and deletes it on exit if the commit in its block certainly
     failed.
     """
 
@@ -77,7 +77,7 @@ class WrittenFile:
 
 
 class StagedFile(NamedTuple):
-    """A file written for a commit that has not happened yet."""
+    """A file written before the commit that will reference it."""
 
     location: str
     properties: Mapping[str, str]
@@ -85,7 +85,7 @@ class StagedFile(NamedTuple):
 
 
 class FileBatch:
-    """An asynchronous context manager for several files; it deletes them if the commit inside certainly failed."""
+    """A context manager for several files, which deletes them on exit if the commit in its block certainly failed."""
 
     def __init__(self, files: FileOperations, is_begun: Callable[[], bool]) -> None:
         self._files = files
@@ -122,7 +122,7 @@ class FileBatch:
 
 
 class FileOperations:
-    """File operations for services, in threads."""
+    """File operations for services. Blocking calls run in the thread share of their catalog."""
 
     def __init__(self, allowed: AllowedStorage, *, timeout_s: float = 20.0) -> None:
         self._allowed = allowed
@@ -130,7 +130,7 @@ class FileOperations:
         self._beside: set[asyncio.Task[None]] = set()
 
     async def read(self, location: str, properties: Mapping[str, str], *, bytes_max: int = METADATA_BYTES_MAX) -> bytes:
-        """Read a whole file. Raises MissingFile, TooLarge."""
+        """Read a whole file. Raises MissingFile if it does not exist, TooLarge if it is longer than `bytes_max`."""
         return await self._run(location, properties, lambda store: store.read(location, bytes_max=bytes_max))
 
     async def read_within(
@@ -141,7 +141,7 @@ class FileOperations:
         Args:
             location: The location of the file.
             properties: The properties of the catalog, with the connection to its object store.
-            roots: The locations that symbolic links of a local file must not leave.
+            roots: The locations within which a local file must be after symbolic links are resolved.
             bytes_max: The largest size of the file.
 
         Raises:
@@ -155,12 +155,14 @@ class FileOperations:
         self, locations: Sequence[str], properties: Mapping[str, str], *, roots: Sequence[str], bytes_max: int,
         part_bytes: int,
     ) -> list[bytes]:  # fmt: skip
-        """Read the first of several files, at least one, as `read_within` does, with one call in a thread.
+        """Read a batch of files, in order, with one call in a thread.
+
+        Returns the contents of the first files, at least one. See `read_within`.
 
         Args:
             locations: The locations of the files, in one store.
             properties: The properties of the catalog, with the connection to its object store.
-            roots: The locations that symbolic links of a local file must not leave.
+            roots: The locations within which a local file must be after symbolic links are resolved.
             bytes_max: The largest size of a file.
             part_bytes: No further file is read once their total size exceeds this, or after `PART_S` seconds.
 
@@ -195,7 +197,7 @@ class FileOperations:
             raise
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
-        """Write a file under a new name; a small local one on the event loop.
+        """Write a file under a new name. A small local file is written on the event loop.
 
         `first` marks the first file of a table, whose directory does not exist yet.
         """
@@ -229,7 +231,7 @@ class FileOperations:
         return LOCAL_FILES.mark(location)
 
     async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
-        """Return whether a file exists. The check runs in the threads that its catalog may use."""
+        """Return whether a file exists. The check runs in the thread share of the catalog."""
         return await self._run(location, properties, lambda store: store.exists(location))
 
     async def size(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> int | None:
@@ -307,7 +309,7 @@ class FileOperations:
         LOCAL_FILES.link_new(source, target)
 
     async def move(self, source: str, target: str, *, properties: Mapping[str, str]) -> None:
-        """Move a file to a new name. A missing source is no error."""
+        """Move a file to a new name. No-op if the source is missing."""
         await self._run(source, properties, lambda store: store.move(source, target))
 
     async def delete(self, location: str, properties: Mapping[str, str]) -> None:
@@ -320,25 +322,25 @@ class FileOperations:
     async def run_in_thread(self, location: str, *, properties: Mapping[str, str], call: Callable[[], object]) -> None:
         """Run a call on the files below a location, in one of its catalog's threads.
 
-        Raises StorageFailed, ServiceUnavailable.
+        Raises ServiceUnavailable after the timeout or if a retry may help, else StorageFailed.
         """
         await self._run(location, properties, lambda _: call())
 
     def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> WrittenFile:
-        """Return an asynchronous context manager that writes a file on entry, and deletes it if the commit in its body
+        """Return a context manager that writes a file on entry, and deletes it on exit if the commit in its block
         certainly failed.
         """
         return WrittenFile(self, location, data, properties, first=first)
 
     def file_batch(self, is_begun: Callable[[], bool]) -> FileBatch:
-        """Return an asynchronous context manager for several files that one commit points to.
+        """Return a context manager for several files that one commit references.
 
         `is_begun` returns whether the commit has begun, so that its failure is no longer certain.
         """
         return FileBatch(self, is_begun)
 
     async def delete_staged(self, laid: StagedFile) -> None:
-        """Delete a file that no metadata names, and the directory that was created for it."""
+        """Delete a staged file that no metadata references, and the directory that was created for it."""
         if laid.first and is_local(laid.location):
             with suppress(LimnosError):  # at worst an orphan file stays
                 LOCAL_FILES.take_back(laid.location)
@@ -346,7 +348,7 @@ class FileOperations:
         await self.delete(laid.location, laid.properties)
 
     def beside(self, work: Coroutine[None, None, None]) -> None:
-        """Run a coroutine in the background."""
+        """Run a coroutine as a background task, without waiting for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
@@ -355,11 +357,11 @@ class FileOperations:
         self, location: str, properties: Mapping[str, str], call: Callable[[FileStore], T], *,
         late: Callable[[FileStore], object] | None = None,
     ) -> T:  # fmt: skip
-        """Run a call in one of the threads that catalogs with these properties may use, so that a slow store delays
-        only its own catalogs.
+        """Run a call in the thread share of the catalog with these properties.
 
-        Raises BadRequest for an endpoint that the server does not (or no longer) allow, ServiceUnavailable after the
-        timeout for files, StorageFailed.
+        A slow store delays only the calls of its share. Raises BadRequest for an endpoint that the server does not (or
+        no longer) allow, ServiceUnavailable after the timeout for files, StorageFailed if the storage refuses the
+        request.
         """
         if not is_local(location):
             self._allowed.check_use(properties)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class RepeatedRequest(Exception):
-    """Raised if an earlier request with the key was executed or permanently refused; `outcome` is its result.
+    """An earlier request with the same key was executed or permanently refused; `outcome` is its result.
 
     This request changed nothing.
     """
@@ -61,9 +61,9 @@ class IdempotentRequest:
         return result
 
     def refuse(self, tx: Tx, status: int, body: bytes) -> RequestOutcome | None:
-        """Store a refusal, so that no concurrent repetition is executed.
+        """Store the refusal of a request, so that a concurrent request with the same key is not executed.
 
-        Returns the outcome stored before, if any.
+        Returns the existing outcome of the key; None if the refusal was stored.
         """
         return self._keep(tx, RequestOutcome(self.fingerprint, self.operation, status, None, body))
 

@@ -1,8 +1,8 @@
-"""Idempotency replay: finds the outcome of an earlier request with the same key, and decides again on its caller's
-rights.
+"""Idempotency replay: finds the outcome of an earlier request with the same key, and checks the caller's current rights
+before it is returned.
 
-May import the layers below. Must not know any wire format or operation. To decide on a repetition, the request is run
-on a context that stops at its first decision.
+May import the layers below. Must not know any wire format or operation. To check a repeated request, it is run on a
+context that stops at the first access decision.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GRACE_MS = 300_000
 
 
 class DecisionReached(Exception):
-    """Raised when the request reaches its decision: the caller is allowed to do it."""
+    """Raised to stop a probed request after its access decision, which has allowed it."""
 
 
 class DecisionProbe(Context):
@@ -60,7 +60,7 @@ class DecisionProbe(Context):
         raise AssertionError("a read of a probe does not return")
 
     async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> NoReturn:
-        """Stop: the request already has a permit. Raises DecisionReached."""
+        """Raise DecisionReached: the request already has a permit, so its decision was made."""
         del permit, mutation
         raise DecisionReached
 
@@ -92,10 +92,11 @@ async def outcome_find(ctx: Context, once: IdempotentRequest) -> RequestOutcome 
 
 
 async def is_decided(ctx: Context, run: Callable[[Context], Awaitable[object]]) -> bool:
-    """Decide again on a repeated request. Returns False if the request was refused as invalid before any access check.
+    """Check the caller's current access for a repeated request.
 
-    A missing or conflicting object counts as allowed: only a caller with rights learns of it. Raises PermissionDenied,
-    AuthenticationFailed, NotInUse and ServiceUnavailable.
+    Returns False if the request was refused as invalid before any access check. A missing or conflicting object counts
+    as allowed: only a caller with rights on the object gets such an error. Raises PermissionDenied,
+    AuthenticationFailed, NotInUse and ServiceUnavailable as the request itself does.
     """
     probe = DecisionProbe(ctx)
     try:
@@ -110,7 +111,10 @@ async def is_decided(ctx: Context, run: Callable[[Context], Awaitable[object]]) 
 
 
 async def entry_decide(ctx: Context, scope: RequestScope) -> None:
-    """Decide whether the caller may still use the catalog. Raises PermissionDenied, NotInUse."""
+    """Check that the caller may still use the catalog.
+
+    Raises PermissionDenied if not, NotInUse if the catalog is disabled.
+    """
 
     def read(request_view: RequestView) -> None:
         request_view.require_in_use()

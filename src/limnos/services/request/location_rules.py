@@ -1,10 +1,10 @@
-"""Location rules: the storage locations that may be equal or contain one another, and the objects that violate the
-rules.
+"""Location rules: which storage locations may be equal to or contain one another, and what happens to objects that
+violate the rules.
 
 May import only `model`. `docs/reference/storage-locations.md` has the rules as tables. They are symmetric: whether two
 locations may coexist does not depend on their order. For a new location, call `judge_claim` with every existing
-one that it overlaps. Locations that were stored before the rules were enforced may violate them: the files of their
-objects are withheld (`services.storage.location_reconciliation`).
+location that it overlaps. Locations that were stored before the rules were enforced may violate them: the files of
+their objects are withheld (`services.storage.location_reconciliation`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from limnos.model.storage_locations import ROOTS, LocationClaim, LocationKind, L
 
 
 class LocationRelation(IntEnum):
-    """The position of one location relative to another."""
+    """The relation of one location to another: equal, above or below."""
 
     SAME = 0
     ABOVE = 1
@@ -26,7 +26,7 @@ class LocationRelation(IntEnum):
 
     @property
     def inverse(self) -> LocationRelation:
-        """The position of the other location relative to this one."""
+        """The relation of the other location to this one: below for above."""
         return _INVERSE[self]
 
 
@@ -51,7 +51,7 @@ class ClaimVerdict(Enum):
 
 
 def relation_of(location: str, other: str) -> LocationRelation | None:
-    """Return the position of a location relative to another; None if neither contains the other.
+    """Return the relation of a location to another location; None if neither contains the other.
 
     Both are keys of the register.
     """
@@ -63,7 +63,7 @@ def relation_of(location: str, other: str) -> LocationRelation | None:
 
 
 def may_meet(one: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
-    """Return whether two locations may coexist. `relation` is the position of `one` relative to `other`."""
+    """Return whether two locations may coexist. `relation` is the relation of `one` to `other`."""
     if one.owner_id == other.owner_id:
         return True
     if one.metalake_id != other.metalake_id:
@@ -84,7 +84,8 @@ def may_meet(one: LocationClaim, other: LocationClaim, *, relation: LocationRela
 def _directory_may_meet(directory: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
     """Return whether a directory catalog's location may overlap another location.
 
-    The catalog shows all files in it, so nothing of another catalog may overlap. An allowed location may contain it.
+    The catalog shows all files in its directory, so no location of another catalog may overlap it. An allowed location
+    of another catalog may contain it.
     """
     if other.kind is LocationKind.LANCE_DIRECTORY or directory.catalog_id == other.catalog_id:
         return True
@@ -94,8 +95,8 @@ def _directory_may_meet(directory: LocationClaim, other: LocationClaim, *, relat
 def _root_may_meet(root: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
     """Return whether a catalog's root may overlap an object's location.
 
-    A root may contain objects of its metalake. An object that contains a root would own the files of all later objects
-    in it.
+    A root may contain objects of its metalake. An object whose location contains a root would own the files of all
+    objects created below the root later.
     """
     if relation is LocationRelation.ABOVE:
         return True
@@ -109,7 +110,8 @@ def _root_may_meet(root: LocationClaim, other: LocationClaim, *, relation: Locat
 def _objects_may_meet(one: LocationClaim, other: LocationClaim) -> bool:
     """Return whether two objects' locations may overlap; in general they may not.
 
-    External filesets own no files, and catalogs that share a warehouse share its directory for restricted reads.
+    Exceptions: external filesets of one catalog, which own no files; and the directory for restricted reads of catalogs
+    that share a warehouse.
     """
     if one.kind is not other.kind:
         return False
@@ -119,13 +121,13 @@ def _objects_may_meet(one: LocationClaim, other: LocationClaim) -> bool:
 
 
 def judge_claim(new: LocationClaim, rival: LocationClaim, *, relation: LocationRelation, is_own: bool) -> ClaimVerdict:
-    """Return the verdict on a new location that overlaps an existing one.
+    """Decide whether a new location may overlap an existing location.
 
     Args:
         new: The new location.
         rival: The existing location.
-        relation: The position of the new location relative to the rival.
-        is_own: Whether the caller owned the rival and dropped it, or staged it.
+        relation: The relation of the new location to the existing one.
+        is_own: Whether the caller owned, dropped or staged the object at the existing location.
     """
     if may_meet(new, rival, relation=relation):
         return ClaimVerdict.ALLOWED
@@ -149,11 +151,12 @@ def judge_claim(new: LocationClaim, rival: LocationClaim, *, relation: LocationR
 def find_conflicting_claims(
     one: LocationClaim, other: LocationClaim, *, relation: LocationRelation
 ) -> tuple[LocationClaim, ...]:
-    """Return the one or two stored locations to mark as conflicting; none if both may coexist or one is already marked.
+    """Return which of two stored locations to mark as conflicting, or both.
 
-    A marked object gets no credentials and blocks no other object. So the location with the weaker claim is marked:
-    first a directory catalog, then a location that contains a root, an external fileset, or the newer one. Roots of two
-    metalakes are both marked.
+    Empty if they may coexist or one is marked already. Clients get no credentials for a marked object, and it blocks no
+    other object. So the location with the weaker claim is marked: a directory catalog; else a root inside an object or
+    an object outside its place in a root; else an external fileset; else the newer object. Roots of two metalakes are
+    both marked.
     """
     if may_meet(one, other, relation=relation) or one.is_conflicting or other.is_conflicting:
         return ()
@@ -182,9 +185,10 @@ class LocationConflicts:
         """The highest id of the documents whose locations are in the register."""
 
     def refuse(self, owner_id: int, *, what: str) -> None:
-        """Raise PermissionDenied if an object's or a catalog's location overlaps another one's.
+        """Raise PermissionDenied if the location of an object or catalog is marked as conflicting with another
+        location.
 
-        `what` names its kind in the message.
+        `what` is the word for the object's kind in the message.
         """
         if owner_id in self.ids:
             raise PermissionDenied(

@@ -1,8 +1,9 @@
-"""Multi-catalog reads: one request view for each of several catalogs, all of the same snapshot; reads over all
+"""Multi-catalog reads: one request view for each of several catalogs, all of one snapshot; and reads over all
 metalakes.
 
 May import the layers below. Writes do not use it: each belongs to one zone (decision record on requests over several
-catalogs). Rule 2 holds for each catalog. In addition all zones are at the revisions of one freshness gate's snapshot.
+catalogs). Rule 2 holds for each catalog. In addition, all zones are at the revisions that one read of the freshness
+gate returned.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ async def read_many_scopes(
 ) -> T:
     """Run a reader on one request view for each scope, all of the same snapshot, which is not older than this call.
 
-    The reader may raise CacheMiss like any other. Raises the errors of building a request view (NotFound,
-    PermissionDenied), and ServiceUnavailable if the facts change faster than they can be read.
+    The reader may raise CacheMiss; it then runs again. Raises NotFound for a missing metalake or catalog,
+    PermissionDenied for a disabled user, and ServiceUnavailable if the facts change faster than they can be read.
     """
     if not scopes:
         return reader(())
@@ -72,8 +73,9 @@ async def read_many_scopes(
 
 
 async def _fetch_facts(gate: FreshnessGate, chains: tuple[Zones, ...], *, requested: dict[Key, int]) -> None:
-    """Load each missing fact once, with the first request view that has its zone. Yields to other requests between
-    loads.
+    """Load each missing fact once, with the first of `chains` that contains its zone.
+
+    Lets other requests run between loads.
     """
     left = dict(requested)
     for zones in dict.fromkeys(chains):
@@ -87,8 +89,9 @@ async def _fetch_facts(gate: FreshnessGate, chains: tuple[Zones, ...], *, reques
 
 
 def _stands_at(view: StoreView, moment: KnownRevisions, chains: tuple[Zones, ...]) -> bool:
-    """Return whether the view still has that snapshot's revisions: another freshness gate may have advanced some
-    zones.
+    """Return whether the view still has the revisions of `moment`.
+
+    The freshness gate of another request may have advanced some zones.
     """
     revisions = dict(moment)
     zones = {zone for chain in chains for zone in chain}
@@ -98,7 +101,7 @@ def _stands_at(view: StoreView, moment: KnownRevisions, chains: tuple[Zones, ...
 
 
 def metalakes_list(request_view: RequestView) -> list[Node]:
-    """Return all metalakes, by name. `metalakes_visible` removes those of which the caller is no user."""
+    """Return all metalakes, by name. `metalakes_visible` filters them by the caller's membership."""
     names = require_fact(request_view.view, listing_key(ROOT_ID, "metalake", Kind.METALAKE), zone=ROOT_ID)
     return cast(
         "list[Node]", require_facts(request_view.view, [node_key(node_id) for node_id in names.ids], zone=ROOT_ID)
@@ -109,8 +112,8 @@ async def refuse_former(ctx: Context) -> None:
     """Refuse a token that is invalid in some metalake, because its user was removed there and the name was given to a
     new user.
 
-    Tokens belong to the server, whose request view has no users of metalakes. The earlier user of a name must not see,
-    create or revoke tokens of the current one. Raises AuthenticationFailed.
+    Tokens belong to the server's scope, in which users of metalakes are unknown, so each metalake is checked. The
+    removed user must not see, create or revoke tokens of the new user. Raises AuthenticationFailed for such a token.
     """
     if ctx.credential.user is not None:
         return

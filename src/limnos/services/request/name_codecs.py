@@ -1,6 +1,6 @@
-"""Name codecs: the codec that spells a catalog's namespaces as one name.
+"""Name codecs: the codec that joins the levels of a catalog's namespaces to one name, as in Gravitino's schema names.
 
-May import `names` and the request view. The spelling depends on the server's separator and on whether namespaces nest.
+May import `names` and the request view. The encoding depends on the server's separator and on whether namespaces nest.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from limnos.services.request.request_view import RequestView
 
 
 def codec_of(request_view: RequestView) -> LogicalCodec:
-    """Return the codec that spells namespaces in the request's catalog."""
+    """Return the codec for names of namespaces in the request's catalog."""
     nested = request_view.settled.catalog is None or is_nested(request_view.catalog_record)
     return codec_for(request_view.defaults, nested=nested)
 
 
 def codec_for(defaults: RequestDefaults, *, nested: bool = True) -> LogicalCodec:
-    """Return the codec that spells namespaces, for callers without a request view of the catalog."""
+    """Return the codec for names of namespaces, for callers without a request view of the catalog."""
     return _codec(defaults.separator, policy=defaults.separator_policy, nested=nested)
 
 
 @cache
 def _codec(separator: str, *, policy: str, nested: bool) -> LogicalCodec:
-    """Return the codec, one for each separator and for catalogs with and without nested namespaces."""
+    """Return the codec for a separator, a policy, and catalogs with or without nested namespaces. Cached."""
     return LogicalCodec(separator, cast("Policy", policy), nested)

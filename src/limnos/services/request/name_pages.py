@@ -1,7 +1,8 @@
-"""Name pages: pages of the names in a listing that the caller sees, from the view's blocks of names.
+"""Name pages: keyset pagination over the names in a listing that are visible to the caller, from the view's blocks of
+names.
 
-May import the layers below. Missing blocks are read when the page reaches them. A page begins after a name, so it stays
-right while names are added and removed.
+May import the layers below. A block that is not cached is read when a page reaches it. A page begins after a name, so
+it is correct even if names are added or removed meanwhile.
 """
 
 from __future__ import annotations
@@ -38,14 +39,17 @@ VISIBLE_NAMES_OVERHEAD = 10
 
 
 class PageRequest(NamedTuple):
-    """A request for a page: names after `after`, at most `size`; None means all."""
+    """A request for a page: at most `size` names (None: all) that sort after `after`."""
 
     after: str = ""
     size: int | None = None
 
 
 class NamePage(NamedTuple):
-    """A page of names as JSON strings, in order and in parts. `last` is the name to continue after; None at the end."""
+    """A page of names as JSON strings, in order and in parts.
+
+    `last` is the name after which the next page begins; None on the last page.
+    """
 
     parts: Sequence[tuple[bytes, ...]]
     last: str | None
@@ -66,15 +70,17 @@ class NamePage(NamedTuple):
 
 
 class IdsPage(NamedTuple):
-    """A page of names with ids, in order; `last` is the name to continue after; None at the end."""
+    """A page of names with ids, in order; `last` is the name after which the next page begins; None on the last
+    page.
+    """
 
     names: list[tuple[str, int]]
     last: str | None
 
 
 class VisibleNames(NamedTuple):
-    """The names of a block that one caller sees: their ascending positions in the block, and the names as JSON
-    strings.
+    """The names of a block that are visible to one caller: their ascending positions in the block, and the names as
+    JSON strings.
     """
 
     block: ref[Listing]
@@ -83,7 +89,7 @@ class VisibleNames(NamedTuple):
 
 
 class VisibleNamesCache:
-    """Recently used visible names, by block and caller. When the cache is full, its older half is removed."""
+    """Recently used visible names, by block and caller. When the cache is full, its older half is evicted."""
 
     def __init__(self) -> None:
         self._young: dict[object, VisibleNames] = {}
@@ -98,7 +104,10 @@ class VisibleNamesCache:
         return names
 
     def put(self, key: object, seen: VisibleNames) -> None:
-        """Cache names under a key. When half of VISIBLE_NAMES_MAX bytes is used, the older half is dropped."""
+        """Cache names under a key.
+
+        When new entries exceed half of VISIBLE_NAMES_MAX bytes, the older half of the cache is evicted.
+        """
         self._young[key] = seen
         self._young_names += VISIBLE_NAMES_OVERHEAD + len(seen.encoded)
         if self._young_names > VISIBLE_NAMES_MAX // 2:
@@ -125,7 +134,7 @@ EMPTY_PAGE = NamePage((), None)
 def page_of(
     request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, page_request: PageRequest
 ) -> NamePage:
-    """Return one page of the children visible to the caller. Raises CacheMiss.
+    """Return one page of the children visible to the caller. Raises CacheMiss if a block is not cached.
 
     Args:
         request_view: The request view.
@@ -143,14 +152,14 @@ def page_of(
 def ids_of(
     request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, page_request: PageRequest
 ) -> IdsPage:
-    """Return a page of the children that the caller sees, with their ids. The page's size is required."""
+    """Return a page of the children visible to the caller, with their ids. `page_request` must have a size."""
     return _VisibleListing(request_view, action, chain, space=(chain[0].id, request_view.space(kind), kind)).ids(
         page_request
     )
 
 
 def is_listed(request_view: RequestView, action: Action, *, chain: SecurableChain) -> bool:
-    """Return whether the caller sees the first object of `chain` in the listing of its parent."""
+    """Return whether the first object of `chain` is visible to the caller in the listing of its parent."""
     link, *above = chain
     output = _VisibleListing(
         request_view, action, tuple(above), space=(above[0].id, request_view.space(link.kind), link.kind)
@@ -161,8 +170,8 @@ def is_listed(request_view: RequestView, action: Action, *, chain: SecurableChai
 
 
 def list_all_names(request_view: RequestView, *, kind: Kind, chain: SecurableChain) -> list[str]:
-    """Return the names of all children, including those hidden from the caller, to distinguish existing objects from
-    missing ones.
+    """Return the names of all children, including those hidden from the caller, so that the server can distinguish
+    existing from missing objects.
     """
     space: Space = (chain[0].id, request_view.space(kind), kind)
     listing = _VisibleListing(request_view, None, chain, space=space)
@@ -171,7 +180,7 @@ def list_all_names(request_view: RequestView, *, kind: Kind, chain: SecurableCha
 
 
 class _VisibleListing:
-    """A listing as one caller sees it, block by block."""
+    """The part of a listing that is visible to one caller, computed block by block."""
 
     def __init__(
         self, request_view: RequestView, action: Action | None, chain: SecurableChain, *, space: Space
@@ -188,7 +197,7 @@ class _VisibleListing:
         self.about = (action, request_view.user, paths.stamp)
 
     def _filter(self, action: Action, chain: SecurableChain) -> ListFilter:
-        """Return the filter of the caller's rights on the listing, cached until access changes."""
+        """Return the filter for the listing by the caller's rights. Cached until the access revision changes."""
         if self.request_view.active is not None:
             return list_filter(self.request_view.subject, action, chain, self.request_view.owner_of)
         memo, key = self.request_view.memo, (action, self.request_view.user, self.space)
@@ -198,7 +207,10 @@ class _VisibleListing:
         return result
 
     def _with_names(self, paths: BrowsePaths) -> ListFilter:
-        """Return the filter with the names that show because of objects below, cached while both parts are the same."""
+        """Return the filter, extended by the containers that are visible because of objects below them.
+
+        Cached while filter and `paths` are unchanged.
+        """
         if not paths.ids:
             return self.filter
         if self.request_view.active is not None:
@@ -210,7 +222,7 @@ class _VisibleListing:
         return result[2]
 
     def need_all(self, after: str) -> None:
-        """Raise CacheMiss for the next missing block of the listing, without reading the cached blocks first."""
+        """Raise CacheMiss for the next missing block of the listing, without processing the cached blocks first."""
         gap = self.request_view.view.shelves.gap(self.space, after)
         if gap is not None:
             self._want(gap, READ_MAX if gap[0] != after else listings.BLOCK)
@@ -273,7 +285,10 @@ class _VisibleListing:
         raise CacheMiss({span_key(self.space, gap, limit): self.zone}, goes_on=limit > listings.BLOCK)
 
     def _seen(self, key: Key[Listing], block: Listing) -> VisibleNames:
-        """Return the names of a block that the caller sees, cached until the block or access changes."""
+        """Return the names of a block that are visible to the caller.
+
+        Cached until the block or the access revision changes.
+        """
         if self.filter.everything:
             return visible_names_all(block)
         if self.request_view.active is not None:

@@ -1,7 +1,7 @@
 """Named storages: the connection to a catalog's files, from the catalog's properties or a storage of the settings.
 
 May import `files` for the allowed storage, `services.request.secret_sealing` and `model`. The values are built once at
-the start. Only this module reads connection properties of a catalog, since it unseals secrets. Decision records 0099
+start-up. Only this module reads connection properties of a catalog, since it decrypts secrets. Decision records 0099
 and 0100.
 """
 
@@ -33,7 +33,7 @@ class NamedStorage(NamedTuple):
 
 
 class NamedStorages(NamedTuple):
-    """The storages of the settings by name, and the keys that unseal secrets."""
+    """The storages of the settings by name, and the keys that decrypt secrets."""
 
     named: Mapping[str, NamedStorage] = {}
     keys: SealingKeys = SealingKeys()  # empty and without a file, so it never changes and may be shared
@@ -41,7 +41,7 @@ class NamedStorages(NamedTuple):
     def stated(self, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return a catalog's properties, with those of its named storage if it has one.
 
-        Sealed secrets stay sealed.
+        Encrypted ("sealed") secrets are not decrypted.
         """
         storage = self._of(properties)
         if storage is None:
@@ -56,8 +56,9 @@ class NamedStorages(NamedTuple):
         return self.keys.opened(self.stated(properties))
 
     def usable(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the settings of a named storage with decrypted secrets. Raises StorageFailed if a secret is still
-        sealed.
+        """Return the connection properties of a catalog or its named storage, with secrets decrypted.
+
+        Raises StorageFailed if a secret cannot be decrypted.
         """
         results = self.opened(properties)
         check_usable(results)
@@ -71,8 +72,8 @@ class NamedStorages(NamedTuple):
     def check(self, properties: Mapping[str, str], *, metalake: str) -> None:
         """Check a catalog's named storage.
 
-        Raises BadRequest for an unknown storage, one that is not for this metalake, or connection properties in the
-        catalog as well.
+        Raises BadRequest for an unknown storage, one that is not for this metalake, or a catalog that has connection
+        properties of its own as well.
         """
         name = properties.get(STORAGE)
         if name is None:
@@ -94,8 +95,9 @@ class NamedStorages(NamedTuple):
 
 
 def read_storages(entries: Mapping[str, Mapping[str, str]]) -> dict[str, NamedStorage]:
-    """Read the storages of the settings: name to properties, `locations` and `metalakes` as lists separated by
-    commas.
+    """Build the named storages from the settings: a mapping from name to properties.
+
+    `locations` and `metalakes` are comma-separated lists.
     """
     return {
         name: NamedStorage(

@@ -3,7 +3,7 @@ files.
 
 May import `access`, `store`, `view` and `model`. Must not know the packages of `services`. A package stores its own
 component here under a `ComponentKey` that the package declares. The component is created at its first use, unless `app`
-set another one before.
+has set it before.
 """
 
 from __future__ import annotations
@@ -36,11 +36,15 @@ class AuditedRequest(Interface):
     has_changed: bool
 
     def origin(self) -> RequestOrigin:
-        """Return the method, path, client address and request id, for the audit."""
+        """Return protocol, operation, user agent, client IP address and authentication of the request, for the
+        audit.
+        """
 
 
 class ComponentKey(Generic[T]):
-    """The typed key of one component: its name for messages, and the function that creates a missing one."""
+    """The typed key of a component: its name for messages, and the function that creates the component at its first
+    use.
+    """
 
     __slots__ = ("_make", "name")
 
@@ -59,7 +63,7 @@ class ComponentKey(Generic[T]):
         return cast("T", parts[self])
 
     def put(self, services: NodeServices, part: T) -> None:
-        """Set a node's component."""
+        """Set this component of a node, as `app` does at start-up and as tests do."""
         services.parts[self] = part
 
 

@@ -32,12 +32,12 @@ class WorkOffloader(Protocol):
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Run an offloaded function by its name; cancelling the call ends the work.
 
-        With `caller` given, one caller cannot take all worker processes. Raises the errors of the function, and
-        ServiceUnavailable if all workers are busy or the worker process died.
+        With `caller`, the number of worker processes that one caller can occupy is limited. Raises the errors of the
+        function, and ServiceUnavailable if all workers are busy or the worker process died.
         """
 
     def close(self) -> None:
-        """End all running work."""
+        """End all running work, and the worker processes."""
 
 
 class InlineOffloader:

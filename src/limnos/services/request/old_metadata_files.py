@@ -1,7 +1,7 @@
-"""Old metadata files: after a commit, deletes the table's own files that left its metadata log, if its properties
-enable that.
+"""Old metadata files: after a commit, deletes the metadata files that the commit removed from the metadata log, if the
+table's properties enable that.
 
-May import the layers below. Must not know any wire format. It runs only after the commit is certain.
+May import the layers below. Must not know any wire format. Files are deleted only after the commit is certain.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ log = get_logger("limnos.files")
 async def delete_old_metadata_files(
     ctx: Context, document: MetadataDocument, *, built: tuple[Json, Json], place: CatalogStorage
 ) -> None:
-    """Delete the table's own metadata files that are no longer in the metadata log, after the commit is certain.
+    """Delete the metadata files below the table's location that a commit has removed from its metadata log.
 
-    `built` is the metadata before and after. Errors are only logged, since the commit is done.
+    Call it after the commit is certain. `built` is the metadata before and after the commit. Errors are only logged.
     """
     names = iceberg_updates.removed_metadata_files(*built) if iceberg_metadata.deletes_old_files(built[1]) else []
     if not names:

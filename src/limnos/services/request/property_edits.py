@@ -1,7 +1,7 @@
 """Property edits: changes of an object's name, comment and properties, as values that the transaction applies.
 
-May import `model` and msgspec, and types of `store`. They apply to the stored state, so that two edits of different
-properties both take effect.
+May import `model` and msgspec, and types of `store`. Edits apply to the stored state, so that concurrent edits of
+different properties both take effect.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PROPERTY_LETTERS_MAX: Final = 1 << 18
 
 
 def check_properties(properties: Mapping[str, str], *, before: Mapping[str, str]) -> None:
-    """Check the number and the length of a namespace's new properties; a number that does not grow is accepted.
+    """Check the count and the lengths of a namespace's new properties.
 
-    Raises BadRequest.
+    A count above the limit is accepted if it does not exceed the count before. Raises BadRequest otherwise.
     """
     if len(properties) > max(PROPERTIES_MAX, len(before)):
         raise BadRequest(f"A namespace may have at most {PROPERTIES_MAX} properties, and would have {len(properties)}")
@@ -50,7 +50,7 @@ class PropertyEdits(msgspec.Struct, frozen=True):
     removes: tuple[str, ...] = ()
 
     def over(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties with the edits applied. Removing a missing property is no error."""
+        """Return the properties with the edits applied. Removing a missing property has no effect."""
         removes = frozenset(self.removes)
         entries = {key: value for key, value in properties.items() if key not in removes}
         return {**entries, **self.sets}
@@ -65,7 +65,8 @@ class PropertyEdits(msgspec.Struct, frozen=True):
 def object_edit(tx: Tx, node: Node, *, edits: PropertyEdits) -> Node:
     """Write the edited record and the new name of a metalake object or of an object in a namespace.
 
-    No decision depends on the name of such an object. Grants and tags belong to the id and stay.
+    No decision depends on the name of such an object. Grants and tags refer to the object's id, so they are not
+    affected.
     """
     record = node.record
     comment, properties = edits.edited_comment(record.comment), edits.over(record.properties)

@@ -1,6 +1,6 @@
 """Request scope: the server, a metalake or a catalog that a request names, and its resolution to ids and zones.
 
-May import `names`, `access`, `view` and `model`. Synchronous. A view keeps the resolved scopes until their metalake or
+May import `names`, `access`, `view` and `model`. Synchronous. The view caches resolved scopes until their metalake or
 catalog changes.
 """
 
@@ -43,13 +43,18 @@ SERVER_SCOPE = ResolvedScope(None, None, (ROOT_ID,), ())
 
 
 def cached_scope(view: StoreView, scope: RequestScope) -> ResolvedScope | None:
-    """Return the cached resolution of a scope; None if a metalake or catalog changed since."""
+    """Return the cached resolution of a scope; None if its metalake or catalog has changed since, or the scope was
+    never resolved.
+    """
     resolved_scope: ResolvedScope | None = view.scopes.get(scope)
     return resolved_scope
 
 
 def scope_zones(view: StoreView, scope: RequestScope) -> tuple[int, ...]:
-    """Return the known zones of a scope; fewer if a name is not cached or does not exist."""
+    """Return the zones of a scope (server, metalake, catalog) as far as they are cached.
+
+    Fewer than three if a name is not cached or does not exist.
+    """
     settled: ResolvedScope | None = view.scopes.get(scope)  # inlines `cached_scope`: every request runs this
     if settled is not None:
         return settled.zones
@@ -65,7 +70,7 @@ def scope_zones(view: StoreView, scope: RequestScope) -> tuple[int, ...]:
 def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
     """Resolve the metalake and catalog of a request to their ids and zones.
 
-    Raises NotFound if one of them is missing, CacheMiss.
+    Raises NotFound if one of them does not exist, CacheMiss if a fact is not cached.
     """
     settled = cached_scope(view, scope)
     if settled is not None:
@@ -91,7 +96,7 @@ def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
 
 
 def find_child(view: StoreView, parent_id: int, space: str, name: str, *, zone: int) -> Node | None:
-    """Return the child of a parent with a name; None if it does not exist. Raises CacheMiss."""
+    """Return the child of a parent with a name; None if it does not exist. Raises CacheMiss if that is not cached."""
     node_id = view.get(name_key(parent_id, space, name))
     if node_id is None:
         return None

@@ -1,7 +1,7 @@
 """Request view: a consistent read view for one caller, with resolved names, the caller's rights and decisions.
 
-May import `names`, `access`, `view` and `model`. Synchronous: nothing awaits between the decision and the last cached
-fact of a response. Every method may raise `CacheMiss`; the reader then runs again from the start.
+May import `names`, `access`, `view` and `model`. Synchronous: no `await` occurs between the access decision and the
+last cached fact of a response. Every method may raise `CacheMiss`; the reader then runs again from the start.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class RequestView(CallerView):
             raise self._missing
 
     def _settle(self, scope: RequestScope) -> tuple[ResolvedScope, NotFound | None]:
-        """Resolve the scope; a missing catalog counts as one without grants: the first decision determines the error.
+        """Resolve the scope. The first decision determines the error for a missing catalog, as if it had no grants.
 
-        A caller who may not know that it is missing is refused with the same message as for an existing catalog. A
-        caller whose decision passes learns that it is missing. For a missing metalake the error's context names the
-        caller, so that a protocol may answer 403 instead. Raises NotFound for a missing metalake.
+        Without rights, the caller is refused with the same message as for an existing catalog; with rights, the caller
+        gets NotFound. For a missing metalake the context of the error names the caller, so that a protocol may respond
+        403 instead. Raises NotFound for a missing metalake.
         """
         try:
             return resolve_scope(self.view, scope), None
@@ -96,8 +96,8 @@ class RequestView(CallerView):
 
     @property
     def maker_id(self) -> int | None:
-        """The owner of objects that the caller creates: the caller, or the metalake's owner if the caller is no user of
-        it.
+        """The id of the owner of objects that the caller creates: the caller, or the metalake's owner if the caller is
+        no user of the metalake.
         """
         user_id = self.subject.user_id
         return self.owner_of(self.settled.outer[-1]) if user_id is None else user_id
@@ -106,7 +106,7 @@ class RequestView(CallerView):
 
     @property
     def metalake(self) -> Node:
-        """The scope's metalake. Raises NotFound if the scope names none."""
+        """The scope's metalake. Raises NotFound if the scope is the server."""
         if self.settled.metalake is None:
             raise NotFound("No metalake was named", kind="metalake")
         return self.settled.metalake
@@ -115,7 +115,8 @@ class RequestView(CallerView):
     def catalog(self) -> Node:
         """The scope's catalog.
 
-        Raises NotFound, and PermissionDenied for a missing catalog of which the caller may not know.
+        Raises NotFound if the scope has no catalog or it does not exist; PermissionDenied if it does not exist and the
+        caller may not learn that.
         """
         if self.settled.catalog is None:
             if self._missing is not None:
@@ -125,13 +126,13 @@ class RequestView(CallerView):
 
     @property
     def traits(self) -> CatalogTraits:
-        """The traits of the scope's catalog. Raises NotFound, PermissionDenied if there is no catalog."""
+        """The traits of the scope's catalog. Raises NotFound or PermissionDenied as `catalog` does."""
         traits = self.settled.traits
         return traits_of(cast("CatalogRecord", self.catalog.record)) if traits is None else traits
 
     @property
     def catalog_record(self) -> CatalogRecord:
-        """The record of the scope's catalog. Raises NotFound, PermissionDenied if there is no catalog."""
+        """The record of the scope's catalog. Raises NotFound or PermissionDenied as `catalog` does."""
         traits = self.settled.traits
         return cast("CatalogRecord", self.catalog.record) if traits is None else traits.record
 
@@ -143,7 +144,7 @@ class RequestView(CallerView):
         return spaces_of(self.catalog_record.provider if kind.home is ZoneKind.CATALOG else "")[kind]
 
     def require_in_use(self) -> None:
-        """Refuse objects below a disabled metalake or catalog. Raises NotInUse, PermissionDenied."""
+        """Raise NotInUse below a disabled metalake or catalog, or PermissionDenied if the caller may not load that."""
         if self.settled.in_use:
             return
         self.require_in_metalake_use()
@@ -152,8 +153,8 @@ class RequestView(CallerView):
             raise NotInUse(f"Catalog {self.catalog.name} is disabled: enable it first", kind="catalog")
 
     def require_in_metalake_use(self) -> None:
-        """Refuse objects below a disabled metalake, regardless of the catalog's state. Raises NotInUse,
-        PermissionDenied.
+        """Raise NotInUse below a disabled metalake, regardless of the catalog. Raises PermissionDenied if the caller
+        may not load the metalake.
         """
         if not cast("MetalakeRecord", self.metalake.record).in_use:
             self.require(
@@ -162,10 +163,10 @@ class RequestView(CallerView):
             raise NotInUse(f"Metalake {self.metalake.name} is disabled: enable it first", kind="metalake")
 
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, SecurableChain]:
-        """Resolve an object of the catalog.
+        """Resolve the name of an object of the catalog to its node and its ancestors.
 
-        Returns its node and the object with its ancestors up to the metalake. If it does not exist, returns None and
-        the chain from its parent namespace; missing namespaces are absent links.
+        Returns the node, and the chain of the object and its ancestors up to the metalake. If the object does not
+        exist, returns None and the chain from its parent namespace; missing namespaces are absent links.
         """
         if self._missing is not None:
             return None, (
@@ -204,8 +205,8 @@ class RequestView(CallerView):
         return parent, (*reversed(links), *self.settled.outer)
 
     def _is_leaf(self, node_id: int, space: str) -> bool:
-        """Return whether an object with this name is not a namespace, which is possible only if namespaces and tables
-        share names.
+        """Return whether the node is no namespace, which is possible only where namespaces and tables share a name
+        space.
         """
         if space != SHARED_SPACE:
             return False
@@ -214,19 +215,19 @@ class RequestView(CallerView):
     def look_up(
         self, kind: Kind, name: Levels, action: Action, *, probe: Action | None = None
     ) -> AuthorizedObject[Node]:
-        """Find a node by its name for a caller who may do the action on it; works for every kind that is a node.
+        """Find a node of any kind by its name, for a caller who may perform the action on it.
 
         Args:
             kind: The kind of the node.
             name: Empty for the scope's own metalake or catalog, one part for a metalake object, and the levels below
                 the catalog otherwise.
             action: The action on the node.
-            probe: An action whose right also lets the caller learn that the node is missing.
+            probe: An alternative action: a caller who may perform it also learns that the node is missing.
 
         Raises:
-            NotFound: The object is missing, and the caller could do the action on an object without grants of its own,
-                or may do `probe`.
-            PermissionDenied: The caller may not do the action. The message is the same whether or not the object
+            NotFound: The object is missing, and the caller may perform the action on an object without grants of its
+                own, or may perform `probe`.
+            PermissionDenied: The caller may not perform the action. The message is the same whether or not the object
                 exists.
         """
         node, chain = self.find(name, kind) if kind.home is _IN_CATALOG else self.find_outside(kind, name)
@@ -243,7 +244,7 @@ class RequestView(CallerView):
     def find_parent(self, levels: Levels) -> tuple[Node, SecurableChain]:
         """Return the parent of a name: a namespace, or the catalog for a name of one level.
 
-        Raises NotFound, PermissionDenied.
+        Raises NotFound if the namespace does not exist, or PermissionDenied if the caller may not learn that.
         """
         if len(levels) == 1:
             return self.catalog, self.settled.outer
@@ -253,7 +254,7 @@ class RequestView(CallerView):
         return node, chain
 
     def _is_no_secret(self, absent: SecurableChain) -> bool:
-        """Return whether the caller may learn that a namespace is missing: a caller who may list namespaces may."""
+        """Return whether the caller may list the catalog's namespaces, and so learn that a namespace is missing."""
         namespace = absent[0] if absent[0].kind is Kind.NAMESPACE else absent[1]
         if namespace.kind is not Kind.NAMESPACE or namespace.id > 0:
             return False
@@ -287,14 +288,14 @@ class RequestView(CallerView):
         return (None, outer) if node is None else (node, (ChainLink(node.id, kind, name[0]), *outer))
 
     def is_taken(self, parent_id: int, kind: Kind, name: str) -> bool:
-        """Return whether a name is known to be taken.
+        """Return whether a name is taken by a cached object.
 
         A name that is not cached counts as free: the mutation checks it again.
         """
         return isinstance(self.view.get(name_key(parent_id, self.space(kind), name)), int)
 
     def holder_of(self, parent_id: int, kind: Kind, name: str) -> Kind | None:
-        """Return the kind of the object with a name; None if free or not cached: the mutation checks it again."""
+        """Return the kind of the object with a name; None if free or not cached. The mutation checks it again."""
         node_id = self.view.get(name_key(parent_id, self.space(kind), name))
         if not isinstance(node_id, int):
             return None
@@ -331,9 +332,9 @@ class RequestView(CallerView):
         return result
 
     def decide(self, action: Action, chain: SecurableChain) -> Decision:
-        """Decide for the caller; the decision is cached until access changes.
+        """Decide for the caller. The decision is cached until the access revision changes.
 
-        Decisions on a missing object, those with active roles, and those of an operation's token are not cached.
+        Decisions on a missing object, with active roles, or for the token of a maintenance operation are not cached.
         """
         if not chain or chain[0].id <= 0 or self.active is not None or self.operation_token is not None:
             return self.decide_for(self.user, action, chain)
@@ -345,7 +346,7 @@ class RequestView(CallerView):
         return decision
 
     def decide_for(self, user: str, action: Action, chain: SecurableChain) -> Decision:
-        """Decide for any user, without caching. For the caller, the request's active roles and token count."""
+        """Decide for any user, without caching. For the caller, the request's active roles and token apply."""
         decision = self._decide_unconfined(user, action, chain=chain)
         token = self.operation_token
         if token is None or token.table_id is None or user != self.user:
@@ -389,7 +390,7 @@ class RequestView(CallerView):
             raise CacheMiss(requested)
 
     def require(self, action: Action, chain: SecurableChain) -> Decision:
-        """Decide for the caller. Raises PermissionDenied with the decision; NotFound if the catalog is missing."""
+        """Decide for the caller. Raises PermissionDenied for a refusal, else NotFound for a missing catalog."""
         decision = self.decide(action, chain)
         if not decision.allowed:
             raise self.refusal(decision)
@@ -408,7 +409,7 @@ class RequestView(CallerView):
                 asker.user_id = self.subject.user_id
 
     def refusal(self, decision: Decision) -> PermissionDenied:
-        """Return the error of a refusing decision, and record the decision for the audit."""
+        """Build the error for a refusing decision, and record the decision for the audit."""
         self._tell(decision)
         return PermissionDenied(decision.message(), decision=decision)
 
@@ -420,8 +421,8 @@ class RequestView(CallerView):
     def permit(self, command: C, *decisions: Decision, zone: int | None = None) -> Permit[C]:
         """Create a permit, which a mutation requires, from allowed decisions.
 
-        `zone` is the zone that the mutation writes to; None for the scope's own. Raises PermissionDenied for a missing
-        or refusing decision.
+        `zone` is the zone that the mutation writes to; None for the zone of the scope. Raises PermissionDenied for a
+        missing or refusing decision.
         """
         if not decisions:
             raise PermissionDenied("No permit without an allowed decision")

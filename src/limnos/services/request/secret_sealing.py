@@ -1,8 +1,8 @@
 """Secret sealing: encrypts secret properties with AES-GCM before they are written, and decrypts them for use.
 
 May import `files` for the file of keys, `model`, `telemetry`, and cryptography. Must not know stores or requests.
-`catalog_properties` defines which properties are secret. A secret whose key this server lacks stays sealed, and the
-error at its use names the key. Decision record 0099.
+`catalog_properties` defines which properties are secret. A secret whose key this server lacks stays encrypted
+("sealed"), and the error at its use names the key. Decision record 0099.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ def key_name(key: bytes) -> str:
 
 
 class SealingKeys:
-    """A server's sealing keys: the newest encrypts, all decrypt. A key file is read again when it has changed."""
+    """A server's encryption keys: the newest key encrypts, all keys decrypt.
+
+    A key file is read again when it has changed.
+    """
 
     def __init__(self, arguments: Sequence[bytes] = (), *, file: Path | None = None, makes: bool = False) -> None:
         self._given = tuple(arguments)
@@ -50,14 +53,17 @@ class SealingKeys:
         self._held: dict[str, _SealingKey] = {}
 
     def begin(self) -> None:
-        """Read the keys; create the first one if this server manages its keys. Raises CannotStart."""
+        """Read the keys; create the first key if this server manages its keys.
+
+        Raises CannotStart if the key file cannot be used.
+        """
         if self.makes and self._file is not None and not keys_read(self._file):
             add_key(self._file, os.urandom(KEY_BYTES), only_first=True)
             log.info("a key that seals secrets was created: keep a copy of its file", file=str(self._file))
         self._held = self._all()
 
     def renew(self) -> bool:
-        """Create a new key, which encrypts from now on.
+        """Create a new key, with which secrets are encrypted from now on.
 
         Returns False if this server does not manage its keys; their file is then read again.
         """
@@ -77,8 +83,8 @@ class SealingKeys:
         return next(reversed(self._fresh()), None)
 
     def sealed(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties with every secret sealed under the newest key, including those sealed under an older
-        one.
+        """Return the properties with every secret encrypted with the newest key, including secrets that were encrypted
+        with an older key.
 
         Without keys they are returned unchanged. A secret that cannot be decrypted is returned unchanged.
         """
@@ -93,7 +99,7 @@ class SealingKeys:
         return {name: self._opened(name, value) for name, value in properties.items()}
 
     def sealed_text(self, name: str, text: str) -> str:
-        """Seal one secret. `name` must be that of a secret property."""
+        """Encrypt one secret. `name` must be the name of a secret property; it is authenticated with the text."""
         return self.sealed({name: text})[name]
 
     def opened_text(self, name: str, text: str) -> str:
@@ -169,7 +175,8 @@ def _file_stamp(path: Path) -> object:
 def _seal_text(name: str, text: str, *, key: _SealingKey) -> str:
     """Encrypt a secret.
 
-    The property's name is authenticated too, so that a secret cannot be moved to another property.
+    The property's name is authenticated with it (associated data), so that a secret cannot be moved to another
+    property.
     """
     if not text or SEALED.search(text):
         return text

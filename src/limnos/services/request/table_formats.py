@@ -1,9 +1,9 @@
-"""Table formats: the format of a catalog's tables, and the refusals of other protocols. Decision record 0043.
+"""Table formats: the format of a catalog's tables, and refusals of requests by protocols of another format.
 
-May import `access`, `model`, `names` and the request view. Must not know any wire format. A catalog's provider decides
-the format, so that protocols need not inspect each table. A table that another protocol serves does not exist for this
-one, in lists and in responses. A schema of Gravitino's names stands for a Lance catalog itself, for tables directly in
-it; a real namespace of that name takes precedence.
+Decision record 0043. May import `access`, `model`, `names` and the request view. Must not know any wire format. A
+catalog's provider decides the format, so that protocols need not inspect each table. A protocol neither lists nor loads
+tables of another format. In Gravitino's API a virtual schema represents the root of a Lance catalog, for tables
+directly in the catalog; a real namespace of that name takes precedence.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FORMAT_DESCRIPTIONS: Final = {
 
 
 def format_of(request_view: RequestView) -> str:
-    """Return the format of the tables in the request's catalog; `NO_TABLES` if it holds none."""
+    """Return the format of the tables in the request's catalog; `NO_TABLES` if it cannot contain tables."""
     return request_view.traits.table_format
 
 
@@ -49,7 +49,7 @@ def is_sourced(request_view: RequestView) -> bool:
 
 
 class ExternalCatalogError(UnsupportedOperation):
-    """Raised if an object is in an external system; a caller with access to that system continues there."""
+    """The object is in an external system, so the request must be served by that system."""
 
     def __init__(self, message: str, *, provider: str) -> None:
         super().__init__(message)
@@ -59,18 +59,20 @@ class ExternalCatalogError(UnsupportedOperation):
 def refuse_sourced(
     request_view: RequestView, kind: Kind, *, levels: Levels, action: Action, probe: Action | None = None
 ) -> None:
-    """Refuse requests that only the server's own tree can serve, for a catalog of an external system.
+    """Refuse a request on a catalog of an external system that the server can serve only for objects of its own tree.
 
     Args:
         request_view: The request view of the catalog.
         kind: The kind of the object.
         levels: The levels of the object's name.
         action: The action on the object.
-        probe: An action whose right lets the caller learn from the source that the object is missing.
+        probe: An alternative action: a caller who may perform it may also learn that the object is missing in the
+            source.
 
     Raises:
-        ExternalCatalogError: The catalog's source is an external system, and the caller may do `action` or `probe`.
-        PermissionDenied: The caller may do neither.
+        ExternalCatalogError: The catalog's source is an external system, and the caller may perform `action` or
+            `probe`.
+        PermissionDenied: The caller may perform neither.
     """
     traits = request_view.settled.traits
     if traits is None or not traits.is_sourced:
@@ -89,9 +91,9 @@ def is_federated(request_view: RequestView) -> bool:
 
 
 def refuse_federated(request_view: RequestView) -> None:
-    """Refuse requests that only the server's own tree can serve, for a catalog of another Iceberg catalog.
+    """Refuse a request on a federated Iceberg catalog that the server can serve only for objects of its own tree.
 
-    The caller has already decided. Raises ExternalCatalogError.
+    The calling function has already made the access decision. Raises ExternalCatalogError if the catalog is federated.
     """
     traits = request_view.settled.traits
     if traits is not None and traits.is_federated:
@@ -114,7 +116,10 @@ def is_kind_held(request_view: RequestView, kind: Kind) -> bool:
 
 
 def require_kind_held(request_view: RequestView, kind: Kind) -> None:
-    """Refuse to create an object in a catalog of a type that cannot contain it. Raises UnsupportedOperation."""
+    """Refuse to create an object in a catalog of a type that cannot contain it.
+
+    Raises UnsupportedOperation in that case.
+    """
     if not is_kind_held(request_view, kind):
         provider, holding = request_view.catalog_record.provider, row_of(kind).catalogs or ()
         raise UnsupportedOperation(
@@ -134,7 +139,8 @@ def least_levels(request_view: RequestView) -> int:
 def require_format(request_view: RequestView, expected: str) -> None:
     """Refuse to create an object in a catalog whose tables have another format.
 
-    Raises BadRequest, UnsupportedOperation.
+    Raises BadRequest for tables of another format or a catalog without tables, UnsupportedOperation for a catalog of a
+    directory or external system.
     """
     traits = request_view.traits
     if traits.is_federated:
@@ -154,9 +160,9 @@ def require_format(request_view: RequestView, expected: str) -> None:
 
 
 def refuse_create(request_view: RequestView) -> None:
-    """Refuse to create an object in a catalog that shows a directory or an external system.
+    """Refuse to create an object in a catalog whose objects come from a directory or an external system.
 
-    Raises UnsupportedOperation.
+    Raises UnsupportedOperation in that case.
     """
     traits = request_view.traits
     if traits.is_federated:
@@ -175,7 +181,7 @@ def refuse_create(request_view: RequestView) -> None:
 def refuse_directory_request(request_view: RequestView, action: Action) -> None:
     """Refuse requests that are not served for a directory catalog.
 
-    Raises UnsupportedOperation; PermissionDenied if the caller lacks the right.
+    Raises UnsupportedOperation for a directory catalog, or PermissionDenied if the caller may not perform `action`.
     """
     traits = request_view.settled.traits
     if traits is None or not traits.shows_directory:
@@ -193,12 +199,16 @@ def other_format_error(path: Levels, result: str) -> NotFound:
 
 
 def is_root_schema_name(request_view: RequestView, levels: Levels) -> bool:
-    """Return whether a schema's name represents the catalog unless a namespace has that name."""
+    """Return whether a schema's name is that of the virtual root schema, which represents the catalog unless a
+    namespace has this name.
+    """
     return levels == (request_view.defaults.root_schema,) and least_levels(request_view) == 1
 
 
 def is_root_schema(request_view: RequestView, levels: Levels) -> bool:
-    """Return whether a schema's name represents the catalog."""
+    """Return whether a schema's name represents the catalog: it is that of the virtual root schema, and no namespace
+    has it.
+    """
     if not is_root_schema_name(request_view, levels):
         return False
     node, _ = request_view.find(levels, Kind.NAMESPACE)
@@ -206,14 +216,14 @@ def is_root_schema(request_view: RequestView, levels: Levels) -> bool:
 
 
 def levels_within(request_view: RequestView, levels: Levels) -> Levels:
-    """Return the levels of a schema's name: none if it represents the catalog."""
+    """Return the levels of a schema's name; empty for the virtual root schema, which represents the catalog."""
     return () if is_root_schema(request_view, levels) else levels
 
 
 def is_root_visible(request_view: RequestView) -> bool:
-    """Return whether the caller sees the schema that represents the catalog's root.
+    """Return whether the virtual root schema is visible to the caller.
 
-    Callers who may list the tables directly in the catalog see it.
+    It is visible to callers who may list the tables directly in the catalog.
     """
     name = (request_view.defaults.root_schema,)
     return (
@@ -223,16 +233,18 @@ def is_root_visible(request_view: RequestView) -> bool:
 
 
 def root_load(request_view: RequestView) -> Node:
-    """Return the catalog that the schema represents, to a caller who may list the objects directly in it.
+    """Return the catalog that the virtual root schema represents, for a caller who may list the tables directly in it.
 
-    Raises PermissionDenied.
+    Raises PermissionDenied otherwise.
     """
     request_view.require(Action.TABLE_LIST, request_view.settled.outer)
     return request_view.catalog
 
 
 def root_schema_advice(request_view: RequestView) -> str:
-    """Return advice for a request that treats that schema as an object: the name to use instead."""
+    """Return the error message for a request that treats the virtual root schema as an object, with the name to use
+    instead.
+    """
     catalog, name = request_view.catalog.name, request_view.defaults.root_schema
     return (
         f"Schema {catalog}.{name} represents the catalog {catalog} itself and is not an object: name the catalog {catalog}, "
@@ -241,9 +253,9 @@ def root_schema_advice(request_view: RequestView) -> str:
 
 
 def require_own(request_view: RequestView, levels: Levels) -> None:
-    """Refuse to change the schema that represents the catalog's root.
+    """Refuse to change the virtual root schema.
 
-    Raises UnsupportedOperation, or PermissionDenied if the caller may not see it.
+    Raises UnsupportedOperation for that schema, or PermissionDenied if it is not visible to the caller.
     """
     if is_root_schema(request_view, levels):
         request_view.require(Action.TABLE_LIST, request_view.settled.outer)

@@ -1,5 +1,5 @@
-"""Task context: gives a task the store under the server's own permit, the allowed storage, and threads with a
-heartbeat.
+"""Task context: what a background task may use: the store with the server's own permit, the allowed storage, and
+threads that renew the task's lease.
 
 May import `files`, `store` and the layers below. Must not know the kinds of tasks.
 """
@@ -27,7 +27,7 @@ Heartbeat = Callable[[int], None]
 
 
 class TaskContext:
-    """One task that runs on this node."""
+    """A background task that runs on this node, with its lease and the services that it may use."""
 
     def __init__(
         self, task_id: int, *, store: Store, permit: Permit[None], allowed: AllowedStorage, warehouse: str, lease_ms: int,
@@ -52,7 +52,7 @@ class TaskContext:
         return NamedStorages() if self.services is None else self.services.defaults.storages
 
     def place(self, record: CatalogRecord, catalog: int) -> CatalogStorage:
-        """Return a catalog's storage, with its warehouse or its directory in the server's warehouse."""
+        """Return a catalog's storage: its own warehouse, or its directory in the server's warehouse."""
         return catalog_storage_within(record, f"{self.warehouse}/{catalog}", self.allowed, storages=self.storages)
 
     async def submit(self, mutation: Callable[[Tx], T]) -> T:
@@ -63,7 +63,7 @@ class TaskContext:
         """Run a call in a separate thread, and renew the task's lease while the call makes progress.
 
         Raises ServiceUnavailable if it makes no progress for the time of a lease; the thread is then abandoned. A
-        cancellation stops the call at its next beat.
+        cancellation stops the call at its next heartbeat.
         """
         far, stopped = 0, threading.Event()
 

@@ -1,7 +1,7 @@
-"""Facets: the numbers of a search's hits by kind, catalog and format.
+"""Facets: counts of a search's hits by kind, catalog and format.
 
-May import `model` and the standard library. Pure. Facets count hits, which the caller may load, and never other
-matches.
+May import `model` and the standard library. Pure. Facets count only hits, which the caller may load, so they reveal no
+hidden objects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ class SearchFacet(NamedTuple):
 
 
 def facets_of(results: Iterable[tuple[Kind, tuple[str, ...], str]]) -> list[SearchFacet]:
-    """Return the facets of hits, each given by its kind, path and format; per key the most frequent value first."""
+    """Return the facets of hits, each given by its kind, path and format; for each key the most frequent value
+    first.
+    """
     counts: Counter[tuple[str, str]] = Counter()
     for kind, path, table_format in results:
         counts["kind", kind.word] += 1

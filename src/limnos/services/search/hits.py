@@ -1,4 +1,4 @@
-"""Hits: results of a search with their tiers, the reasons why they match, and their order.
+"""Hits: results of a search with their tiers (classes of match quality), matched fields and sort order.
 
 May import the layers below. Pure.
 """
@@ -19,9 +19,9 @@ TIER_PATH, TIER_NAME, TIER_START, TIER_WORDS, TIER_COLUMNS, TIER_COMMENT = range
 
 
 class SearchMatch(NamedTuple):
-    """The part of an object that matched the search, with its text.
+    """The field of an object that matched the search, with its text.
 
-    The part is `id`, `path`, `name`, `above`, `column`, `comment` or `filter`.
+    The field is `id`, `path`, `name`, `above` (an ancestor's name), `column`, `comment` or `filter`.
     """
 
     where: str
@@ -29,7 +29,7 @@ class SearchMatch(NamedTuple):
 
 
 class SearchHit(NamedTuple):
-    """An object that was found, its tier, and the reason."""
+    """An object that a search found, with its tier and the matched fields."""
 
     node_id: int
     kind: Kind
@@ -41,10 +41,10 @@ class SearchHit(NamedTuple):
 
 
 class SearchAnswer(NamedTuple):
-    """The hits in order.
+    """The result of a search: the hits in order, and whether they are complete.
 
-    `more`: further hits exist. `bounded`: only the first `LOOKED_MAX` candidates were examined. `behind`: the number of
-    changes whose words were not searched. `meant`: corrections of words, each of which finds a visible object.
+    `more`: further hits exist. `bounded`: only the first `LOOKED_MAX` candidates were examined. `behind`: the count of
+    recent changes whose words were not searched. `meant`: corrections of words, each of which finds a visible object.
     `facets`: counts of the first `FACETS_OF` hits, if requested.
     """
 
@@ -57,7 +57,10 @@ class SearchAnswer(NamedTuple):
 
 
 def hit_of(visible: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[SearchMatch]) -> SearchHit:
-    """Return a hit. Of the tiers of words, `tier` is the best; the matches determine the actual one."""
+    """Build a hit.
+
+    For word matches (`TIER_WORDS`) the tier is lowered to that of the worst matched field: column or comment.
+    """
     node, matches = visible.node, (matched,) if isinstance(matched, SearchMatch) else tuple(matched)
     if tier == TIER_WORDS:
         places = {each.where for each in matches}
@@ -66,20 +69,24 @@ def hit_of(visible: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[S
 
 
 def kind_rank(kind: Kind) -> int:
-    """Return the rank of a kind: tables and views first, then containers, then all others."""
+    """Return the rank of a kind in the sort order: 0 for tables and views, then containers, then other objects of
+    catalogs, then all others.
+    """
     if kind in _DATA:
         return 0
     return 1 if kind.form is KindGroup.CONTAINER else 2 if kind.home is ZoneKind.CATALOG else 3
 
 
 def order_of(hit: SearchHit) -> tuple[int, int, int, int, int, tuple[str, ...]]:
-    """Return the sort key of a hit: tier, length of the name, kind, number of levels, then the latest change first."""
+    """Return the sort key of a hit: tier, length of the name (for prefix matches), kind, number of levels, time of the
+    last change (newest first), path.
+    """
     length = len(hit.path[-1]) if hit.tier == TIER_START else 0
     return hit.tier, length, kind_rank(hit.kind), len(hit.path), -hit.changed_at, hit.path
 
 
 def place_of(visible: VisibleNode) -> tuple[int, int, int, tuple[str, ...]]:
-    """Return the sort key of a visible object among those of its tier, as in `order_of`, without the length."""
+    """Return the sort key of a visible object among those of its tier, like `order_of` but without tier and length."""
     return kind_rank(visible.node.kind), len(visible.path), -_changed_at(visible), visible.path
 
 

@@ -1,5 +1,5 @@
-"""Indexed words: reads candidates for a query's words from the index, and the objects that changed after the index was
-updated.
+"""Indexed words: reads candidates for a query's words from the full-text index, and from the changes that are not
+indexed yet.
 
 May import the layers below. The index lacks the latest changes. A search reads these from the change feed, up to a
 limit, and examines their objects itself, so that it finds everything that was committed before the search.
@@ -37,7 +37,7 @@ _CONTAINERS: Final = frozenset(map(int, CONTAINERS))
 
 
 class WordQuery(NamedTuple):
-    """Words to look up: in names only or everywhere, in some zones, of some kinds."""
+    """A lookup of words in the index: in names only or in all fields, restricted to some zones and kinds of objects."""
 
     words: tuple[str, ...]
     names_only: bool
@@ -46,8 +46,8 @@ class WordQuery(NamedTuple):
 
 
 class PendingChanges(NamedTuple):
-    """The objects that changed after the index was updated, those of them that exist, as candidates, and the number of
-    changes that are neither indexed nor read.
+    """Changes that are not indexed yet: the ids of the changed objects, those that exist as candidates (`tail`), and
+    the count of changes that were not read either.
     """
 
     changed: frozenset[int]
@@ -58,7 +58,7 @@ class PendingChanges(NamedTuple):
 def pending_read(zones: Collection[int], *, within: Collection[int] | None) -> Load[PendingChanges]:
     """Read the changes of some zones that are not indexed yet, at most `TAIL_MAX`.
 
-    `within` are the ids of the only objects that can be candidates; None for any.
+    With `within`, only objects with these ids become candidates.
     """
     changed: set[int] = set()
     behind, room = 0, TAIL_MAX
@@ -84,8 +84,8 @@ class IndexedCandidates(NamedTuple):
 
 
 class AboveScope(NamedTuple):
-    """A part of the search scope: objects whose ancestors' names contain a word, as whole catalogs and single
-    containers.
+    """The objects whose ancestors' names contain a word, described by whole catalogs (`zones`) and single containers
+    (`parents`).
     """
 
     zones: frozenset[int]
@@ -97,9 +97,10 @@ class AboveScope(NamedTuple):
 
 
 def indexed_read(query: WordQuery, *, limit: int, pending: Collection[SearchCandidate]) -> Load[IndexedCandidates]:
-    """Read objects that match all words of the query. A word in an ancestor's name counts as matched.
+    """Read objects that match all words of the query.
 
-    `pending` are candidates that changed after the index was updated. At most `limit` matches are read.
+    A word may also match an ancestor's name, if another word matches the object. `pending` are candidates that changed
+    after the index was updated. At most `limit` matches are read.
     """
     own = yield from _read(query, query.words, limit=limit)
     candidates, left = {each.id: each for each in own}, limit - len(own)
@@ -122,7 +123,10 @@ def indexed_read(query: WordQuery, *, limit: int, pending: Collection[SearchCand
 
 
 def _above_read(query: WordQuery, word: str, *, pending: Collection[SearchCandidate]) -> Load[AboveScope | None]:
-    """Read the containers of objects whose ancestors' names contain a word. None if there are too many to list."""
+    """Read the containers of objects whose ancestors' names contain a word.
+
+    Returns None if there are too many containers to list.
+    """
     containers = query._replace(names_only=True, kinds=sorted(_CONTAINERS))
     named = yield from _read(containers, (f"{CONTAINER_MARK}{word}",), limit=ABOVE_MAX + 1)
     changed = [each for each in pending if each.kind in _CONTAINERS]
@@ -137,7 +141,9 @@ def _above_read(query: WordQuery, word: str, *, pending: Collection[SearchCandid
 def _in_scopes_read(
     query: WordQuery, words: Sequence[str], *, scopes: Sequence[AboveScope], limit: int
 ) -> Load[list[SearchCandidate]]:
-    """Read objects that match words, at most `limit`: from the index, or if it has more, from the smallest scope."""
+    """Read up to `limit` objects that match words: from the index, or from the smallest scope if the index has more
+    matches.
+    """
     matches = yield from _read(query, words, limit=limit)
     small = [scope for scope in scopes if not scope.zones]
     if len(matches) < limit or not small:

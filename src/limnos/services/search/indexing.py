@@ -1,4 +1,4 @@
-"""Indexing: stores the words of changed objects, step by step, in the background and never in a commit's transaction.
+"""Indexing: updates the full-text index in the background, in small steps, never in a commit's transaction.
 
 May import the layers below. A step takes the next changes of a zone. If these are not available, it takes the next of
 the zone's objects: the first time, after a restore, and if the feed was pruned past the position. The position moves in
@@ -32,7 +32,7 @@ PARSED_AT_ONCE: Final = 10
 
 
 async def index_step(services: NodeServices) -> int:
-    """Index the next part of each zone with changes that are not indexed.
+    """Index the next batch of changes of each zone that is not completely indexed.
 
     Returns the number of zones that still have such changes.
     """
@@ -42,7 +42,7 @@ async def index_step(services: NodeServices) -> int:
 
 
 async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
-    """Index the next part of a zone, and advance its position. Returns whether more changes are known to follow."""
+    """Index the next batch of a zone, and advance its position. Returns whether known changes remain."""
     scan_after, revision = progress.scan_after, progress.revision
     if progress.is_lost:
         scan_after, revision = 0, progress.newest
@@ -74,7 +74,7 @@ async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
 
 
 def _spelled(texts: Sequence[IndexedText]) -> set[str]:
-    """Return the words of objects that spelling help may suggest."""
+    """Return the words of indexed objects that spelling suggestions may use."""
     return spelled_words(text for each in texts for text in (each.name, each.columns, each.comment))
 
 

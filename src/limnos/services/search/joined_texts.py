@@ -1,7 +1,7 @@
-"""Joined texts: the indexed words of many objects as one text, which is scanned for a word.
+"""Joined texts: the indexed words of many objects, concatenated to one text that can be searched with a single scan.
 
-May import the standard library only. Pure. For a thousand objects one scan takes some microseconds, a comparison with
-each object a hundred times as long.
+May import the standard library only. Pure. For a thousand objects one scan takes some microseconds; a comparison with
+each object would take a hundred times as long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from itertools import accumulate
 
 
 class JoinedTexts:
-    """Texts in the form that `words_of` returns, joined: a space before each word, a line feed after each text."""
+    """Texts in the form that `words_of` returns, concatenated with a space before each word and a line feed after each
+    text.
+    """
 
     def __init__(self, texts: Sequence[str]) -> None:
         lines = [f" {text}\n" for text in texts]
@@ -20,7 +22,7 @@ class JoinedTexts:
         self._ends = list(accumulate(map(len, lines)))
 
     def having(self, word: str) -> list[int]:
-        """Return the ascending indexes of the texts that have a word which begins with `word`."""
+        """Return the ascending indices of the texts with a word that begins with `word`."""
         places: list[int] = []
         begin, at = f" {word}", 0
         while (at := self._joined.find(begin, at)) >= 0:

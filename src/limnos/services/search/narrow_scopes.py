@@ -1,7 +1,8 @@
-"""Narrow scopes: the objects that a caller with few rights can see at most.
+"""Narrow scopes: an upper bound of the objects visible to a caller with few rights.
 
-May import the layers below. Must not decide: the objects of a scope are candidates, which a search decides on like any
-others. An index of words knows no rights: among its first matches in a large lake, such a caller may see none.
+May import the layers below. Makes no access decisions: the objects of a scope are candidates, on which a search decides
+as on all others. The full-text index does not know rights, so in a large lake none of its first matches may be visible
+to such a caller.
 """
 
 from __future__ import annotations
@@ -52,20 +53,23 @@ BROWSED_SPACES: Final = tuple(
 
 
 class NarrowObjects:
-    """All objects that a caller with few rights can see, and more. Their indexed words are read when needed."""
+    """A superset of the objects visible to a caller with few rights. Their indexed words are read lazily."""
 
     def __init__(self, candidates: Sequence[SearchCandidate]) -> None:
         self.candidates = candidates
         self._texts: list[IndexedText | None] | None = None
 
     async def having_any(self, ctx: Context, words: Iterable[str], *, names_only: bool) -> list[SearchCandidate]:
-        """Return the objects whose indexed words match any word; other words may be in names above them."""
+        """Return the objects whose indexed words match any of the words.
+
+        The other words may match names of ancestors.
+        """
         await self._read_texts(ctx)
         joined = self._names if names_only else self._wholes
         return [self.candidates[place] for place in sorted({each for word in words for each in joined.having(word)})]
 
     async def known_words(self, ctx: Context, words: Iterable[str]) -> list[str]:
-        """Return those of some words that an object has and that a correction may suggest, in the given order."""
+        """Return the words that occur in an object and that a spelling correction may suggest, in the given order."""
         await self._read_texts(ctx)
         known = [word for word in words if word in self._whole_words]
         suggested = spelled_words(known)
@@ -93,7 +97,7 @@ class RightRoots(NamedTuple):
     """The objects on which rules give a caller rights to objects (`loading`) or to namespaces (`browsing`).
 
     `principals` are the caller and the caller's groups, which may own objects. `wide` are the ids of the metalake and
-    its usable catalogs: a right on one of them is not narrow.
+    its usable catalogs: with a right on one of them the scope is not narrow.
     """
 
     loading: frozenset[int]
@@ -104,7 +108,9 @@ class RightRoots(NamedTuple):
 
 
 def roots_of(request_view: RequestView, metalake_id: int, *, catalogs: Collection[int]) -> RightRoots | None:
-    """Return the roots of the caller's rights in usable catalogs; None if the rights are not narrow."""
+    """Return the objects on which the caller has rights in usable catalogs; None if there are too many, or one is the
+    metalake or a catalog.
+    """
     if not request_view.rules.access_enabled:
         return None
     subject = request_view.subject
@@ -130,7 +136,9 @@ def _owns_all(request_view: RequestView, metalake_id: int, *, catalogs: Collecti
 
 
 async def narrow_objects(ctx: Context, roots: RightRoots | None) -> NarrowObjects | None:
-    """Return all objects that rights with these roots can make visible; None if these are too many."""
+    """Return all objects that rights on these roots can make visible; None if there are too many, or `roots` is
+    None.
+    """
     return None if roots is None else await ctx.look_up(partial(_objects_read, roots))
 
 

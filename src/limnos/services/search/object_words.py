@@ -1,4 +1,4 @@
-"""Words of objects: the words of an object's record and document, and their matches with a query's words.
+"""Words of objects: extracts the words of an object's record and document, and matches them with a query's words.
 
 May import the layers below. Pure.
 """
@@ -21,15 +21,19 @@ PARSED_BYTES: Final = 32 << 10
 
 
 class WordMatch(NamedTuple):
-    """The match of a word: the field `name`, `above` (the name of an ancestor), `column` or `comment`, and its text."""
+    """The match of a word: the field (`name`, `above` for the name of an ancestor, `column` or `comment`) and its
+    text.
+    """
 
     where: str
     text: str
 
 
 def index_name(words: str, kind: Kind) -> str:
-    """Return the words of a name in the form that is indexed: each word of a container's name is there twice, once with
-    `CONTAINER_MARK`, so that containers are found without reading all objects that have the word.
+    """Return the words of a name as indexed.
+
+    Each word of a container's name is indexed twice, once prefixed with `CONTAINER_MARK`, so that a search can find
+    containers without reading all objects that have the word.
     """
     if kind not in CONTAINERS:
         return words
@@ -37,7 +41,7 @@ def index_name(words: str, kind: Kind) -> str:
 
 
 def has_columns(kind: Kind, table_format: str) -> bool:
-    """Return whether documents of such objects contain columns and a comment."""
+    """Return whether metadata documents of this kind and format contain columns and a comment."""
     return kind is Kind.VIEW or (kind is Kind.TABLE and table_format == ICEBERG)
 
 
@@ -88,7 +92,7 @@ def _name_words(name: str) -> str:
 
 
 class _OwnTexts:
-    """The texts of an object without its name, each compared with a word only if it may have the word."""
+    """The column names and comments of an object. A cheap check avoids splitting texts that cannot contain a word."""
 
     def __init__(self, node: Node, body: bytes | None) -> None:
         self.columns: list[ColumnDescription] = []
@@ -112,8 +116,9 @@ class _OwnTexts:
 
 
 def _letters_of(texts: Iterable[str]) -> str | None:
-    """Return the letters and digits of ASCII texts in lower case, which contain each of their words; None for others:
-    the folded forms of neighbouring letters may differ from those of one letter.
+    """Return the letters and digits of ASCII texts in lower case; every word of the texts is a substring of the result.
+
+    None for texts that are not ASCII, since case folding may depend on neighbouring letters.
     """
     joined = "\n".join(texts)
     return joined.lower().translate(_NO_LETTERS) if joined.isascii() else None

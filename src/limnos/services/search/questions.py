@@ -28,11 +28,11 @@ _KEYS: Final = frozenset({"tag", "owner", "kind", "format", "in"})
 
 
 class SearchQuestion(NamedTuple):
-    """A parsed search.
+    """A parsed search query.
 
     - `words`: case-folded words, all of which must match.
-    - `path`: the parts of the text as a path; empty if it is no path.
-    - `number`: the text as an object's id; None if it is no number.
+    - `path`: the text parsed as a path; empty if it is no path.
+    - `number`: the text parsed as an object's id; None if it is no integer.
     - `tags`: names of tags, each with a value or None.
     - `owner`: the name of a user or group.
     - `kinds`: the kinds to find.
@@ -52,12 +52,12 @@ class SearchQuestion(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The words joined as one name."""
+        """The words joined to one name, for the tiers that compare whole names."""
         return " ".join(self.words)
 
     @property
     def has_filter(self) -> bool:
-        """Whether it has tags or an owner as filters, which select objects without any words."""
+        """Whether the query has tags or an owner as filters, which select objects even without words."""
         return bool(self.tags) or self.owner is not None
 
 

@@ -2,8 +2,8 @@
 caller.
 
 May import the layers below. Must not know any wire format. Results come in tiers, each read with a limit; there is no
-ranking over all matches. A search that reached its limit of candidates reports that, whether or not the caller may see
-them.
+ranking over all matches. A search that reached its limit of candidates reports that, even if the candidates are hidden
+from the caller.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ _UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class SearchHome(NamedTuple):
-    """The scope of a search: the caller's catalogs, and the ids of the query's tags and owners (None for an unknown
-    one), and the roots of the caller's rights if these are narrow.
+    """The resolved scope of a search: the catalogs usable by the caller, the ids of the query's tags (None for an
+    unknown tag) and owners, and the roots of the caller's rights if these are narrow.
     """
 
     usable: UsableCatalogs
@@ -95,7 +95,10 @@ class SearchSpace:
         self._pending: PendingChanges | None = None
 
     async def pending(self, ctx: Context, zones: Sequence[int]) -> PendingChanges:
-        """Return the changes that the index lacks. The searches for corrections use those of the first search."""
+        """Return the changes that are not indexed yet.
+
+        They are read once, and reused by the searches for spelling corrections.
+        """
         if self._pending is None:
             within = None if self.narrow is None else [each.id for each in self.narrow.candidates]
             self._pending = await ctx.look_up(partial(pending_read, zones, within=within))
@@ -105,12 +108,12 @@ class SearchSpace:
 async def search(
     ctx: Context, metalake: str, *, question: SearchQuestion, limit: int = 50, with_facets: bool = False
 ) -> SearchAnswer:
-    """Return at most `limit` objects that match a query and that the caller may load.
+    """Search for objects that match a query and that the caller may load. Returns at most `limit` hits.
 
-    If there is none, corrections of misspelled words are suggested.
+    If there are no hits, corrections of misspelled words are suggested.
 
-    Raises NotFound for the metalake, NotInUse, PermissionDenied for a caller who is no user of it, and
-    ServiceUnavailable if objects move faster than they can be read.
+    Raises NotFound if the metalake does not exist, NotInUse if it is disabled, PermissionDenied if the caller is no
+    user of it, and ServiceUnavailable if objects move faster than they can be read.
     """
     for _ in range(ATTEMPTS_MAX):
         home = await ctx.read(RequestScope(metalake), partial(_home_of, question=question))
@@ -171,7 +174,7 @@ def _home_of(request_view: RequestView, *, question: SearchQuestion) -> SearchHo
 
 
 def _tag_id(request_view: RequestView, name: str) -> int | None:
-    """Return the id of a tag that the caller may load; None for any other."""
+    """Return the id of a tag that the caller may load; None for any other tag."""
     node, chain = request_view.find_outside(Kind.TAG, (name,))
     return node.id if node is not None and request_view.decide(Action.METADATA_LOAD, chain).allowed else None
 
@@ -186,7 +189,7 @@ class _RankedCandidate(NamedTuple):
 def _tie_end(ranked: Sequence[_RankedCandidate], *, begin: int, end: int) -> int:
     """Extend the range from `begin` to `end` to the end of a tie: candidates with equal sort keys stay together.
 
-    Candidates with equal keys are decided together, because only their nodes determine the better hit.
+    Access to candidates with equal keys is decided together, because only data of their nodes determines their order.
     """
     end, last = min(end, len(ranked)), min(begin + AT_ONCE, len(ranked))
     while end < last and ranked[end].nearness == ranked[end - 1].nearness:
@@ -195,7 +198,7 @@ def _tie_end(ranked: Sequence[_RankedCandidate], *, begin: int, end: int) -> int
 
 
 class _Search:
-    """One search on one state of the caller's catalogs."""
+    """The execution of one search on one state of the caller's catalogs."""
 
     def __init__(
         self, ctx: Context, space: SearchSpace, *, question: SearchQuestion, limit: int, whole_word: str | None = None
@@ -253,7 +256,9 @@ class _Search:
     async def _run_named(
         self, tier: int, name: str, *, last: str, judge: Callable[[VisibleNode], SearchMatch | None]
     ) -> None:
-        """Search a tier: objects whose folded name lies from `name` (inclusive) to `name + last` (exclusive)."""
+        """Search a tier of name matches: objects whose folded name is in the range from `name` (inclusive) to `name +
+        last` (exclusive).
+        """
         low, high = name, f"{name}{last}"
         if self.narrow is not None:
             inside = [each for each in self.narrow.candidates if low <= each.folded < high]
@@ -310,7 +315,7 @@ class _Search:
         self, tier: int, candidates: Iterable[name_search.SearchCandidate], *,
         judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None], with_documents: bool = False,
     ) -> None:  # fmt: skip
-        """Decide on candidates, best first, until there are enough hits."""
+        """Check access and matches of candidates, best first, until there are enough hits."""
         kinds = {int(kind) for kind in self.question.kinds}
         fresh = [
             _RankedCandidate((len(each.folded), _KIND_RANKS[each.kind]), each)
@@ -333,16 +338,19 @@ class _Search:
                 await self._decide(tier, part, judge=judge)
 
     def _wanted(self, *, last: int = 0) -> int:
-        """Return the number of candidates to decide on next, after `last` were too few."""
+        """Return how many candidates to check next.
+
+        `last` is the count of candidates in the previous round, which gave too few hits.
+        """
         return min(max(self.limit + 1 - len(self.hits), 2 * last, AT_ONCE_MIN), AT_ONCE)
 
     async def _decide_by_documents(
         self, tier: int, part: Sequence[name_search.SearchCandidate], *,
         judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None],
     ) -> None:  # fmt: skip
-        """Decide on candidates by their documents: read those of the first visible ones, in the order of hits.
+        """Check candidates against their documents: read the documents of the visible candidates, in the order of hits.
 
-        It stops when further ones cannot come before the hits.
+        Stops when further candidates cannot precede the hits found.
         """
         size = self._wanted()
         if len(part) > size:
@@ -359,7 +367,7 @@ class _Search:
         self, tier: int, part: Sequence[name_search.SearchCandidate], *,
         judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None], with_documents: bool = False,
     ) -> None:  # fmt: skip
-        """Decide on candidates, and add those that are visible and match to the hits."""
+        """Add the visible and matching candidates of a batch to the hits."""
         seen = await visible_nodes(
             self.ctx, self.metalake, home=self.home.usable, candidates=part, with_documents=with_documents
         )
@@ -380,7 +388,7 @@ class _Search:
     # -- words -----------------------------------------------------------------------------------------------------
 
     async def _run_words(self) -> None:
-        """Search the tiers of words: in the index, and in the objects that changed after it was updated."""
+        """Search the tiers of word matches: in the index, and in the objects whose changes are not indexed yet."""
         pending, is_bounded = await self.space.pending(self.ctx, self.zones), False
         self.behind = pending.behind
         for names_only in (True, False):
@@ -400,7 +408,7 @@ class _Search:
     async def _indexed(
         self, query: WordQuery, tail: Sequence[name_search.SearchCandidate], *, limit: int
     ) -> IndexedCandidates:
-        """Return the candidates that the index has for words."""
+        """Return the candidates that match the words: from the index, or from the objects of a narrow scope."""
         if self.narrow is None:
             return await self.ctx.look_up(partial(indexed_read, query, limit=limit, pending=tail))
         matches = await self.narrow.having_any(self.ctx, query.words, names_only=query.names_only)

@@ -1,4 +1,4 @@
-"""Spelling: the words that differ from a misspelled word by one letter, likeliest first.
+"""Spelling: candidates for the correction of a misspelled word, at edit distance one, in the order of likelihood.
 
 May import `names`, the standard library and this package's `words`. Pure. Must not know the stored words: callers look
 them up, and suggest only words of objects that the caller may load.
@@ -31,9 +31,10 @@ class Suggestion(NamedTuple):
 
 
 def near_words(word: str) -> list[str]:
-    """Return the words that differ by two neighbouring letters swapped, or by one letter less, more or replaced.
+    """Return the words at edit distance one: by transposition of neighbouring letters, deletion, insertion or
+    replacement.
 
-    The letters of other scripts than Latin are those of the word's own Unicode blocks.
+    Inserted letters are Latin letters, and letters from the Unicode blocks of the word's other letters.
     """
     if not SPELLED_MIN <= len(word) <= SPELLED_MAX:
         return []
@@ -69,7 +70,7 @@ def has_word(word: str, *, texts: Iterable[str], names: Iterable[str]) -> bool:
 
 
 def corrected(text: str, suggestion: Suggestion) -> str:
-    """Return the text of a query with the suggested word."""
+    """Return the text of a query with the misspelled word replaced by the suggested one."""
     return re.sub(
         rf"(?<![^\W_]){re.escape(suggestion.word)}(?![^\W_])", suggestion.meant, text, count=1, flags=re.IGNORECASE
     )

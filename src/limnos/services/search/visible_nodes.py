@@ -1,7 +1,7 @@
 """Visible nodes: selects the candidates of a search that the caller may load, with their current names and paths.
 
 May import the layers below. Only ids come from an index: names, paths and rights are read here, from request views of
-one snapshot, which is newer than the read of the index.
+one snapshot, taken after the index was read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from limnos.view.keys import ABSENT, document_key, node_key
 
 
 class CatalogsOutdated(Exception):
-    """Raised if a catalog was replaced by another one of its name: read the catalogs again."""
+    """A catalog was replaced by another catalog of the same name, so the search must read the catalogs again."""
 
 
 class VisibleNode(NamedTuple):
@@ -49,7 +49,8 @@ async def visible_nodes(
     """Return the candidates that exist and that the caller may load, by id, from one consistent state that is not older
     than this call.
 
-    Raises CatalogsOutdated, NotFound, PermissionDenied if the catalogs of `home` changed, ServiceUnavailable.
+    Raises CatalogsOutdated, NotFound or PermissionDenied if the catalogs of `home` have changed, and ServiceUnavailable
+    if facts change faster than they can be read.
     """
     by_zone: dict[int, list[int]] = {}
     for each in candidates:

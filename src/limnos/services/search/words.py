@@ -26,7 +26,7 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 class ObjectWords(NamedTuple):
     """The words of an object: of its name, of its columns' names, and of its comment and its columns' documentation.
 
-    Each is a text of words, separated by spaces.
+    Each field is a string of words separated by spaces.
     """
 
     name: str
@@ -35,10 +35,10 @@ class ObjectWords(NamedTuple):
 
 
 def words_of(texts: Iterable[str]) -> str:
-    """Return the words of texts, each once and in order.
+    """Return the distinct words of texts as one string, separated by spaces, in the order of their first occurrence.
 
-    A text's runs of letters and digits are words, and so are their parts at changes of case or between letters and
-    digits. A short text is also one word without its separators, so that `flight_id` and `flightId` have the same
+    Runs of letters and digits are words. Their parts, split at changes of case and between letters and digits, are
+    words as well. A short text without its separators is also a word, so that `flight_id` and `flightId` have the same
     words.
     """
     kept_words: dict[str, None] = {}
@@ -57,7 +57,7 @@ def words_of(texts: Iterable[str]) -> str:
 
 
 def question_words(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the search terms of a query's words: runs of letters and digits, case-folded, without repetitions."""
+    """Return the distinct search terms of a query: runs of letters and digits, case-folded."""
     runs = (fold(run)[:WORD_MAX] for word in words for run in _RUN.findall(word))
     return tuple(dict.fromkeys(run for run in runs if len(run) >= WORD_MIN))
 

@@ -1,1 +1,4 @@
-"""Transactions: several operations, executed atomically. May import `runs` and the packages that `runs` may import."""
+"""Transactions: several operations that are executed atomically.
+
+May import `runs` and the packages that `runs` may import.
+"""

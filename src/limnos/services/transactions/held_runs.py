@@ -1,8 +1,9 @@
-"""Held runs: publishes a held run with the tables that it wrote, and removes the branches of a discarded run.
+"""Held runs: publishes a held run, which moves `main` of the tables that it wrote, and removes the branches of a
+discarded run.
 
-May import this package and the layers below. Must not know any wire format. The run's user wrote its record, and others
-act on it with their own rights. So only branches that the run itself can have created are changed. Each move asserts
-the table's identity, its schema, and the snapshot from which the run began.
+May import this package and the layers below. Must not know any wire format. The run's user reported the record of the
+run, but other users publish it with their own rights. So only branches that the run itself can have created are
+changed. Each move asserts the table's identity, its schema, and the snapshot from which the run began.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _MAIN: Final = "main"
 
 
 class RunOutput(msgspec.Struct, frozen=True):
-    """A table that a run wrote on a branch: `base` is the snapshot of `main` before, `head` that of the branch."""
+    """A table that a run wrote on a branch: `base` is the snapshot of `main` at the beginning of the run, `head` the
+    newest snapshot of the branch.
+    """
 
     table: tuple[str, ...]
     branch: str = ""
@@ -39,7 +42,7 @@ class RunOutput(msgspec.Struct, frozen=True):
 
 
 def run_outputs(steps: Sequence[RunStepState]) -> list[RunOutput]:
-    """Return the outputs that the steps of a run reported. Entries of another form are omitted."""
+    """Return the outputs that the steps of a run reported. Malformed entries are omitted."""
     outputs: list[RunOutput] = []
     for step in steps:
         try:
@@ -50,8 +53,9 @@ def run_outputs(steps: Sequence[RunStepState]) -> list[RunOutput]:
 
 
 def _is_own(output: RunOutput, run: PipelineRun) -> bool:
-    """Return whether the run can have created the branch: only users who may write the table can create one of this
-    name.
+    """Return whether the run can have created the branch, by the branch's name.
+
+    Only users who may write the table can create a branch of that name.
     """
     has_branch = output.head is not None or (output.base is None and not output.columns_to_drop)
     prefix = f"run_{run.uuid.replace('-', '')[:_DIGITS]}_"
@@ -59,7 +63,10 @@ def _is_own(output: RunOutput, run: PipelineRun) -> bool:
 
 
 def own_outputs(run: PipelineRun, steps: Sequence[RunStepState]) -> list[RunOutput]:
-    """Return the outputs of a run, checked to be its own and of one catalog. Raises CommitConflict for others."""
+    """Return the outputs of a run.
+
+    Raises CommitConflict if an output's branch cannot be from this run, or the outputs are in several catalogs.
+    """
     outputs = run_outputs(steps)
     if not outputs:
         raise CommitConflict(f"Run {run.uuid} has no tables, so there is nothing to publish")
@@ -118,7 +125,7 @@ async def branches_remove(
 ) -> list[RunOutput]:  # fmt: skip
     """Remove the branches of a discarded run, each by a separate commit. Returns the outputs that remain.
 
-    New tables remain, too: `limnos pipeline discard` drops those that no other client has written.
+    New tables remain, too: `limnos pipeline discard` drops new tables that no other client has written to.
     """
     left: list[RunOutput] = []
     for output in run_outputs(steps):

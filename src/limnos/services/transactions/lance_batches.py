@@ -1,8 +1,9 @@
 """Lance batches: atomic commits to several Lance tables, in one transaction of the store.
 
-May import the layers below. Must not know any wire format. Each operation is decided as if the earlier ones were done,
-with its own privilege. Staged manifests are checked before the commit and get their final names after it, so that no
-reader sees them earlier. The mutations are those of single requests (`services.transactions.mutations`).
+May import the layers below. Must not know any wire format. Each operation requires its own privilege, and is decided on
+the state that the earlier operations would leave. Staged manifests are checked before the commit and get their final
+names after it, so that no reader sees them earlier. The mutations are those of single requests
+(`services.transactions.mutations`).
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class DeleteVersionsOperation(NamedTuple):
 
 
 class DeregisterOperation(NamedTuple):
-    """Remove a table from the catalog; its files are kept."""
+    """Remove a table from the catalog, without deleting its files."""
 
     levels: Levels
 
@@ -84,7 +85,9 @@ LanceBatchResult = LanceTable | VersionView | int
 
 
 class PreparedOperation(NamedTuple):
-    """The prepared data of an operation: a new table's document with its versions, a version's draft, or a deletion."""
+    """The data prepared for an operation before the transaction: a new table's document with its versions, a version to
+    insert, or a range of versions to delete.
+    """
 
     document: MetadataDocument | None = None
     versions: tuple[LanceVersion, ...] = ()
@@ -93,7 +96,9 @@ class PreparedOperation(NamedTuple):
 
 
 class LanceBatchStep(NamedTuple):
-    """A decided operation: the present or future table, and the permit for its mutation."""
+    """An operation after its access decision: the table (existing, or created by the batch), and the permit for its
+    mutation.
+    """
 
     table: LanceTable
     permit: Permit[object]
@@ -105,9 +110,9 @@ class LanceBatchStep(NamedTuple):
 async def tables_commit(
     ctx: Context, scope: RequestScope, *, operations: Sequence[LanceBatchOperation]
 ) -> list[LanceBatchResult]:
-    """Execute the operations atomically. Returns the results of single requests.
+    """Execute all operations atomically. Returns for each operation the result that a single request would have.
 
-    Raises their errors, with the table's name.
+    Raises the errors of single requests, with the table's name.
     """
     if not operations:
         return []
@@ -164,7 +169,7 @@ def _steps(
     ready: Sequence[PreparedOperation],
     now_ms: int,
 ) -> list[LanceBatchStep]:
-    """Decide on every operation, in order."""
+    """Make the access decision on every operation, in order. Returns the steps with their permits."""
     request_view.require_in_use()
     pending, documents = TransactionView(request_view), dict[int, MetadataDocument]()
     return [

@@ -1,4 +1,5 @@
-"""Metadata assembly: builds and writes the metadata of a transaction's tables and views, change by change.
+"""Metadata assembly: builds the metadata of a transaction's tables and views by applying the changes in order, and
+writes the metadata files.
 
 May import the layers below and the services of tables and views. Makes no access decisions; `services.request.files`
 deletes the files if the transaction fails.
@@ -44,7 +45,10 @@ _LIGHT_AT_A_TIME = 8
 
 
 class BuiltMetadata(NamedTuple):
-    """The built metadata of a table or view. `old` is None for a new one; `document` is None if nothing changes."""
+    """The built metadata of a table or view.
+
+    `old` is None for a new table or view; `document` is None if nothing changes.
+    """
 
     work: TablePlan
     document: MetadataDocument | None
@@ -64,7 +68,7 @@ async def build_all(
 ) -> list[BuiltMetadata]:
     """Build every table's metadata, then write the files.
 
-    Results of an earlier attempt on the same documents are reused.
+    Results in `before`, from an earlier attempt, are reused if they were built from the same documents.
     """
     works = {work.steps: work for work in plan.works}
     known = {each.work.steps: each for each in before if works.get(each.work.steps) == each.work}
@@ -86,7 +90,7 @@ async def build_all(
 
 
 async def _lay_all(fresh: list[BuiltMetadata], file_batch: FileBatch) -> None:
-    """Write the files: small local ones one after the other on the event loop, others several at a time."""
+    """Write metadata files: small local files sequentially on the event loop, other files concurrently."""
 
     async def lay(each: BuiltMetadata) -> None:
         document = cast("MetadataDocument", each.document)
@@ -105,7 +109,9 @@ async def _lay_all(fresh: list[BuiltMetadata], file_batch: FileBatch) -> None:
 
 
 def _is_heavy(plan: TransactionPlan, work: TablePlan) -> bool:
-    """Return whether offloaded work builds the metadata, which may run for several tables at a time."""
+    """Return whether a worker process builds the metadata of this table, so that several tables can be built
+    concurrently.
+    """
     if work.document is not None and is_heavy(work.document):
         return True
     sources = [plan.steps[number].source for number in work.steps]
@@ -182,12 +188,14 @@ async def _build_new(ctx: Context, step: OperationStep) -> NewMetadata:
 
 
 def _first_state(ctx: Context, work: TablePlan, *, change: CommitChange) -> CommitState:
-    """Return the state to which the first change of a table applies."""
+    """Return the state to which the first change of a table in the transaction applies: its stored document."""
     return commit_state_of(RECENT_METADATA.of(ctx.services), cast("MetadataDocument", work.document), change)
 
 
 def _next_state(whole: NewMetadata) -> CommitState:
-    """Return the state to which a later change of the same table applies."""
+    """Return the state to which the next change of the same table applies: the metadata that the previous change
+    built.
+    """
     uuid = cast("str", whole.metadata["table-uuid"])
     if whole.body is not None:
         return CommitState(uuid, None, None, whole.body)

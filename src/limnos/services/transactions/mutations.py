@@ -1,7 +1,7 @@
-"""Transaction mutations: runs the mutations of single requests one after the other, under the transaction's one permit.
+"""Transaction mutations: runs the mutations of single requests sequentially, with one permit for the whole transaction.
 
-May import `store`, `model` and the services that own the mutations. Must not know any wire format. An error in one
-rolls back all (decision record 0030).
+May import `store`, `model` and the services that own the mutations. Must not know any wire format. An error in one of
+them rolls back all (decision record 0030).
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ class DocumentHold(msgspec.Struct, frozen=True):
 
 
 class TransactionMutation(msgspec.Struct, frozen=True):
-    """One mutation of a transaction. `created_id` is the temporary id of the created object, for later mutations."""
+    """One mutation of a transaction.
+
+    `created_id` is the temporary id of the object that it creates, by which later mutations refer to the object.
+    """
 
     command: object
     mutation: OperationMutation
@@ -52,15 +55,16 @@ class TransactionCommand(msgspec.Struct, frozen=True):
 
 
 class TransactionEffects(NamedTuple):
-    """The zone's revision after a transaction, and the results of its mutations, by the number of the operation."""
+    """The zone's revision after a transaction, and the results of its mutations, by the index of the operation."""
 
     revision: int
     results: dict[int, object]
 
 
 def command_of(plan: TransactionPlan, built: list[BuiltMetadata]) -> Permit[TransactionCommand]:
-    """Assemble the mutations in the order of the operations; a table's metadata is written at the table's first
-    operation.
+    """Assemble the mutations in the order of the operations.
+
+    The final metadata of a table is written at the table's first operation.
     """
     of_step = {each.work.steps[0]: each for each in built}
     transaction_mutations: list[TransactionMutation] = []
@@ -115,7 +119,7 @@ def _view_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, O
 
 
 def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEffects:
-    """Run the mutations of single requests one after the other. An error in one rolls back all."""
+    """Run the mutations of the transaction sequentially. An error in one of them rolls back all."""
     transaction_mutations = permit.command.transaction_mutations
     commands = [each.command for each in transaction_mutations]
     documents = [document for command in commands if (document := _relocated_document(command)) is not None]
@@ -140,21 +144,21 @@ def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEf
 
 
 def _id_of(result: object) -> int:
-    """Return the id of a created object."""
+    """Return the id of the object in the result of a mutation that creates one."""
     if isinstance(result, MetadataDocument):
         return result.node_id
     return result.node.id if isinstance(result, ViewState) else cast("Node", result).id
 
 
 def _relocated_document(command: object) -> MetadataDocument | None:
-    """Return the document of a command that sets a new location."""
+    """Return the document of a command that gives a table or view a new location; None for other commands."""
     if isinstance(command, (TableCreate, ViewCreate, LanceCreate)):
         return command.document
     return command.document if isinstance(command, (TableCommit, ViewReplace)) and command.relocates else None
 
 
 def _with_new_ids(command: object, results: dict[int, int]) -> object:
-    """Replace the temporary ids of objects that the transaction has created by their ids."""
+    """Replace the temporary ids of created objects in a command by the ids that the store has assigned."""
     if not isinstance(command, msgspec.Struct):
         return command
     fields = {name: getattr(command, name) for name in command.__struct_fields__}
@@ -169,7 +173,7 @@ def _with_new_ids(command: object, results: dict[int, int]) -> object:
 
 
 def document_hold(tx: Tx, permit: Permit[DocumentHold]) -> None:
-    """Check that a table's document is unchanged since the decision. Raises StalePermit."""
+    """Check that a table's document is unchanged since the decision. Raises StalePermit if it has changed."""
     command = permit.command
     tx.nodes.require(command.table)
     if tx.documents.version(command.table.id) != command.expected:

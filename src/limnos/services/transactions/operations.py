@@ -1,8 +1,9 @@
-"""Transaction operations: decides on each operation in the request view that would result from the earlier ones.
+"""Transaction operations: makes the access decision on each operation, on the state that the earlier operations would
+leave.
 
 May import the layers below and the services of the operations' objects. Must not know any wire format, and writes
-nothing. A step names the mutation that a single request of the kind would submit; `services.transactions.transactions`
-runs them together.
+nothing. A step contains the mutation that a single request would submit; `services.transactions.transactions` runs them
+together.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ OperationMutation = Callable[["Tx", "Permit[object]"], object]
 
 
 class OperationStep(NamedTuple):
-    """One decided operation.
+    """An operation after its access decision, with the mutation to run.
 
-    `mutation` takes the permit. It is None for an operation on a table's or view's metadata, which is first built from
-    `source`.
+    `mutation` takes the permit. It is None for an operation on a table's or view's metadata, whose mutation is
+    assembled after the metadata is built from `source`.
     """
 
     permit: Permit[object]
@@ -71,16 +72,16 @@ class OperationStep(NamedTuple):
 
 
 class TransactionOperation(Protocol):
-    """One operation of a transaction: it decides, and names the objects that it changes."""
+    """The interface of a transaction's operations: the names that an operation needs, and its access decision."""
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The objects that the operation names, which are read in advance."""
+        """The names of objects that the operation needs, so that they can be loaded with one statement."""
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on the operation, and record its effects for later operations.
+        """Make the access decision on the operation, and record its effects for later operations.
 
-        Raises the errors of a single request.
+        Raises the errors that a single request of this kind raises.
         """
 
 
@@ -92,11 +93,13 @@ class TableCommitOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the table that the commit changes."""
+        """Return the name of the table that the commit changes."""
         return ((Kind.TABLE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the table and decide on the commit. For a missing table, decide on its creation."""
+        """Find the table, and decide whether the caller may commit to it; for a missing table, whether the caller may
+        create it.
+        """
         if iceberg_requirements.is_create(self.change.requirements):
             try:
                 return _decide_table_create(request_view, self.path, self.change)
@@ -129,7 +132,7 @@ class TableCreateOperation(NamedTuple):
         return ((Kind.TABLE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on creating the table."""
+        """Decide whether the caller may create the table."""
         return _decide_table_create(request_view, self.path, self.request)
 
 
@@ -151,11 +154,11 @@ class TableDropOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the table that is dropped."""
+        """Return the name of the table to drop."""
         return ((Kind.TABLE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on dropping the table."""
+        """Decide whether the caller may drop the table."""
         permit = tables.table_drop_of(request_view, self.path[:-1], self.path[-1], purge=self.purge)
         _note_drop(request_view, permit.command.table, self.path)
         return OperationStep(permit, self.path, cast("OperationMutation", tables.table_delete), wakes=self.purge)
@@ -169,11 +172,11 @@ class TableMoveOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the table under its old and its new name."""
+        """Return the old and the new name of the table."""
         return ((Kind.TABLE, self.path), (Kind.TABLE, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on moving the table."""
+        """Decide whether the caller may move the table."""
         permit = tables.table_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.table, parent_id=permit.command.into.id, name=self.target[-1])
         return OperationStep(permit, self.target, cast("OperationMutation", tables.table_reparent))
@@ -191,7 +194,7 @@ class ViewCreateOperation(NamedTuple):
         return ((Kind.VIEW, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on creating the view."""
+        """Decide whether the caller may create the view."""
         if len(self.path) < 2:
             raise BadRequest("A view must be in a namespace: give at least two levels")
         draft = views.new_view_of(request_view, self.path[:-1], self.path[-1])
@@ -210,11 +213,11 @@ class ViewCommitOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the view that the commit changes."""
+        """Return the name of the view that the commit changes."""
         return ((Kind.VIEW, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on changing the view."""
+        """Decide whether the caller may change the view."""
         node, _, decision = views.view_find(request_view, self.path[:-1], self.path[-1], Action.VIEW_ALTER)
         if request_view.is_touched(node):
             raise BadRequest("An earlier operation of this transaction creates or changes it: merge both operations")
@@ -232,11 +235,11 @@ class ViewDropOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the view that is dropped."""
+        """Return the name of the view to drop."""
         return ((Kind.VIEW, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on dropping the view."""
+        """Decide whether the caller may drop the view."""
         permit = views.view_drop_of(request_view, self.path[:-1], self.path[-1])
         _note_drop(request_view, permit.command.view, self.path)
         return OperationStep(permit, self.path, cast("OperationMutation", views.view_delete), kind=Kind.VIEW)
@@ -250,11 +253,11 @@ class ViewMoveOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the view under its old and its new name."""
+        """Return the old and the new name of the view."""
         return ((Kind.VIEW, self.path), (Kind.VIEW, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on moving the view."""
+        """Decide whether the caller may move the view."""
         permit = views.view_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.view, parent_id=permit.command.into.id, name=self.target[-1])
         return OperationStep(permit, self.target, cast("OperationMutation", views.view_reparent), kind=Kind.VIEW)
@@ -272,7 +275,7 @@ class NamespaceCreateOperation(NamedTuple):
         return ((Kind.NAMESPACE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on creating the namespace."""
+        """Decide whether the caller may create the namespace."""
         permit, _ = namespace_create_of(request_view, self.path, self.record, parents=False)
         command = permit.command
         node = request_view.note_made(
@@ -282,17 +285,17 @@ class NamespaceCreateOperation(NamedTuple):
 
 
 class NamespaceDropOperation(NamedTuple):
-    """Drop a namespace, which must be empty by then."""
+    """Drop a namespace, which must be empty after the earlier operations."""
 
     path: Levels
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the namespace that is dropped."""
+        """Return the name of the namespace to drop."""
         return ((Kind.NAMESPACE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on dropping the namespace."""
+        """Decide whether the caller may drop the namespace."""
         permit = namespace_drop_of(request_view, self.path)
         _note_drop(request_view, permit.command.namespace, self.path)
         return OperationStep(permit, self.path, cast("OperationMutation", namespace_delete), kind=Kind.NAMESPACE)
@@ -306,11 +309,11 @@ class NamespaceMoveOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the namespace under its old and its new name."""
+        """Return the old and the new name of the namespace."""
         return ((Kind.NAMESPACE, self.path), (Kind.NAMESPACE, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide on moving the namespace."""
+        """Decide whether the caller may move the namespace."""
         permit = namespace_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.namespace, parent_id=permit.command.into.id, name=self.target[-1])
         return OperationStep(permit, self.target, cast("OperationMutation", namespace_reparent), kind=Kind.NAMESPACE)

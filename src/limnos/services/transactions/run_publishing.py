@@ -1,9 +1,8 @@
-"""Run publishing: an operation that publishes a run in the transaction that moves its tables, so that both happen or
-neither.
+"""Run publishing: an operation that publishes a pipeline run atomically with the commits to its tables.
 
 May import the layers below. Must not know any wire format or branches: the client chooses the transaction's commits.
-One statement updates the run's row and requires its attempt and its present state. So of two attempts, or a publish and
-a cancel, only the first succeeds, and the other is refused with its whole transaction.
+One conditional statement updates the run's row if its attempt and state are as expected. So of two attempts, or of a
+publish and a cancel, only the first succeeds; the other is rolled back with its whole transaction.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from limnos.store.tx import Tx
 
 
 class RunPublish(msgspec.Struct, frozen=True):
-    """Publish a run under an attempt."""
+    """The command to publish a run, if the given attempt is the newest."""
 
     run_id: int
     pipeline: Node
@@ -38,7 +37,10 @@ class RunPublish(msgspec.Struct, frozen=True):
 
 
 class RunPublishOperation(NamedTuple):
-    """Publish a run that is running or held under that attempt. `known_run` is the run that was read before."""
+    """Publish a running or held run, if the given attempt is its newest.
+
+    `known_run` is the run as read before the decision.
+    """
 
     uuid: str
     attempt: int
@@ -64,7 +66,7 @@ class RunPublishOperation(NamedTuple):
 async def with_runs(
     ctx: Context, scope: RequestScope, *, operations: Sequence[TransactionOperation]
 ) -> Sequence[TransactionOperation]:
-    """Add the present runs to the operations that publish runs."""
+    """Read the runs of the operations that publish runs, and add them to these operations."""
     if not any(isinstance(each, RunPublishOperation) for each in operations):
         return operations
     ready: list[TransactionOperation] = []
@@ -78,8 +80,9 @@ async def with_runs(
 
 
 def run_publish(tx: Tx, permit: Permit[RunPublish]) -> None:
-    """Publish the run with this transaction's revision. A held run may be published by any caller who may see and run
-    it.
+    """Publish the run with this transaction's revision.
+
+    Any caller who may see and execute the pipeline may publish a held run.
 
     Raises:
         StalePermit: The run no longer exists.

@@ -1,5 +1,5 @@
-"""Transaction plan: the steps of a transaction's operations, each decided in the request view that would result from
-the earlier ones.
+"""Transaction plan: the steps of a transaction's operations, each decided on the state that the earlier operations
+would leave.
 
 May import the layers below and the services of the operations' objects. Must not know any wire format; builds and
 writes nothing. See `services.transactions.metadata_assembly` for metadata and `services.transactions.mutations` for the
@@ -26,7 +26,9 @@ from limnos.view.keys import ABSENT, Key, document_key, owner_key
 
 
 class TablePlan(NamedTuple):
-    """One table or view whose metadata is created or changed: the numbers of its steps, and its present document."""
+    """A table or view whose metadata the transaction creates or changes: the indices of its steps, and its current
+    document.
+    """
 
     steps: tuple[int, ...]
     document: MetadataDocument | None
@@ -37,7 +39,7 @@ class TablePlan(NamedTuple):
 
 
 class TransactionPlan(NamedTuple):
-    """A transaction and the decisions on all of its operations, made on one request view."""
+    """The plan of a transaction: its steps, with access decisions made on one snapshot."""
 
     steps: tuple[OperationStep, ...]
     works: tuple[TablePlan, ...]
@@ -45,12 +47,12 @@ class TransactionPlan(NamedTuple):
 
     @property
     def lines(self) -> list[int]:
-        """The ids of the changed tables, which are the numbers of their queues."""
+        """The ids of the changed tables, by which the per-key queues are identified."""
         return [work.document.node_id for work in self.works if work.document is not None]
 
 
 def plan_of(operations: Sequence[TransactionOperation], request_view: RequestView) -> TransactionPlan:
-    """Decide on every operation, in order."""
+    """Make the access decision on every operation, in order, and return the plan."""
     request_view.require_in_use()
     if len(operations) > 1:
         _require_cached(operations, request_view)

@@ -1,8 +1,8 @@
 """Transaction view: a request view that includes the effects of a transaction's earlier operations.
 
 May import `model`, the request view and the layers below. Writes nothing: it records the effects of each operation, so
-that the next one is decided as if they were sent one after the other. A created object has a temporary id until the
-store gives it an id.
+that the next operation is decided as if they were separate sequential requests. A created object has a temporary id
+until the store gives it an id.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ NEW_ID = 1 << 62
 
 
 def is_new(node_id: int) -> bool:
-    """Return whether the transaction itself creates the object."""
+    """Return whether an id is temporary: the transaction itself creates the object."""
     return node_id >= NEW_ID
 
 
 class TransactionView(RequestView):
-    """A request view of the same state and caller, with the effects recorded since."""
+    """A request view of the same snapshot and caller, with the recorded effects of the transaction's earlier
+    operations.
+    """
 
     __slots__ = ("_changed", "_made", "_names", "_nodes")
 
@@ -46,7 +48,7 @@ class TransactionView(RequestView):
         self._made = 0
 
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, SecurableChain]:
-        """Resolve an object of the catalog, with the recorded effects."""
+        """Resolve the name of an object of the catalog, with the recorded effects applied."""
         if not self._names or self._missing is not None:
             return super().find(levels, kind)
         namespace, last = self.space(Kind.NAMESPACE), len(levels) - 1
@@ -71,11 +73,13 @@ class TransactionView(RequestView):
         return None if is_new(parent) else self.view.get(name_key(parent, space, name))
 
     def is_taken(self, parent_id: int, kind: Kind, name: str) -> bool:
-        """Return whether a name is known to be taken."""
+        """Return whether a name is taken after the recorded effects. A name that is not cached counts as free."""
         return isinstance(self._id_of(parent_id, self.space(kind), name), int)
 
     def holder_of(self, parent_id: int, kind: Kind, name: str) -> Kind | None:
-        """Return the kind of the object that has a name now; None if it is free or not cached."""
+        """Return the kind of the object that has a name after the recorded effects; None if it is free or not
+        cached.
+        """
         node_id = self._id_of(parent_id, self.space(kind), name)
         if not isinstance(node_id, int):
             return None
@@ -83,12 +87,12 @@ class TransactionView(RequestView):
         return node.kind if isinstance(node, Node) else None
 
     def node(self, node_id: int) -> Node:
-        """Return a node with the recorded effects."""
+        """Return a node by its id, with the recorded effects applied."""
         node = self._nodes.get(node_id)
         return super().node(node_id) if node is None else node
 
     def owner_of(self, link: ChainLink) -> int | None:
-        """Return an object's owner; the caller owns objects that the transaction creates."""
+        """Return the id of an object's owner. The caller owns objects that the transaction creates."""
         return self.maker_id if is_new(link.id) else super().owner_of(link)
 
     def decide(self, action: Action, chain: SecurableChain) -> Decision:

@@ -1,9 +1,9 @@
 """Transactions: several operations in one catalog, executed atomically in one transaction of the store.
 
-May import the layers below. Must not know any wire format. Every operation needs its own privilege, in the state that
-the earlier ones would leave (`transaction_plan`). Metadata files are written first (`metadata_assembly`), and deleted
-if they are certainly not needed. Then the mutations of single requests run one after the other under one permit
-(`mutations`; decision record 0030).
+May import the layers below. Must not know any wire format. Every operation requires its own privilege, checked on the
+state that the earlier operations would leave (`transaction_plan`). Metadata files are written first
+(`metadata_assembly`), and deleted if they are certainly not needed. Then the mutations of single requests run
+sequentially with one permit (`mutations`; decision record 0030).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ async def transaction_execute(
 async def _check_files(ctx: Context, plan: TransactionPlan) -> None:
     """Check the files that the transaction's commits add, if `iceberg.check_added_files` enables it.
 
-    Raises BadRequest with the table's name.
+    Raises BadRequest, with the table's name, for a file that fails the check.
     """
     commits: list[CommitFiles] = []
     for work in plan.works:
@@ -131,7 +131,10 @@ async def _carry_out(
     *,
     encode: AnswerBuilder | None,
 ) -> tuple[TransactionPlan, list[BuiltMetadata], TransactionEffects]:
-    """Build and submit; retry after each conflict until the time limit. Raises CommitConflict."""
+    """Build the metadata and submit the transaction. After a conflict it is planned again, until the time limit.
+
+    Raises CommitConflict if every attempt met a conflict.
+    """
     loop = asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     built: list[BuiltMetadata] = []

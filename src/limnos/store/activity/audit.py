@@ -1,9 +1,11 @@
-"""Audit records: created from change rows and notes, numbered in order, read by filters, deleted when old.
+"""Audit records: created from change rows and notes, numbered in commit order, queried with filters, and deleted after
+a retention period.
 
 May import `model`, `names` and `store`. Must not know requests. A change is recorded once, in the transaction that
-makes it (`store.tx`): its change row holds the rights. In the background these rows are converted to audit records, and
-the position moves in the same transaction. So every change has exactly one record, even if a node is killed. The writer
-holds the clock of zone 0, so records are committed in the order of their numbers, and a reader misses none.
+makes it (`store.tx`): its change row contains the access decisions. In the background these rows are converted to audit
+records, and the audit's feed position advances in the same transaction. So every change has exactly one record, even if
+a node is killed. The writer holds the clock of zone 0, so records are committed in the order of their IDs, and a reader
+misses none.
 """
 
 from __future__ import annotations
@@ -101,35 +103,37 @@ class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @cache
 def _page(names: tuple[str, ...]) -> Sql:
-    """Build the statement for the filters in use, so that each combination can use its index."""
+    """Build the SELECT with conditions for the columns `names` only, so that each combination of filters can use its
+    index.
+    """
     where = " AND ".join(_FILTERS[name] for name in names) or "1 = 1"
     order = "" if "after" in names else " DESC"
     return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY id{order} LIMIT :limit")
 
 
 def lines_read(audit_filter: AuditFilter, *, limit: int) -> Load[list[AuditRecord]]:
-    """Read records in the order of their numbers: the newest first, or with `after` the oldest first."""
+    """Read up to `limit` records in the order of their IDs: the newest first, or with `after` the oldest first."""
     params: dict[str, Value] = {name: value for name in _FILTERS if (value := getattr(audit_filter, name)) is not None}
     rows = yield _page(tuple(params)), {**params, **_around(audit_filter.path), "limit": limit}
     return [AuditRecord(*row) for row in rows]
 
 
 def _around(path: str | None) -> dict[str, Value]:
-    """Return the bounds of all paths below a path, in sort order.
+    """Return the query parameters that bound the range of all paths below a path, in sort order.
 
-    A part with a dot is quoted, so no other path has this prefix.
+    A path component that contains a dot is quoted, so no unrelated path has this prefix.
     """
     return {} if path is None else {"below": f"{path}.", "beyond": f"{path}/"}
 
 
 def first_at(tx: StoreTransaction) -> int | None:
-    """Return the time of the oldest record, or None."""
+    """Return the time of the oldest record in milliseconds since 1970, or None if there are no records."""
     rows: int | None = tx.rows(FIRST_AT, {})[0][0]
     return rows
 
 
 def lines_put(tx: StoreTransaction, lines: Sequence[AuditRecord]) -> None:
-    """Write records, in their order. The permit's zone is 0."""
+    """Insert records with ascending IDs in the given order. The permit's zone is 0."""
     ids = tx.session.next_ids(len(lines))
     tx.session.many(PUT, [_params(line, number) for line, number in zip(lines, ids, strict=True)])
 
@@ -139,7 +143,7 @@ def _params(line: AuditRecord, number: int) -> Params:
 
 
 def lines_expire(tx: StoreTransaction, *, keep_ms: int) -> int:
-    """Delete up to `EXPIRED_AT_ONCE` records older than `keep_ms`. Returns their number."""
+    """Delete up to `EXPIRED_AT_ONCE` records older than `keep_ms`. Returns the number of deleted records."""
     return tx.count(EXPIRE, {"before": tx.now_ms - keep_ms, "limit": EXPIRED_AT_ONCE})
 
 
@@ -147,7 +151,7 @@ def lines_expire(tx: StoreTransaction, *, keep_ms: int) -> int:
 
 
 class _AuditedEvent(NamedTuple):
-    """A change row or a note, with the context of its request.
+    """A change row or an audit note, with the context of its request.
 
     The context is stored with the first change row of a mutation and applies to all of them.
     """
@@ -170,7 +174,10 @@ def lines_due() -> Load[bool]:
 
 
 def lines_collect(tx: StoreTransaction) -> bool:
-    """Create records for the next changes and notes. Returns whether more may follow. The permit's zone is 0."""
+    """Create records for the next batch of changes and notes.
+
+    Returns whether unprocessed ones may remain. The permit's zone is 0.
+    """
     events, reached = _changes(tx)
     more = max(len(events), len(reached)) >= CHANGES_AT_ONCE
     notes = [
@@ -215,7 +222,7 @@ def _of_one_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
 
 
 def _node_positions(tx: StoreTransaction, events: Iterable[_AuditedEvent]) -> dict[int, NodePosition]:
-    """Read the positions of the zones, and of the nodes that are in no right."""
+    """Read the tree positions of the zones, and of the nodes that no recorded access decision names."""
     about: set[int] = set()
     for each in events:
         about.add(each.zone)
@@ -228,7 +235,7 @@ def _node_positions(tx: StoreTransaction, events: Iterable[_AuditedEvent]) -> di
 
 
 def _lines_of(event: _AuditedEvent, node_positions: Mapping[int, NodePosition]) -> list[AuditRecord]:
-    """Create the record of a change, or one record for each object of a note's request."""
+    """Create the record of a change, or one record for each object that the request of a note decided about."""
     if event.change is not None:
         return [_line(event, event.change, node_positions=node_positions)]
     return [
@@ -253,7 +260,9 @@ def _line(event: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[in
 
 
 def _subject_of(change: ChangeRow) -> set[int]:
-    """Return the objects whose rights apply to a change: the object, its old parent and its new parent."""
+    """Return the ids of the objects whose access decisions belong to a change: the object, its old parent and its new
+    parent.
+    """
     return {each for each in (change.node_id, change.old_parent, change.new_parent) if each is not None}
 
 
@@ -265,7 +274,7 @@ def _build_line(
     change: str,
     rights: tuple[AuditedDecision, ...],
 ) -> AuditRecord:
-    """Build a record about an object. Its action is that of the first right."""
+    """Build a record about an object. Its action is that of the first access decision."""
     origin = event.account.origin
     return AuditRecord(
         0, _metalake_of(event, about, node_positions=node_positions), event.at, event.actor, event.account.user_id, "done", change,
@@ -275,7 +284,7 @@ def _build_line(
 
 
 def _metalake_of(event: _AuditedEvent, about: AuditedDecision, *, node_positions: Mapping[int, NodePosition]) -> int:
-    """Return the metalake of a change; ROOT_ID for changes of the server itself."""
+    """Return the id of the metalake of a change; ROOT_ID for changes of the server itself."""
     if about.kind == Kind.METALAKE.word and about.object_id > 0:
         return about.object_id
     node_position = node_positions.get(event.zone)
@@ -291,7 +300,7 @@ class _PathSpeller(NamedTuple):
     node_positions: Mapping[int, NodePosition]
 
     def of(self, parent_id: int | None, name: str | None) -> str:
-        """Return the path of a name below a parent; "" if the change row has none."""
+        """Return the path of a name below a parent; "" if either is None."""
         if parent_id is None or name is None:
             return ""
         kind, above = self.names.get(parent_id, ("", ""))

@@ -48,10 +48,10 @@ class NodePosition(NamedTuple):
 
 
 class FeedSlice(NamedTuple):
-    """The next part of the changes of several zones, with complete revisions only.
+    """The next changes of several zones, in complete revisions only.
 
-    `reached` is the position after the part for each existing zone. `node_positions` has the nodes of its changes and
-    all their ancestors.
+    `reached` maps each existing zone to its last revision in this slice. `node_positions` has the changed nodes and all
+    their ancestors.
     """
 
     epoch: int
@@ -62,12 +62,12 @@ class FeedSlice(NamedTuple):
 
     @property
     def behind(self) -> int:
-        """The number of revisions after this part."""
+        """The number of revisions after this slice that the caller has still to read."""
         return sum(self.clocks[zone].revision - at for zone, at in self.reached.items())
 
 
 def _ids(name: str) -> tuple[str, str]:
-    """Return the subselect over a JSON list of ids, for PostgreSQL and for SQLite."""
+    """Return the subselect over the ids in the JSON array parameter `name`, for PostgreSQL and for SQLite."""
     return f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST({name} AS json)) v", (
         f"SELECT value FROM json_each({name})"
     )
@@ -103,8 +103,8 @@ def clocks_read(zones: Iterable[int]) -> Load[tuple[int, dict[int, ZoneClock]]]:
 def feed_slice_read(positions: Mapping[int, int], *, limit: int) -> Load[FeedSlice]:
     """Read the changes after a position in each zone, about `limit` revisions in all.
 
-    Every zone that is ahead contributes the same number of revisions, so that none waits for a busy one. A zone whose
-    position has been pruned, or is after its newest revision, contributes nothing.
+    Every zone with newer revisions contributes the same number of them, so that a busy zone does not delay the others.
+    A zone whose position has been pruned, or is after its newest revision, contributes nothing.
     """
     epoch, clocks = yield from clocks_read(positions)
     reached = {zone: _resolve_position(positions[zone], clock) for zone, clock in clocks.items()}
@@ -127,7 +127,7 @@ def _resolve_position(position: int, clock: ZoneClock) -> int:
 def revisions_read(statement: Sql, zone: int, *, since: int, until: int, rows_max: int) -> Load[tuple[list[Row], int]]:
     """Read rows of complete revisions, and return them with the last revision read.
 
-    The next read continues with revisions that do not fit into `rows_max` rows; a single revision is always read
+    Revisions that do not fit into `rows_max` rows are left to the next call; a single revision is always read
     completely. The statement has the parameters of `FEED_SLICE`, and the revision as its second column.
     """
     params = {"zone": zone, "since": since, "until": until, "rows": rows_max + 1}
@@ -159,7 +159,7 @@ def node_position_of(row: Row) -> NodePosition:
 
 
 def node_positions_read(entries: Mapping[int, list[FeedEntry]]) -> Load[dict[int, NodePosition]]:
-    """Read the positions of the nodes of changes and of their zones; a catalog may have been dropped."""
+    """Read the tree positions of the changed nodes and of their zones, including dropped ones."""
     about: set[int] = set(entries)
     for part in entries.values():
         for entry in part:

@@ -44,12 +44,12 @@ class LineageJobRow(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """The key of the job."""
+        """A hash of the job's namespace and name: the job's key in the tables of lineage."""
         return _digest(self.namespace, self.name)
 
 
 class LineageField(NamedTuple):
-    """A column: its field id, or `EVERY_FIELD` or `UNKNOWN_FIELD`, and its name when it was reported."""
+    """A column: its field id (or `EVERY_FIELD`, or `UNKNOWN_FIELD`), and the name under which the job reported it."""
 
     id: int
     name: str
@@ -77,21 +77,21 @@ class LineageEdgeRow(NamedTuple):
 
 
 class ColumnEdge(NamedTuple):
-    """A pair of columns, with its edge."""
+    """A pair of source and target columns, with the edge between their objects."""
 
     edge: LineageEdgeRow
     pair: LineagePair
 
 
 class ExternalDataset(NamedTuple):
-    """A dataset that is no object of the metalake."""
+    """A dataset outside of the metalake, by its OpenLineage namespace and name."""
 
     namespace: str
     name: str
 
 
 def _digest(*parts: str) -> bytes:
-    """Return a short key for texts that may be longer than an index accepts."""
+    """Return a hash of some texts as a key, since the texts may be longer than an index accepts."""
     return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
 
 
@@ -103,7 +103,7 @@ def _ids(name: str) -> tuple[str, str]:
 
 
 def _ids_statement(text: str) -> Sql:
-    """Build a statement with the placeholder `{ids}` for both backends."""
+    """Build a statement for both backends; `{ids}` in `text` becomes the subselect over the parameter `ids`."""
     common, sqlite = _ids(":ids")
     return Sql(text.replace("{ids}", common), on_sqlite=text.replace("{ids}", sqlite))
 
@@ -127,7 +127,7 @@ _COLUMNS_ORDER = "ORDER BY e.target_id, e.source_id, c.job_digest, c.ordinal LIM
 
 
 def _columns(end: str, other: str) -> Sql:
-    """Build the query for the pairs of given columns at one end of the edges."""
+    """Build the query for the column pairs whose `end` ("source" or "target") is one of the given columns."""
     fits = f"(c.{end}_field_id = w.field_id OR (c.{end}_field_id = {UNKNOWN_FIELD} AND c.{end}_field = w.field){other})"
     text = (
         f"SELECT {_EDGE}, {_PAIR} FROM ({{wanted}}) w JOIN lineage_column c ON c.{end}_id = w.id AND {fits} {_JOIN}"
@@ -179,7 +179,9 @@ PUT_OUTSIDE = Sql(
 
 
 def _orphan_condition(column: str) -> str:
-    """Return the condition that an end of an edge is no live node, no node in the trash, and no external dataset."""
+    """Return the SQL condition that the id in `column` is neither a live node, a node in the trash nor an external
+    dataset.
+    """
     return (
         f"NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {column} AND n.deleted = 0) AND NOT {KEPT.format(column)}"
         f" AND NOT EXISTS (SELECT 1 FROM lineage_dataset d WHERE d.id = {column})"
@@ -213,8 +215,8 @@ def _pair_of(row: Row) -> LineagePair:
 
 
 def edges_read(ids: Collection[int], *, up: bool, limit: int) -> Load[list[LineageEdgeRow]]:
-    """Read up to `limit` edges into the given targets (`up`), or out of the given sources; for each pair the newest
-    first.
+    """Read up to `limit` edges into the given targets (`up`), or out of the given sources; for each pair of objects the
+    newest first.
     """
     rows = yield (UP if up else DOWN), {"ids": json.dumps(sorted(ids)), "limit": limit}
     return [_edge_of(row) for row in rows]
@@ -234,7 +236,7 @@ def external_datasets_read(ids: Collection[int]) -> Load[dict[int, ExternalDatas
 
 
 def places_read(places: Collection[str]) -> Load[dict[str, int]]:
-    """Read the ids of objects by the locations of their documents."""
+    """Read the ids of the tables and views whose documents have the given storage locations."""
     rows = yield AT, {"places": json.dumps(sorted(places))}
     return {row[1]: row[0] for row in rows}
 
@@ -243,7 +245,7 @@ class LineageWrites(Writes):
     """Writes of lineage, for mutations."""
 
     def outside(self, metalake_id: int, dataset: ExternalDataset) -> int:
-        """Return the id of an external dataset, which is inserted if it is new."""
+        """Return the id of an external dataset; insert the dataset if it is new."""
         key: Params = {"metalake": metalake_id, "digest": _digest(*dataset)}
         rows = self.tx.rows(FIND_OUTSIDE, key)
         if not rows:
@@ -328,7 +330,7 @@ class LineageWrites(Writes):
 
 
 def _kinds(pairs: Iterable[LineagePair]) -> dict[int, list[str]]:
-    """Collect the subtypes of column pairs by source."""
+    """Collect up to 20 subtypes of the column pairs of each source, such as `IDENTITY`."""
     results: dict[int, set[str]] = {}
     for pair in pairs:
         if pair.subtype:

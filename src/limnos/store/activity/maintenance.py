@@ -1,7 +1,7 @@
 """Table maintenance: findings, checkpoints of incremental readers, and operations.
 
-May import `model` and the store's `sql`, `trash`, `ancestry`. Must not know rules of maintenance. Rows go by node id,
-so that renames, moves and restores change nothing here. No decision and no cache depends on them, so none leaves a
+May import `model` and the store's `sql`, `trash`, `ancestry`. Must not know rules of maintenance. Rows are keyed by
+node id, so renames, moves and restores change no row here. No decision and no cache depends on them, so none leaves a
 change row.
 """
 
@@ -22,7 +22,7 @@ _IDS_SQLITE = "SELECT value FROM json_each(:nodes)"
 
 
 def _among(text: str) -> Sql:
-    """Build a statement with the placeholder `{nodes}` for the list of ids in the parameter `nodes`."""
+    """Build a statement for both backends; `{nodes}` in `text` becomes the subselect over the parameter `nodes`."""
     return Sql(text.replace("{nodes}", _IDS), on_sqlite=text.replace("{nodes}", _IDS_SQLITE))
 
 
@@ -133,7 +133,9 @@ AT_ONCE: Final = 64
 
 
 class TableHead(NamedTuple):
-    """A table with a document: its catalog, parent, the document's version and length, and its record."""
+    """A table with a metadata document: its catalog, its parent, the document's version and length, and the table's
+    record.
+    """
 
     node_id: int
     catalog_id: int
@@ -228,7 +230,7 @@ def tables_of(
 
 
 def table_bodies_read(node_ids: Sequence[int]) -> Load[list[TableBody]]:
-    """Read documents by node id."""
+    """Read the metadata documents of some tables by node id."""
     rows = yield BODIES, {"nodes": dumps(node_ids)}
     return [TableBody(row[0], row[1], row[2], bytes(row[3])) for row in rows]
 
@@ -261,17 +263,19 @@ def ancestors_read(node_ids: Sequence[int]) -> Load[Ancestry]:
 
 
 def findings_of(node_ids: Sequence[int]) -> Load[list[FindingRow]]:
-    """Read the findings of some tables."""
+    """Read the maintenance findings (such as too many small files) of some tables."""
     return [FindingRow(*row) for row in (yield FINDINGS_OF, {"nodes": dumps(node_ids)})]
 
 
 def findings_page(catalog_id: int, *, after: int, limit: int) -> Load[list[FindingRow]]:
-    """Read findings of a catalog's tables by node id, starting after a table."""
+    """Read up to `limit` findings of a catalog's tables in the order of node ids, beginning after the id `after`."""
     return [FindingRow(*row) for row in (yield FINDINGS, {"catalog": catalog_id, "after": after, "limit": limit})]
 
 
 def findings_of_kind(kind: str, *, after: int, limit: int, table_format: str = "iceberg") -> Load[list[FindingRow]]:
-    """Read findings of a kind about tables of a format in all catalogs by node id, starting after a table."""
+    """Read up to `limit` findings of a kind about tables of a format in all catalogs, by node id, beginning after
+    `after`.
+    """
     params: Params = {"kind": kind, "after": after, "limit": limit, "format": table_format}
     return [FindingRow(*row) for row in (yield FINDINGS_OF_KIND, params)]
 
@@ -306,13 +310,13 @@ def checkpoints_by(node_ids: Sequence[int]) -> Load[list[CheckpointRow]]:
 
 
 def operations_page(catalog_id: int, *, before: int, limit: int) -> Load[list[OperationRow]]:
-    """Read operations of a catalog, newest first."""
+    """Read up to `limit` operations on tables of a catalog with ids below `before`, newest first."""
     rows = yield OPERATIONS, {"catalog": catalog_id, "before": before, "limit": limit}
     return [OperationRow(*row) for row in rows]
 
 
 def operations_of(node_id: int, *, limit: int) -> Load[list[OperationRow]]:
-    """Read operations of a table, newest first."""
+    """Read up to `limit` operations on a table, newest first."""
     return [OperationRow(*row) for row in (yield OPERATIONS_OF, {"node": node_id, "limit": limit})]
 
 
@@ -354,8 +358,8 @@ class MaintenanceWrites(Writes):
     ) -> None:
         """Replace the checkpoints of some readers.
 
-        `versions` are the versions of the documents that were assessed. The checkpoints of a reader with another
-        version by now stay: an assessment of that version may have stored them already, or will.
+        `versions` are the versions of the documents that were assessed. The checkpoints of a reader whose document has
+        changed since are not replaced: the assessment of the newer version stores them.
         """
         self.tx.rows(LOCK_CHECKPOINTS, {})
         now = {row[0]: row[1] for row in self.tx.rows(VERSIONS, {"nodes": dumps(list(versions))})}
@@ -375,7 +379,7 @@ class MaintenanceWrites(Writes):
         return [CheckpointRow(*row) for row in rows]
 
     def open_of(self, node_id: int, *, kind: str) -> int | None:
-        """Read the id of a table's open operation of a kind, or None."""
+        """Read the id of a table's operation of a kind that has not ended, or None."""
         rows = self.tx.rows(OPEN_OF, {"node": node_id, "kind": kind})
         return int(rows[0][0]) if rows else None
 
@@ -397,10 +401,10 @@ class MaintenanceWrites(Writes):
         return str(rows[0][0]) if rows else None
 
     def end(self, operation_id: int, *, state: str, result: str) -> None:
-        """Record the end of an operation and its result."""
+        """Set the final state of an operation, and its result as text for users."""
         self.tx.count(END, {"id": operation_id, "state": state, "result": result, "now": self.tx.now_ms})
 
     def tidy(self, *, lost_ms: int, keep_ms: int) -> None:
-        """Mark long-running operations that never ended as lost, and delete old ended ones."""
+        """Mark operations without an end after `lost_ms` as lost, and delete ended operations after `keep_ms`."""
         self.tx.count(LOST, {"before": self.tx.now_ms - lost_ms, "now": self.tx.now_ms})
         self.tx.count(OLD, {"before": self.tx.now_ms - keep_ms})

@@ -1,6 +1,7 @@
 """Heartbeats of server nodes: each node's name, release, start, last heartbeat, and clock.
 
-May import the store's `sql`. Knows no right. A node writes its row at intervals; these rows are no changes of any zone.
+May import the store's `sql`. Must not know rights. A node writes its row at intervals; these rows are no changes of any
+zone.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class NodeSeen(NamedTuple):
 
 
 def nodes_read(limit: int) -> Load[tuple[NodeSeen, ...]]:
-    """Read the server nodes, the one with the oldest heartbeat first."""
+    """Read up to `limit` server nodes, the node with the oldest heartbeat first."""
     rows = yield LIST, {"limit": limit}
     return tuple(NodeSeen(*row) for row in rows)
 
@@ -47,7 +48,10 @@ class NodeBeatWrites(Writes):
     """Writes of the nodes' heartbeats."""
 
     def beat(self, node: NodeSeen) -> None:
-        """Store a node's heartbeat, and delete nodes without one for a day. `seen_at` is the store's time."""
+        """Store a node's heartbeat, and delete the nodes whose last heartbeat is more than a day old.
+
+        `seen_at` is the store's time.
+        """
         now = self.tx.now_ms
         self.tx.count(BEAT, {**node._asdict(), "now": now})
         self.tx.count(FORGET, {"before": now - FORGET_MS})

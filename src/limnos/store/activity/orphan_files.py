@@ -1,9 +1,9 @@
 """Orphan files of tables: candidates with their waiting time, files that are being deleted, and checks.
 
-May import `model` and the store's `sql`, `trash`, `audit_notes`. Must not know rules of maintenance. Rows go by node
-id. No decision and no cache depends on them, so none leaves a change row. A file is a candidate first, then it is
-marked for deletion: from then on the table's commits may not name it (`REMOVING`). Its row stays after the deletion
-(`DELETED`), so that the commit of a slow writer is refused.
+May import `model` and the store's `sql`, `trash`, `audit_notes`. Must not know rules of maintenance. Rows are keyed by
+node id. No decision and no cache depends on them, so none leaves a change row. A file is a candidate first, then it is
+marked for deletion: from then on commits of the table that reference it are refused (`REMOVING`). Its row stays after
+the deletion (`DELETED`), so that the commit of a slow writer is refused.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ DOCUMENTS = Sql(
 
 
 class OrphanFileRow(NamedTuple):
-    """A file by its name below the table's location.
+    """An orphan file, by its path relative to the table's location.
 
-    `waited_ms` is the sum of the times between checks, so that a jump of the clock adds little.
+    `waited_ms` is the sum of the times between checks, so that a jump of the system clock adds little.
     """
 
     node_id: int
@@ -120,7 +120,7 @@ class NewOrphan(NamedTuple):
 
 
 def orphan_files_read(node_id: int) -> Load[list[OrphanFileRow]]:
-    """Read the candidates of a table, and the files that are being deleted."""
+    """Read a table's files that are candidates for deletion, and those that are being deleted."""
     return [OrphanFileRow(*row) for row in (yield FILES, {"node": node_id, "state": REMOVING})]
 
 
@@ -161,7 +161,7 @@ def orphan_checks_page(catalog_id: int, *, after: int, limit: int) -> Load[list[
 
 
 def documents_after(after: int, *, kind: int, limit: int) -> Load[list[int]]:
-    """Read the next ids of tables with metadata, live or in the trash."""
+    """Read the next ids of objects of a kind with a metadata document, live or in the trash."""
     return [row[0] for row in (yield DOCUMENTS, {"after": after, "kind": kind, "limit": limit})]
 
 
@@ -174,7 +174,7 @@ class OrphanFileWrites(Writes):
         return OrphanCheckRow(*rows[0]) if rows else None
 
     def of(self, node_id: int) -> list[OrphanFileRow]:
-        """Read the candidates of a table, and its files that are being deleted."""
+        """Read a table's files that are candidates for deletion, and those that are being deleted."""
         return [OrphanFileRow(*row) for row in self.tx.rows(FILES, {"node": node_id, "state": REMOVING})]
 
     def is_removing(self, node_id: int) -> bool:
@@ -190,13 +190,14 @@ class OrphanFileWrites(Writes):
         })  # fmt: skip
 
     def clear(self, node_id: int, *, with_marks: bool = False) -> None:
-        """Delete the candidates of a table, and with `with_marks` also its marked files, so that their waiting time
-        starts again.
+        """Delete the rows of a table's candidates, and with `with_marks` also of files marked for deletion.
+
+        A later check lists them again with a waiting time of 0.
         """
         self.tx.count(DROP_ALL, {"node": node_id, "state": REMOVING if with_marks else CANDIDATE})
 
     def waited(self, node_id: int, *, step_ms: int) -> None:
-        """Add to the waiting time of each candidate of a table."""
+        """Add `step_ms` to the waiting time of each candidate of a table."""
         self.tx.count(WAITED, {"node": node_id, "step": step_ms, "now": self.tx.now_ms})
 
     def add(self, node_id: int, files: Iterable[NewOrphan], *, state: int = CANDIDATE, reason: str = "") -> None:
@@ -212,13 +213,13 @@ class OrphanFileWrites(Writes):
             self.tx.session.many(INSERT, params)
 
     def drop(self, node_id: int, names: Iterable[str]) -> None:
-        """Delete the rows of files that are no orphans or no longer exist. Commits may name them again."""
+        """Delete the rows of files that are no orphans or no longer exist. Commits may reference the files again."""
         params: list[Params] = [{"node": node_id, "name": name} for name in names]
         if params:
             self.tx.session.many(DROP, params)
 
     def mark(self, node_id: int, names: Iterable[str], *, state: int, reason: str) -> None:
-        """Set the state of files by name, and the reason for it."""
+        """Set the state of files by name (such as `REMOVING`), and the reason for the state."""
         params: list[Params] = [
             {"node": node_id, "name": name, "state": state, "reason": reason, "now": self.tx.now_ms} for name in names
         ]
@@ -226,7 +227,7 @@ class OrphanFileWrites(Writes):
             self.tx.session.many(MARK, params)
 
     def audit(self, catalog_id: int, *, actor: str, request_id: str, accounts: Sequence[str]) -> None:
-        """Store an audit note for each deleted file, as encoded contexts of a request."""
+        """Store an audit note for each deleted file. `accounts` are the encoded request contexts of the notes."""
         ids = self.tx.session.next_ids(len(accounts))
         params: list[Params] = [
             {"id": number, "zone": catalog_id, "actor": actor, "request": request_id, "at": self.tx.now_ms, "payload": text}
@@ -236,5 +237,8 @@ class OrphanFileWrites(Writes):
             self.tx.session.many(NOTE_NEW, params)
 
     def tidy(self, *, keep_ms: int) -> None:
-        """Delete the rows of files that were deleted long ago. Commits may name them again."""
+        """Delete the rows of files that were deleted more than `keep_ms` ago.
+
+        Commits may reference such files again.
+        """
         self.tx.count(TIDY, {"before": self.tx.now_ms - keep_ms})

@@ -1,8 +1,8 @@
-"""Declarations of pipelines: every version, by the pipeline's node, whose record has the newest version's number and
-digest.
+"""Declarations of pipelines: every version, by the pipeline's node id.
 
-May import `model` and the store's `sql`. Must not know the content of declarations. A version is never changed.
-Versions that neither a run nor the pipeline needs are deleted with old runs.
+The record of the node has the number and digest of the newest version. May import `model` and the store's `sql`. Must
+not know the content of declarations. A version is never changed. Versions that neither a run nor the pipeline needs are
+deleted with old runs.
 """
 
 from __future__ import annotations
@@ -44,5 +44,5 @@ def declaration_put(tx: StoreTransaction, pipeline_id: int, *, version: int, dig
 
 
 def declarations_prune(tx: StoreTransaction) -> int:
-    """Delete versions that are not the newest and that no run uses. Returns their number."""
+    """Delete versions that are not the newest and that no run uses. Returns the number of deleted versions."""
     return tx.count(UNUSED, {})

@@ -1,7 +1,7 @@
-"""Metrics reports of clients about their scans and commits: a bounded number per table, kept for a limited time.
+"""Metrics reports of clients about their scans and commits: a bounded number per table, retained for a limited time.
 
 May import `model` and the store's `sql`, `trash`. Must not know the content of reports. No decision and no cache
-depends on one, so none leaves a change row.
+depends on a report, so reports leave no change rows.
 """
 
 from __future__ import annotations
@@ -67,5 +67,5 @@ def reports_put(tx: StoreTransaction, reports: Sequence[MetricsReportRow], *, ke
 
 
 def reports_expire(tx: StoreTransaction) -> int:
-    """Delete expired reports. Returns their number."""
+    """Delete expired reports. Returns the number of deleted reports."""
     return tx.count(EXPIRE, {"now": tx.now_ms})

@@ -1,7 +1,7 @@
 """Operations that rewrite files of tables: operations that wait for an executor, and the leases of tables.
 
 May import `model` and the store's `sql`. Must not know rules of maintenance. The operation itself is a row of
-`maintenance_operation`. A lease is a row with the table as its key, so that a table has one at most.
+`maintenance_operation`. A lease is a row with the table as its key, so that a table has at most one lease.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class WaitingRewrite(NamedTuple):
 
 
 class RecentUse(NamedTuple):
-    """The number and bytes of the operations that were leased in the last 24 hours on the tables of one owner, under
-    one policy (None: without a policy).
+    """The count and bytes of the operations of one owner's tables under one policy that were leased in the last 24
+    hours. `policy` None: operations without a policy.
     """
 
     owner_id: int
@@ -151,7 +151,7 @@ class LeaseRow(NamedTuple):
     commits: int
 
     def is_over(self, now_ms: int) -> bool:
-        """Return whether it has expired, so that any other operation may end it."""
+        """Return whether the lease has expired, so that any other operation may end it."""
         return self.expires_at <= now_ms
 
 
@@ -171,12 +171,12 @@ def metalake_due(now_ms: int) -> Load[str | None]:
 
 
 def recent_use_read(now_ms: int) -> Load[list[RecentUse]]:
-    """Read the use of the last 24 hours by owner, policy and metalake."""
+    """Read the operations of the last 24 hours, counted by owner, policy and metalake."""
     return [RecentUse(*row) for row in (yield USED, {"since": now_ms - DAY_MS})]
 
 
 def open_rewrites(node_ids: Sequence[int]) -> Load[dict[tuple[int, str], int]]:
-    """Read the operations of some tables that have not ended, by table and kind."""
+    """Read the ids of unfinished operations of some tables, by (table id, kind)."""
     return {(row[0], row[1]): row[2] for row in (yield OPEN_OF, {"nodes": dumps(node_ids)})}
 
 
@@ -186,18 +186,20 @@ def ended_operations(node_ids: Sequence[int]) -> Load[list[EndedOperation]]:
 
 
 def lease_of_table(node_id: int) -> Load[LeaseRow | None]:
-    """Read the lease of a table, expired or not; or None."""
+    """Read the lease of a table, even if it has expired; None if there is none."""
     rows = yield OF_TABLE, {"node": node_id}
     return LeaseRow(*rows[0]) if rows else None
 
 
 def open_rewrites_counts() -> Load[dict[int, int]]:
-    """Count the operations that wait or are leased, by the owner of their tables; 0 stands for none."""
+    """Count the operations that wait or are leased, by the owner of their tables; owner 0 means that the table has no
+    owner.
+    """
     return {row[0]: row[1] for row in (yield COUNT_OPEN, {})}
 
 
 def lease_by_token(token_id: int) -> Load[LeaseRow | None]:
-    """Read the lease that a token belongs to, or None."""
+    """Read the lease whose executor authenticates with this token, or None."""
     rows = yield BY_TOKEN, {"token": token_id}
     return LeaseRow(*rows[0]) if rows else None
 
@@ -219,17 +221,17 @@ class RewriteWrites(Writes):
 
     def due(self, metalake_id: int, *, limit: int) -> list[WaitingRewrite]:
         """Read the due operations of a metalake whose tables have no unexpired lease, at most `limit` for each owner,
-        the most useful first.
+        the most urgent first (priority times waiting time).
         """
         rows = self.tx.rows(DUE, {"metalake": metalake_id, "now": self.tx.now_ms, "limit": limit})
         return [WaitingRewrite(*row) for row in rows]
 
     def recent_use(self) -> list[RecentUse]:
-        """Read the use of the last 24 hours inside the transaction, like `recent_use_read`."""
+        """Read the operation counts of the last 24 hours inside the transaction, like `recent_use_read`."""
         return [RecentUse(*row) for row in self.tx.rows(USED, {"since": self.tx.now_ms - DAY_MS})]
 
     def open_of(self, node_id: int) -> dict[str, int]:
-        """Read the open operations of a table, by kind."""
+        """Read the ids of a table's unfinished operations, by kind."""
         return {row[1]: row[2] for row in self.tx.rows(OPEN_OF, {"nodes": dumps([node_id])})}
 
     def hasten(self, operation_id: int, *, user: str, priority: int, options: str) -> None:
@@ -242,7 +244,7 @@ class RewriteWrites(Writes):
             self.tx.count(HASTEN, params)
 
     def set_options(self, operation_id: int, options: str) -> None:
-        """Replace the stored options of an operation."""
+        """Replace the stored options of a queued operation, a JSON object."""
         self.tx.count(SET_OPTIONS, {"id": operation_id, "options": options})
 
     def take(self, operation_id: int, *, node_id: int, token_id: int, holder: str, lease_ms: int) -> bool:
@@ -277,12 +279,12 @@ class RewriteWrites(Writes):
         return LeaseRow(*rows[0]) if rows else None
 
     def lease_of(self, node_id: int) -> LeaseRow | None:
-        """Read the lease of a table, expired or not; or None."""
+        """Read the lease of a table, even if it has expired; None if there is none."""
         rows = self.tx.rows(OF_TABLE, {"node": node_id})
         return LeaseRow(*rows[0]) if rows else None
 
     def free(self, lease: LeaseRow) -> None:
-        """End a lease, and leave its operation unchanged."""
+        """Delete a lease without changing its operation."""
         self.tx.count(RELEASE, {"id": lease.operation_id})
 
     def expired(self) -> list[LeaseRow]:
@@ -290,9 +292,9 @@ class RewriteWrites(Writes):
         return [LeaseRow(*row) for row in self.tx.rows(OVER, {"now": self.tx.now_ms})]
 
     def give_back(self, operation_id: int, *, delay_ms: int, failed: bool, reason: str) -> int:
-        """End an operation's lease, and return it to the queue with a reason. Returns the number of its failures.
+        """End an operation's lease, and return it to the queue with a reason. Returns how often it has failed.
 
-        One that failed has rewritten files, so its bytes count still.
+        A failed operation has rewritten files, so its bytes still count toward the limits.
         """
         self.tx.count(RELEASE, {"id": operation_id})
         self.tx.count(BACK, {"id": operation_id, "result": reason})

@@ -2,8 +2,8 @@
 
 May import `model` and the store's `sql`, `pipelines`, `changes`. Must not know rights. Every change of a run's state is
 one conditional statement. It requires the expected states and the attempt, so that of two concurrent changes only one
-takes effect. Heartbeats and reports of steps leave no change row; the start and the ends of a run do (decision record
-on runs).
+takes effect. Heartbeats and reports of steps leave no change row; the start of a run and its final states do (decision
+record on runs).
 """
 
 from __future__ import annotations
@@ -194,20 +194,20 @@ SWEEPS = (
 
 
 class RunViewer(NamedTuple):
-    """A filter of the runs that a caller sees: all, or those that one of these principals owns directly or through
-    their pipeline.
+    """A filter for the runs visible to a caller: all runs, or those that one of these principals owns directly or
+    through the pipeline.
     """
 
     everything: bool
     principals: tuple[int, ...]
 
     def params(self) -> dict[str, Value]:
-        """Return the common parameters of statements about visible runs."""
+        """Return the parameters with which statements filter the runs visible to this caller."""
         return {"everything": self.everything, "principals": dumps(self.principals)}
 
 
 class RunReporter(NamedTuple):
-    """The reporter of a run: its user, with the attempt of the process."""
+    """The process that reports about a run: its user, and the number of its attempt."""
 
     metalake_id: int
     uuid: str
@@ -244,7 +244,7 @@ def run_whole_read(
 def runs_read(
     of: int, caller: RunViewer, *, of_pipeline: bool, state: str, now_ms: int, before: int, limit: int
 ) -> Load[list[PipelineRun]]:
-    """Read the runs of a metalake or pipeline (`of`) that a caller sees, newest first, with ids below `before`.
+    """Read the runs of a metalake or pipeline (id `of`) visible to a caller, newest first, with ids below `before`.
 
     `state` "" means any state.
     """
@@ -284,7 +284,7 @@ class RunWrites(Writes):
         return [RunStepState(*row) for row in self.tx.rows(STEPS, {"id": run_id})]
 
     def live_of(self, pipeline_id: int) -> list[PipelineRun]:
-        """Read a pipeline's runs in a live state, including those with expired leases."""
+        """Read a pipeline's unfinished runs, including those with expired leases."""
         return [PipelineRun(*row) for row in self.tx.rows(LIVE_OF, {"pipeline": pipeline_id})]
 
     def lose(self, pipeline_id: int, *, but: int, message: str) -> None:
@@ -323,7 +323,7 @@ class RunWrites(Writes):
         return (rows[0][0], rows[0][1]) if rows else None
 
     def phases_set(self, actor: RunReporter, phases: str) -> None:
-        """Store the time that the attempt spent in each phase, if it is the newest."""
+        """Store the time that the reporter's attempt spent in each phase. Does nothing if a newer attempt exists."""
         self.tx.count(PHASES_SET, {**actor.params(), "phases": phases})
 
     def touch(self, actor: RunReporter) -> tuple[int, int] | None:
@@ -340,11 +340,11 @@ class RunWrites(Writes):
         return RunStepState(*rows[0]) if rows else None
 
     def reported_length(self, run_id: int) -> int:
-        """Count the characters of the reports about a run's steps."""
+        """Return the total length in characters of the stored reports about a run's steps."""
         return int(self.tx.rows(TOLD_LENGTH, {"id": run_id})[0][0])
 
     def step_set(self, run_id: int, step: RunStepState) -> None:
-        """Store the report of a step."""
+        """Store the state of a step that its run reported."""
         params: dict[str, Value] = {
             "id": run_id, "name": step.name, "state": step.state, "attempt": step.attempt, "rows": step.rows,
             "bytes": step.bytes, "started_at": step.started_at, "ended_at": step.ended_at, "message": step.message,
@@ -353,7 +353,7 @@ class RunWrites(Writes):
         self.tx.count(STEP_SET, params)
 
     def findings_set(self, run_id: int, pipeline_id: int, *, step: str, findings: Sequence[RuleFinding]) -> None:
-        """Replace a step's findings."""
+        """Replace the findings of a step's expectations in a run."""
         tx = self.tx
         tx.count(FINDINGS_DROP, {"id": run_id, "step": step})
         rows: list[Params] = [
@@ -367,7 +367,7 @@ class RunWrites(Writes):
             tx.session.many(FINDING_NEW, rows)
 
     def finish(self, run: PipelineRun, state: str, *, attempt: int, message: str | None) -> bool:
-        """Set a run's state to one of `FINISHES`, under an attempt.
+        """Set a run's state to `state` (one of `FINISHES`) if `attempt` is its newest attempt.
 
         Returns False if its current state does not allow that.
         """
@@ -387,7 +387,7 @@ class RunWrites(Writes):
         return self._moved(run, "resume", by=RESUME, attempt=run.attempt, holder=holder, lease=lease_ms)
 
     def cancel(self, run: PipelineRun) -> bool:
-        """Ask a run's process to stop. Returns whether the run is running."""
+        """Request that a run's process stops. Returns whether the run is running."""
         return self._moved(run, "cancelling", by=CANCEL, attempt=run.attempt)
 
     def _moved(self, run: PipelineRun, operation: str, *, by: Sql, **params: Value) -> bool:
@@ -403,7 +403,7 @@ class RunWrites(Writes):
         self.tx.changed(draft)
 
     def prune(self, *, keep_ms: int, limit: int) -> int:
-        """Delete up to `limit` runs that ended more than `keep_ms` ago. Returns their number.
+        """Delete up to `limit` runs that ended more than `keep_ms` ago. Returns the number of deleted runs.
 
         A published run is kept until later published runs include each of its steps: it describes the content of the
         tables.

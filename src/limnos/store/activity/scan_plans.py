@@ -1,4 +1,4 @@
-"""Scan plans whose parts are not all fetched: the scan, the owner, and the parts of each.
+"""Server-side scan plans that clients have not fetched completely: the scan, the owner, and the plan tasks of each.
 
 May import `model` and the store's `sql`. Must not know scans. No decision and no cache depends on these rows, so none
 leaves a change row. A plan's content is computed from its row at each request; no row holds a result.
@@ -40,7 +40,7 @@ EXPIRED_AT_ONCE: Final = 500
 
 
 def plan_query(plan_id: str, *, table_id: int, asker: Requester, now_ms: int) -> Query:
-    """Return the statement that reads a user's plan of a table."""
+    """Return the statement that reads an unexpired plan of a table, if this user created it."""
     return FIND, {"id": plan_id, "table": table_id, "user": asker.name, "user_id": asker.id, "now": now_ms}
 
 
@@ -65,7 +65,7 @@ class ScanPlanWrites(Writes):
             self.tx.count(DELETE, {"id": older})
 
     def tell(self, plan_id: str, parts: str) -> None:
-        """Store the parts of a plan."""
+        """Store the parts of a plan, a JSON array, once they are known."""
         self.tx.count(PARTS, {"id": plan_id, "parts": parts})
 
     def cancel(self, plan_id: str) -> None:
@@ -73,7 +73,7 @@ class ScanPlanWrites(Writes):
         self.tx.count(CANCEL, {"id": plan_id})
 
     def expire(self) -> int:
-        """Delete up to `EXPIRED_AT_ONCE` expired plans. Returns their number."""
+        """Delete up to `EXPIRED_AT_ONCE` expired plans. Returns the number of deleted plans."""
         rows = self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": EXPIRED_AT_ONCE})
         for (each,) in rows:
             self.tx.count(DELETE, {"id": each})

@@ -1,4 +1,4 @@
-"""The index of words: words of objects, the position up to which each zone is indexed, and the node that fills it.
+"""The full-text index: words of objects, the revision up to which each zone is indexed, and the node that updates it.
 
 May import `model` and the store's `sql`, `feed`, `name_search`. Must not know rights or word forms: words are given as
 texts separated by spaces. On SQLite a full-text table (FTS5) indexes the texts, on PostgreSQL `tsvector` columns. Only
@@ -43,7 +43,9 @@ class ZoneProgress(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the changes since the position are no longer available, so that all objects must be read."""
+        """Whether the changes since the position are no longer available, so that the zone must be indexed again from
+        all objects.
+        """
         return self.revision is None or self.indexed_epoch != self.epoch or self.revision < self.pruned_to
 
     @property
@@ -88,8 +90,9 @@ _HITS_REST = "n.deleted = 0 AND n.zone IN ({zones}) AND n.kind IN ({kinds}) LIMI
 
 
 def _hits(column: str) -> Sql:
-    """Build the full-text query over a column of the index. PostgreSQL uses `:query`, SQLite `:match`; each statement
-    contains both names.
+    """Build the full-text query over a column of the index.
+
+    PostgreSQL uses `:query`, SQLite `:match`; a caller passes both parameters to either backend.
     """
     return Sql(
         f"{_HITS} search_text t JOIN node n ON n.id = t.object_id WHERE t.{column} @@ CAST(:query AS tsquery)"
@@ -201,10 +204,10 @@ def known_words_read(words: Sequence[str]) -> Load[list[str]]:
 
 
 class SearchIndexWrites(Writes):
-    """Writes of the index, for the node that fills it."""
+    """Writes of the full-text index, for the node that updates it."""
 
     def lease(self, holder: str, *, lease_ms: int) -> bool:
-        """Take or renew the lease. Returns False if another node holds it."""
+        """Take or renew the lease of the right to update the index. Returns False if another node holds it."""
         now = self.tx.now_ms
         return self.tx.count(LEASE, {"holder": holder, "until": now + lease_ms, "now": now}) > 0
 
@@ -219,13 +222,13 @@ class SearchIndexWrites(Writes):
         self.tx.count(POSITION_PUT, {"zone": zone, "epoch": epoch, "revision": revision, "scan_after": scan_after})
 
     def add_words(self, words: Collection[str]) -> None:
-        """Store words for spelling help; those that are stored stay."""
+        """Insert words for spelling suggestions, except those that are stored already."""
         self.tx.count(WORDS_PUT, {"words": dumps(sorted(words))})
 
     def forget_words(self, words: Collection[str]) -> None:
-        """Delete those of some words that no indexed object has.
+        """Delete those of the given words that occur in no indexed object.
 
-        Words with other letters than Latin, Greek and Cyrillic ones stay: SQLite's index may have them in parts.
+        Words with letters other than Latin, Greek and Cyrillic are not deleted: SQLite's tokenizer may split them.
         """
         single = sorted(word for word in words if word.isalnum() and max(word) <= _SINGLE_MAX)
         if single:

@@ -72,8 +72,9 @@ STANDING = Sql(
 
 
 def lock_status_query(holder: str, *, now_ms: int) -> Query:
-    """Return the statement for a node's requests: each token with 1 if it still waits, and under token 0 the number of
-    dead nodes.
+    """Return the query for the lock requests of a node: rows of (token, 1 if it still waits, else 0).
+
+    Token 0 has the count of other nodes with expired leases.
     """
     return STANDING, {"holder": holder, "now": now_ms}
 
@@ -104,7 +105,7 @@ class SqlppLockWrites(Writes):
     """Writes of lock requests, and the check of a lock that a mutation depends on."""
 
     def require(self, token: int, covers: LockRequest | None = None, *, secret: str | None = None) -> None:
-        """Check by its token that a lock is held, optionally for given keys, and hold it until this transaction's
+        """Check that a token's lock is held, optionally for a given key, and lock its row until this transaction's
         commit.
 
         `secret` is the text that a client sent with the token, since token numbers can be guessed. Raises LockLost if
@@ -129,15 +130,17 @@ class SqlppLockWrites(Writes):
         self.tx.session.many(INSERT, rows)
 
     def beside(self, token: int) -> list[LockRow]:
-        """Read all rows at the keys of a request."""
+        """Read all lock rows, granted or waiting, that have a key in common with a request."""
         return [_lock_of(row) for row in self.tx.rows(BESIDE, {"token": token})]
 
     def behind(self, token: int) -> list[LockRow]:
-        """Read all rows that determine the order of the requests waiting at a key of a request."""
+        """Read the lock rows at all keys of the requests that wait for a key of this request, to find the next to
+        grant.
+        """
         return [_lock_of(row) for row in self.tx.rows(BEHIND, {"token": token})]
 
     def upgrades(self) -> list[LockRow]:
-        """Read all rows at keys where an upgrade waits."""
+        """Read all lock rows at keys for which a lock upgrade waits."""
         return [_lock_of(row) for row in self.tx.rows(UPGRADES, {})]
 
     def grant(self, token: int) -> None:
@@ -149,7 +152,7 @@ class SqlppLockWrites(Writes):
         self.tx.count(WANT, {**_params(wish.key), "token": token, "wanted": int(wish.mode)})
 
     def lessen(self, token: int, key: LockKey) -> None:
-        """Undo an upgrade, whether granted or not."""
+        """Downgrade a lock from `UPGRADED_WRITE` to `EXCLUSIVE_MODIFY`, whether the upgrade was granted or not."""
         self.tx.count(LESSEN, {**_params(key), "token": token})
 
     def delete(self, token: int) -> None:
@@ -157,7 +160,7 @@ class SqlppLockWrites(Writes):
         self.tx.count(DELETE, {"token": token})
 
     def tokens(self, holder: str) -> list[int]:
-        """Read the tokens of a node's requests."""
+        """Read the tokens of all lock requests of a node."""
         return [row[0] for row in self.tx.rows(TOKENS, {"holder": holder})]
 
     def live(self, holder: str, *, lease_ms: int) -> None:
@@ -165,9 +168,9 @@ class SqlppLockWrites(Writes):
         self.tx.count(LIVE, {"holder": holder, "until": self.tx.now_ms + lease_ms})
 
     def dead(self, *, but: str) -> list[str]:
-        """Read the nodes whose lease has expired, except `but`."""
+        """Read the ids of the nodes whose lease has expired, except `but`."""
         return [row[0] for row in self.tx.rows(DEAD, {"now": self.tx.now_ms, "holder": but})]
 
     def bury(self, holder: str) -> None:
-        """Delete a dead node and its lease."""
+        """Delete the lease of a dead node."""
         self.tx.count(BURY, {"holder": holder})

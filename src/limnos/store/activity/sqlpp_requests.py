@@ -79,7 +79,7 @@ def part_query(handle: str, number: int) -> Query:
 
 
 def rows_of(results: list[Row]) -> list[StatementRequest]:
-    """Build statement requests from rows of this table."""
+    """Build `StatementRequest` values from rows of the table of requests."""
     return [_row(row) for row in results]
 
 
@@ -95,9 +95,10 @@ class RequestWrites(Writes):
         self.tx.count(BEAT, {"holder": holder, "until": self.tx.now_ms + lease_ms})
 
     def cancel(self, by: str, value: str, *, asker: Requester, everybody: bool) -> list[str]:
-        """Mark the running requests with an id as cancelled, for their nodes. Returns their request ids.
+        """Mark the running requests that have a given id as cancelled; the nodes that run them stop the statements.
 
-        `by` is the type of the id `value`: a key of `CANCEL`.
+        Returns their request ids. `by` is the kind of the id in `value`: a key of `CANCEL`. With `everybody`, requests
+        of other users are cancelled, too.
         """
         params: Params = {
             "id": value, "user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": self.tx.now_ms,
@@ -110,7 +111,10 @@ class RequestWrites(Writes):
         return count, int(size)
 
     def add(self, handle: str, number: int, *, body: bytes, count: int) -> bool:
-        """Store a part of a result. Returns False if the request was cancelled or has ended."""
+        """Store the part `number` of a result, with `count` rows.
+
+        Returns False if the request was cancelled or has ended.
+        """
         if not self.tx.count(GROW, {"handle": handle, "size": len(body), "count": count}):
             return False
         self.tx.count(PART, {"handle": handle, "number": number, "body": body})
@@ -128,7 +132,7 @@ class RequestWrites(Writes):
         self.tx.count(DELETE, {"handle": handle})
 
     def expire(self, limit: int) -> int:
-        """Delete up to `limit` expired requests and requests of dead nodes. Returns their number."""
+        """Delete up to `limit` expired requests and requests of dead nodes. Returns the number of deleted requests."""
         results = [row[0] for row in self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": limit})]
         for handle in results:
             self.delete(handle)

@@ -18,7 +18,7 @@ from limnos.store.transaction import Writes
 
 
 class LeasedTask(msgspec.Struct, frozen=True):
-    """A leased task. `progress` is the progress that its last worker stored."""
+    """A leased task. `progress` is the text from which the last worker's successor continues."""
 
     id: int
     kind: str
@@ -85,19 +85,22 @@ def task_read(task_id: int) -> Load[TaskRow | None]:
 
 
 def tasks_read(state: str, *, after: int, limit: int) -> Load[list[TaskRow]]:
-    """Read up to `limit` tasks in a state (one of `STATES`), by id, with ids after `after`."""
+    """Read up to `limit` tasks in a state (one of `STATES`), ordered by id, with ids above `after`."""
     rows = yield LIST[state], {"after": after, "limit": limit}
     return [TaskRow(*row) for row in rows]
 
 
 def task_due(now_ms: int, *, kinds: Sequence[str], among: bool) -> Load[bool]:
-    """Return whether a task of these kinds waits for a worker; without `among`, of all other kinds."""
+    """Return whether a due task waits for a worker.
+
+    `among` selects tasks of the given `kinds`; otherwise of all other kinds.
+    """
     rows = yield DUE, _due(now_ms, kinds, among=among)
     return bool(rows)
 
 
 def task_payload_read(kind: str) -> Load[str | None]:
-    """Read the payload of the task of a recurring kind, or None."""
+    """Read the payload of the only task of a recurring kind, or None if there is no such task."""
     rows = yield ANY_OF, {"kind": kind}
     return str(rows[0][0]) if rows else None
 
@@ -122,12 +125,15 @@ class TaskWrites(Writes):
         return task_id
 
     def ensure(self, kind: str, payload: str, *, delay_ms: int) -> None:
-        """Insert a task, unless a task of its kind has not ended."""
+        """Insert a task that is due after `delay_ms`, unless an unfinished task of its kind exists."""
         if not self.tx.rows(ANY_OF, {"kind": kind}):
             self.create(kind, payload, delay_ms=delay_ms)
 
     def lease(self, *, lease_ms: int, kinds: Sequence[str] = (), among: bool = False) -> LeasedTask | None:
-        """Lease the oldest due task of these kinds; without `among`, of all other kinds. None if there is none."""
+        """Lease the oldest due task, of the given `kinds` with `among`, else of all other kinds.
+
+        Returns None if no task is due.
+        """
         rows = self.tx.rows(DUE, _due(self.tx.now_ms, kinds, among=among))
         if not rows:
             return None
@@ -153,13 +159,13 @@ class TaskWrites(Writes):
         self.tx.count(AGAIN, params)
 
     def end(self, task_id: int, *, error: str | None, result: str | None) -> None:
-        """Keep an ended task for display: failed with an error, or done with a result."""
+        """Mark a task as ended and retain it for display: failed if `error` is set, else done with a result."""
         self.tx.count(END, {"id": task_id, "now": self.tx.now_ms, "error": error, "result": result})
 
     def revive(self, task_id: int) -> bool:
         """Make a waiting or failed task due immediately.
 
-        Returns False if there is none, it runs, or it is done.
+        Returns False if the task does not exist, is running, or is done.
         """
         return self.tx.count(REVIVE, {"id": task_id, "now": self.tx.now_ms}) > 0
 
@@ -168,11 +174,14 @@ class TaskWrites(Writes):
         self.tx.count(DELETE, {"id": task_id})
 
     def forget(self, *, keep_ms: int) -> int:
-        """Delete tasks that were done more than `keep_ms` ago. Returns their number. Failed tasks are kept."""
+        """Delete tasks that were done more than `keep_ms` ago.
+
+        Returns the number of deleted tasks. Failed tasks are kept.
+        """
         return self.tx.count(FORGET, {"before": self.tx.now_ms - keep_ms})
 
     def waiting_payload(self, kind: str) -> str | None:
-        """Read the payload of the waiting task of a recurring kind, or None."""
+        """Read the payload of the waiting task of a recurring kind; None if no task of the kind waits."""
         rows = self.tx.rows(ANY_OF, {"kind": kind})
         return str(rows[0][0]) if rows else None
 

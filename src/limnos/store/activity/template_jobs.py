@@ -110,13 +110,13 @@ def job_output_read(metalake_id: int, uuid: str) -> Load[tuple[TemplateJob, JobO
 
 
 def template_jobs_read(of: int, caller: RunViewer, *, of_template: bool, limit: int) -> Load[list[TemplateJob]]:
-    """Read the newest jobs of a metalake or template (`of`) that a caller sees."""
+    """Read the newest jobs of a metalake or template (id `of`) visible to a caller, at most `limit`."""
     rows = yield PAGES[of_template], {**caller.params(), "of": of, "limit": limit}
     return [TemplateJob(*row) for row in rows]
 
 
 def jobs_due(now_ms: int) -> Load[bool]:
-    """Return whether a job waits for a node, or its node is dead."""
+    """Return whether a job waits for a node to run it, or runs on a node whose lease has expired."""
     rows = yield DUE, {"now": now_ms}
     return bool(rows)
 
@@ -155,7 +155,10 @@ class TemplateJobWrites(Writes):
         return template_job
 
     def cancel(self, job: TemplateJob) -> bool:
-        """Ask the node that runs a job to end it; cancel a waiting job at once. Returns False if the job has ended."""
+        """Request that the node that runs a job ends it; cancel a waiting job at once.
+
+        Returns False if the job has ended.
+        """
         message = f"Cancelled by {self.tx.actor} before it started"
         if self.tx.count(WITHDRAW, {"id": job.id, "now": self.tx.now_ms, "message": message}):
             self._told("cancel", job)
@@ -166,7 +169,7 @@ class TemplateJobWrites(Writes):
         return True
 
     def claim(self, holder: str, *, limit: int, lease_ms: int) -> list[tuple[TemplateJob, str]]:
-        """Lease up to `limit` waiting jobs, oldest first. Returns each with its work."""
+        """Lease up to `limit` waiting jobs, oldest first. Returns each job with the encoded command to execute."""
         params: dict[str, Value] = {"holder": holder, "now": self.tx.now_ms, "lease": lease_ms}
         used_names: list[tuple[TemplateJob, str]] = []
         for (job_id,) in self.tx.rows(NEXT, {"limit": limit}):
@@ -187,7 +190,10 @@ class TemplateJobWrites(Writes):
     def finish(
         self, job: TemplateJob, state: str, *, message: str | None, exit_code: int | None, output: JobOutput
     ) -> bool:
-        """Store the outcome of a job for its node. Returns False if the node has lost the job."""
+        """Store the final state, exit code and output of a job that this node ran.
+
+        Returns False if the node has lost the job.
+        """
         params: dict[str, Value] = {
             "id": job.id, "holder": job.holder, "state": state, "message": message, "exit_code": exit_code, "now": self.tx.now_ms,
             "stdout": output.stdout, "stderr": output.stderr, "stdout_bytes": output.stdout_bytes, "stderr_bytes": output.stderr_bytes,
@@ -203,7 +209,7 @@ class TemplateJobWrites(Writes):
         self.tx.changed(draft)
 
     def prune(self, *, keep_ms: int, limit: int) -> int:
-        """Delete up to `limit` jobs that ended more than `keep_ms` ago. Returns their number."""
+        """Delete up to `limit` jobs that ended more than `keep_ms` ago. Returns the number of deleted jobs."""
         rows = self.tx.rows(EXPIRED, {"before": self.tx.now_ms - keep_ms, "limit": limit})
         for (job_id,) in rows:
             for statement in DROPS:

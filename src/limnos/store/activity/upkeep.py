@@ -33,10 +33,9 @@ from limnos.store.transaction import StoreTransaction
 
 
 def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> int:
-    """Delete change rows older than `keep_ms`, after recording in the clocks up to which revision. Returns their
-    number.
+    """Delete change rows older than `keep_ms`, after storing the pruned revision in the clocks.
 
-    With `audited`, rows that the audit has not read yet are kept.
+    Returns the number of deleted rows. With `audited`, rows that have no audit record yet are not deleted.
     """
     tx.count(PRUNE_CLOCKS, {"before": tx.now_ms - keep_ms, "unaudited": not audited})
     return tx.count(PRUNE_CHANGES, {})
@@ -53,5 +52,8 @@ exist.
 
 
 def orphans_sweep(tx: StoreTransaction) -> int:
-    """Delete rows of dropped objects, such as grants; their ids are never reused. Returns their number."""
+    """Delete rows of dropped objects, such as grants; their ids are never reused.
+
+    Returns the number of deleted rows.
+    """
     return sum(tx.count(statement, {}) for statement in SWEEPS)

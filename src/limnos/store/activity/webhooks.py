@@ -1,8 +1,8 @@
-"""Webhooks: the URL, the position in the feed, the node that delivers, and the last error.
+"""Webhooks: the URL, the position in the change feed, the node that delivers, and the last error.
 
-May import `model` and the store's `sql`. Must not know deliveries. One node at a time leases a webhook; a random text
-that only this node knows identifies the lease. No other node can move its position, and a node that lost the lease
-cannot move it back.
+May import `model` and the store's `sql`. Must not know deliveries. One node at a time leases a webhook; a random token
+that only this node knows identifies the lease. Only the holder of the lease can advance the position, so a node that
+lost the lease cannot reset it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class WebhookWrites(Writes):
     """Writes of webhooks, for mutations and deliveries."""
 
     def create(self, *, metalake_id: int, user_id: int, url: str, secret: str, position: str) -> Webhook:
-        """Insert a webhook that acts for the current user."""
+        """Insert a webhook. It delivers the changes visible to the user who created it."""
         tx = self.tx
         webhook_id = tx.next_id()
         params: dict[str, Value] = {
@@ -104,7 +104,10 @@ class WebhookWrites(Writes):
         )
 
     def seal(self, webhook_id: int, *, before: str, sealed: str) -> bool:
-        """Replace a stored secret by its encrypted form. Returns False if the secret has changed."""
+        """Replace a webhook's secret by its encrypted form.
+
+        Returns False if the stored secret is no longer `before`.
+        """
         return self.tx.count(SEALED, {"id": webhook_id, "before": before, "sealed": sealed}) > 0
 
     def count(self, metalake_id: int) -> int:
@@ -117,7 +120,10 @@ class WebhookWrites(Writes):
         return self.tx.count(DELETE, {"id": webhook_id, "metalake": metalake_id}) > 0
 
     def retry(self, metalake_id: int, webhook_id: int, *, position: str | None) -> bool:
-        """Make a webhook due immediately, optionally from another position. Returns whether it exists."""
+        """Make a webhook due immediately, optionally from another position in the change feed.
+
+        Returns whether it exists.
+        """
         params: dict[str, Value] = {
             "id": webhook_id, "metalake": metalake_id, "now": self.tx.now_ms, "position": position,
         }  # fmt: skip
@@ -131,7 +137,10 @@ class WebhookWrites(Writes):
         return [_webhook_of(row) for row in rows if self.tx.count(LEASE, {**params, "id": row[0]})]
 
     def reached(self, webhook_id: int, holder: str, *, position: str, lease_ms: int, delivered: bool) -> bool:
-        """Store the position and renew the lease. Returns False if another node has the lease."""
+        """Store the position reached in the change feed, and renew the lease.
+
+        Returns False if another node has the lease.
+        """
         now = self.tx.now_ms
         params: dict[str, Value] = {
             "id": webhook_id, "holder": holder, "position": position, "until": now + lease_ms,
@@ -140,8 +149,9 @@ class WebhookWrites(Writes):
         return self.tx.count(REACHED, params) > 0
 
     def failed(self, webhook_id: int, holder: str, error: str, *, delay_ms: int | None) -> None:
-        """End the lease of a webhook with an error; it is due again after `delay_ms`. None stops it until a user starts
-        it again.
+        """End the lease of a webhook with an error; it is due again after `delay_ms`.
+
+        With None the webhook is disabled until a user retries it.
         """
         params: dict[str, Value] = {
             "id": webhook_id, "holder": holder, "error": error, "stopped": delay_ms is None,

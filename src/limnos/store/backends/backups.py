@@ -1,8 +1,9 @@
-"""Backups of an SQLite store: made while a server runs, restored only if they are complete.
+"""Backups of an SQLite store: an online backup, and a restore that accepts only complete backups.
 
 May import `model` and `store`. Must not know servers. The newest commits are in the `-wal` file next to the database
-until they are copied back. A plain copy of the database file alone lacks them, which cannot be detected in the copy. So
-a copy made here has a marker, and a copy without it is refused unless the caller confirms that it is complete.
+until a checkpoint copies them into the database. A plain copy of the database file alone lacks them, which cannot be
+detected in the copy. So a copy made here contains a marker, and the restore refuses a copy without the marker unless
+the caller vouches for it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ class BadBackup(LimnosError):
 
 
 def backup_write(database: Path, target: Path) -> int:
-    """Copy a store to a new file of mode 600, completely or not at all. Returns its size in bytes. Raises BadBackup."""
+    """Copy a store to a new file of mode 600, completely or not at all. Returns its size in bytes.
+
+    Raises BadBackup if the source cannot be read or the target cannot be written.
+    """
     if not database.exists():
         raise BadBackup(f"There is no store at {database}: name the server's directory with --data")
     if target.exists():
@@ -53,11 +57,11 @@ def backup_write(database: Path, target: Path) -> int:
 
 
 def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched: bool) -> tuple[Path | None, int]:
-    """Replace a store, which no server may be using, by a copy.
+    """Replace a store by a backup. No server may be using the store.
 
-    Returns the path of the old store, if any, and the number of revoked tokens. The copy gets a new epoch and ids that
-    were never used. A token of the copy stays valid if it is valid in the replaced store. If that store cannot be read,
-    all tokens are revoked unless `keeps_tokens`. Raises BadBackup, with nothing changed.
+    Returns the path of the old store, if any, and the number of revoked tokens. The copy gets a new epoch, and its next
+    id is one that was never used. A token of the copy stays valid if it is valid in the replaced store. If that store
+    cannot be read, all tokens are revoked unless `keeps_tokens`. Raises BadBackup, with nothing changed.
 
     Args:
         database: The store to replace.
@@ -103,7 +107,7 @@ def tokens_revoke(path: Path, *, valid: set[int] | None, keeps_unknown: bool) ->
 
 
 def backup_check(source: Path, *, vouched: bool) -> None:
-    """Check that a file is a complete copy of a store. Raises BadBackup."""
+    """Check that a file is a complete copy of a store. Raises BadBackup if it is not."""
     try:
         with source.open("rb") as file:
             magic = file.read(len(_MAGIC))

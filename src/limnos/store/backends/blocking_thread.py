@@ -1,7 +1,7 @@
-"""One thread for blocking calls: they wait for the disk, or for another process's lock.
+"""One thread for calls that block on the disk or on another process's lock.
 
-May import the standard library. Must not know stores. An executor would need 50 % more CPU for each call. Here the
-event loop is the only caller, and every mutation waits for a commit.
+May import the standard library. Must not know stores. A `ThreadPoolExecutor` needs 50 % more CPU for each call, and
+every mutation waits for a commit. The event loop is the only caller.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Call = tuple[Callable[[], object], asyncio.AbstractEventLoop, asyncio.Future[Non
 
 
 class BlockingThread:
-    """A thread that runs calls one after the other, in the order in which they were submitted."""
+    """A thread that runs submitted calls sequentially, first in first out."""
 
     def __init__(self, name: str) -> None:
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
@@ -23,7 +23,10 @@ class BlockingThread:
         self._thread.start()
 
     def run(self, call: Callable[[], object]) -> asyncio.Future[None]:
-        """Run a call in the thread. The future completes when it ends, with the call's error if it raised one."""
+        """Run a call in the thread.
+
+        The future completes when the call ends, with the call's exception if it raised one.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._calls.put((call, loop, future))

@@ -26,7 +26,7 @@ UNKNOWN_STATE_S = 10.0
 
 
 class MonitoredConnection:
-    """A monitored connection.
+    """A connection to the database whose response times the detector monitors.
 
     `backend` identifies the database's backend process; None behind a pooler, which hides it.
     """
@@ -47,7 +47,9 @@ class MonitoredConnection:
 
 
 class DeadPeerDetector:
-    """Checks all monitored connections a few times per `silence_s`. Connections may be added from any thread."""
+    """Checks all monitored connections several times in each `silence_s` seconds, the time without progress after which
+    a connection is suspect. Connections may be added from any thread.
+    """
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class DeadPeerDetector:
         line.cut()
 
     async def _end_abandoned_backends(self, ghosts: list[int]) -> None:
-        """End the database's backends of closed connections: they may hold locks for a client that is unreachable."""
+        """End the database's backend processes of closed connections, since they may still hold locks."""
         try:
             await self._end(ghosts)
         except Exception as error:  # noqa: BLE001 - the database ends them itself, later

@@ -1,4 +1,5 @@
-"""The freshness gate's own connection on PostgreSQL: one query at a time, with as few steps as libpq allows.
+"""The freshness gate's own connection on PostgreSQL: one query at a time, with as little overhead per query as libpq
+allows.
 
 May import `model` and `store`. Must not know statements; `read_connections` repeats a failed query on another
 connection. Every request waits for the freshness gate, and both drivers need more time than the database itself. So
@@ -50,11 +51,11 @@ class GateConnection:
 
     @property
     def backend_pid(self) -> int:
-        """The process id of the database's side, reported when the connection was opened."""
+        """The process id of the database's backend for this connection."""
         return self._pg.backend_pid
 
     async def rows(self, statement: Sql, params: Params, *, timeout_s: float) -> list[Row]:
-        """Run a query.
+        """Run a query and return its rows.
 
         Raises psycopg.Error, and TimeoutError after `timeout_s`; after that the connection is closed.
         """
@@ -68,7 +69,7 @@ class GateConnection:
         return _rows(await self._ask(lambda: self._pg.send_query_prepared(name, values), timeout_s))
 
     async def _ask(self, send: Callable[[], None], timeout_s: float) -> pq.abc.PGresult:
-        """Send a message and wait for the database's answer."""
+        """Send a message with `send`, and wait up to `timeout_s` seconds for the database's result."""
         if self.is_closed or self._answer is not None:
             raise psycopg.OperationalError("the connection is closed" if self.is_closed else "a query is in progress")
         self._answer = self._loop.create_future()
@@ -85,7 +86,7 @@ class GateConnection:
         return gresult
 
     def _flush(self) -> None:
-        """Send the output buffer; the rest when the socket is writable again."""
+        """Send the output buffer. Data that the socket does not accept is sent when the socket is writable again."""
         left = self._pg.flush()
         if left:
             self._loop.add_writer(self._socket, self._go_on)

@@ -39,7 +39,7 @@ _REVOKE = text("UPDATE token SET revoked = TRUE WHERE NOT revoked")
 
 
 class WrongSchema(LimnosError):
-    """Raised if the store was created by a newer release, or needs a migration that was not requested."""
+    """The store was created by a newer release, or needs a migration that was not requested."""
 
     code = "wrong-schema"
 
@@ -52,7 +52,7 @@ def _config() -> Config:
 
 @contextmanager
 def _migration_lock(connection: Connection) -> Iterator[None]:
-    """Hold the lock that lets only one node migrate at a time."""
+    """Hold a lock during the `with` block, so that only one node migrates at a time."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
         connection.commit()
@@ -129,7 +129,7 @@ def _current(connection: Connection) -> str | None:
 
 
 def current_revision(database: str) -> str | None:
-    """Return the schema revision of a store, or None for an empty one."""
+    """Return the schema revision of a store, or None for an empty database."""
     engine = _engine(database)
     try:
         with engine.connect() as connection:
@@ -182,7 +182,10 @@ def renew_epoch(database: str) -> None:
 
 
 def revoke_tokens(database: str) -> int:
-    """Revoke every token of a restored store. Returns the number of valid ones. Nodes notice it by the new epoch."""
+    """Revoke every token of a restored store.
+
+    Returns how many were valid. Nodes discard cached tokens because the epoch is new.
+    """
     engine = _engine(database)
     try:
         with engine.begin() as connection:

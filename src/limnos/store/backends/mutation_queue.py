@@ -63,7 +63,7 @@ class Savepoint(Protocol):
 
 
 class MutationJob:
-    """One mutation with its permit, its caller's future, and its result."""
+    """A queued mutation with its permit, its caller's future, and its result."""
 
     __slots__ = ("again", "error", "future", "is_refused", "mutation", "on_begin", "permit", "result")
 
@@ -81,7 +81,10 @@ class MutationJob:
         self.error: BaseException | None = None
 
     async def decide(self) -> None:
-        """Decide again while holding the locks, if requested. A refusal is stored as the caller's exception."""
+        """For a job of `add_held`: make its access decision while the locks are held.
+
+        A refusal becomes the caller's exception.
+        """
         self.is_refused = False
         if self.again is None or self.future.done():
             return
@@ -98,9 +101,10 @@ class MutationJob:
         self.error = error
 
     def run(self, batch: MutationBatch, savepoint: Savepoint, *, ends_batch: tuple[type[Exception], ...] = ()) -> None:
-        """Run in a savepoint.
+        """Run the mutation in a savepoint and store its result or its error.
 
-        A failure rolls back only this job, unless it is one of `ends_batch` or lost the transaction.
+        A failure rolls back only this job, unless the exception is one of `ends_batch` or the database rolled back the
+        whole transaction.
         """
         if self.is_refused or self.mutation is None:
             return
@@ -138,7 +142,10 @@ class MutationQueue(deque[MutationJob]):
     def add(
         self, permit: Permit[object], mutation: Mutation[object], started: BeginCallback = ignore_begin
     ) -> asyncio.Future[object]:
-        """Queue a mutation. The future completes after its batch."""
+        """Queue a mutation.
+
+        The future completes after the commit of its batch. `started` is called before the mutation first runs.
+        """
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self.append(MutationJob(permit, mutation, future, started))
         return future
@@ -167,8 +174,8 @@ class MutationQueue(deque[MutationJob]):
         return bool(self) and self[0].again is not None
 
     async def gather(self) -> None:
-        """Wait while each iteration of the event loop adds mutations: a commit of many costs about as much as a commit
-        of one.
+        """Wait while each iteration of the event loop adds mutations, since a larger batch costs hardly more to
+        commit.
         """
         for _ in range(TURNS_MAX):
             waiting = len(self)
@@ -177,17 +184,17 @@ class MutationQueue(deque[MutationJob]):
                 return
 
     async def wait_for_returning_callers(self) -> None:
-        """If jobs arrived during a commit, wait a moment for new jobs of the callers that it has just answered.
+        """If jobs arrived during a commit, wait briefly for new jobs of the callers whose jobs it committed.
 
-        Otherwise the two groups would alternate, with two half-empty transactions instead of one. Once merged they stay
-        together, and no further wait is needed (decision record 0015).
+        Otherwise the two groups would alternate, with two half-empty transactions instead of one. Once merged, the
+        groups stay together and need no further wait (decision record 0015).
         """
         if self:
             await asyncio.sleep(self.pause_s)
 
 
 def settle_jobs(jobs: Sequence[MutationJob]) -> None:
-    """Return their results to all callers of a committed batch, and count the batch."""
+    """Complete the futures of a committed batch with the results of its jobs, and count the batch in the metrics."""
     BATCHES[()] += 1
     BATCHED[()] += len(jobs)
     for job in jobs:
@@ -195,14 +202,14 @@ def settle_jobs(jobs: Sequence[MutationJob]) -> None:
 
 
 def fail_jobs(jobs: Iterable[MutationJob], error: Exception) -> None:
-    """Return the error to all callers of a failed batch."""
+    """Complete the futures of a failed batch with the error."""
     for job in jobs:
         job.error = error
         job.tell()
 
 
 def state_unknown_error(error: BaseException) -> StateUnknown:
-    """Build the error for a commit whose response was lost."""
+    """Build the error for a COMMIT without a response: the caller cannot know whether it took effect."""
     unknown = StateUnknown("The store did not confirm the change: check before you repeat it", cause=str(error))
     unknown.__cause__ = error
     return unknown

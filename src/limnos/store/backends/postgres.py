@@ -111,7 +111,7 @@ class PostgresSession:
             cursor.executemany(statement.psycopg, params)
 
     def next_id(self) -> int:
-        """Return a new id: one reserved for this batch, else the next of the sequence."""
+        """Return a new id from those reserved for this batch, or else from the sequence."""
         if not self._ids:
             self._ids = [row[0] for row in self.rows(_NEXT_IDS, {"count": min(self._jobs, _IDS_MAX)})]
             self._ids.reverse()
@@ -122,7 +122,10 @@ class PostgresSession:
         return [row[0] for row in self.rows(_NEXT_IDS, {"count": count})]
 
     def pass_ids(self, beyond: int) -> None:
-        """Advance the sequence beyond an id. The gap covers ids that others draw between the check and the update."""
+        """Advance the id sequence beyond an id.
+
+        It leaves a gap for ids that other sessions draw between the check and the update.
+        """
         self.rows(_PASS_IDS, {"beyond": beyond, "gap": _IDS_GAP})
 
     def save(self) -> None:
@@ -142,7 +145,7 @@ class PostgresSession:
     def is_lost(self) -> bool:
         """Return False: a failed statement undoes nothing before its savepoint.
 
-        A lost connection ends the batch elsewhere.
+        The caller of the batch handles a lost connection.
         """
         return False
 
@@ -150,7 +153,8 @@ class PostgresSession:
         """No-op: the next savepoint, or the commit, releases this one."""
 
     def lock_locations(self, locations: Mapping[str, bool]) -> None:
-        """Lock locations in the order of their names, in one statement: exclusively where the value is true.
+        """Lock locations in the order of their names, in one statement: exclusively where the value is True, else
+        shared.
 
         Locks that this transaction already has are omitted: most tables of a batch have the same parent locations.
         """
@@ -162,7 +166,10 @@ class PostgresSession:
             locked_keys.update(zip(new_locations, owns, strict=True))
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
-        """Read clocks after the locks, in a separate statement. The mutation's own clock row is locked."""
+        """Read the clocks of zones, in a separate statement after the locks are taken.
+
+        Locks the clock row of the mutation's zone.
+        """
         if list(zones) == [self.zone]:
             return self.rows(CLOCK_HOLD, {"zone": self.zone})
         return self.rows(CLOCKS_READ, clock_params(zones))
@@ -170,8 +177,8 @@ class PostgresSession:
     def lock(self, permit: Permit[object]) -> None:
         """Take the access locks in zone order: shared above the mutation's zone, exclusive on it.
 
-        A catalog's own lock is its clock row, taken when its clock is read. A metalake's mutation that depends on a
-        catalog needs no lock there: every writer to the catalog holds the metalake's lock shared.
+        A catalog's own lock is its clock row, taken when its clock is read. A mutation of a metalake that depends on a
+        catalog does not lock the catalog, since every writer to the catalog holds a shared lock on the metalake.
         """
         zones = [zone for zone, _ in permit.stamps]
         above = zones[: zones.index(permit.zone)] if permit.zone in zones else zones
@@ -185,7 +192,10 @@ class PostgresSession:
 
 
 def _run_job(job: MutationJob, batch: MutationBatch, session: PostgresSession) -> None:
-    """Run one job. Raises failures that affect the whole transaction, or that a retry of it may avoid."""
+    """Run one job.
+
+    Raises only errors that abort the whole transaction, or that a retry of the transaction may avoid.
+    """
     if not job.is_refused:
         job.error = None  # clear the error of an earlier attempt
     job.run(batch, session, ends_batch=(*_AGAIN, *REFUSED))
@@ -195,13 +205,13 @@ def _run_job(job: MutationJob, batch: MutationBatch, session: PostgresSession) -
 
 
 def _decide(job: MutationJob) -> None:
-    """Run a job's decision on the event loop, and wait for it: the caller is in a worker thread."""
+    """Run a job's decision on the event loop, and block the calling worker thread until it ends."""
     if job.again is not None:
         asyncio.run_coroutine_threadsafe(job.decide(), job.future.get_loop()).result()
 
 
 class PostgresStore:
-    """The store on a PostgreSQL database."""
+    """An `AwaitedStore` on a PostgreSQL database."""
 
     inline = False
 
@@ -221,7 +231,7 @@ class PostgresStore:
         self.statements = 0
 
     def _distrust(self) -> None:
-        """Stop using connections that have been idle since before now, because another connection does not respond."""
+        """Stop reusing the connections that are idle now, because another connection does not respond."""
         self._trusted_after = time.monotonic()
         self._readers.distrust()
 
@@ -231,9 +241,9 @@ class PostgresStore:
         return gate_result_of(await self._readers.gate(*gate_query_postgres(epoch, known)))
 
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read first the changes, then facts, in one snapshot. Without known revisions it reads no changes.
+        """Read first the changes since the `known` revisions, then facts with `load`, in one snapshot.
 
-        Retried if the connection was lost.
+        With empty `known` it reads no changes. Retried if the connection was lost.
         """
         self._watch.start()
         return await self._readers.load(partial(self._read, epoch, known, load))
@@ -248,7 +258,7 @@ class PostgresStore:
         return moved, await self._drive(reader, load())
 
     async def find_async(self, query: Query) -> list[Row]:
-        """Run one query, which is its own snapshot: one round trip, compared with four for a load."""
+        """Run one query in a snapshot of its own. It needs one round trip; a load needs four."""
         self.statements += 1
         self._watch.start()
         return await self._readers.find(*query)
@@ -306,10 +316,11 @@ class PostgresStore:
             del self._queues[zones], self._drains[zones]
 
     def _run(self, jobs: list[MutationJob]) -> int:
-        """Run a batch. Returns the number of its jobs: jobs after one that changes access wait for the next batch.
+        """Run a batch. Returns the number of jobs it ran: jobs after a job that changes access wait for the next batch.
 
-        It is retried if it was the victim of a deadlock, its connection was stale, or a transaction of another zone
-        committed the same unique key (a location) after the check here. The retry sees that transaction's row.
+        The transaction is retried if it was the victim of a deadlock, its connection was stale, or a transaction of
+        another zone committed the same unique key (a location) after the check here. The retry sees that transaction's
+        row.
         """
         for attempt in range(ATTEMPTS):
             if self._closing:
@@ -339,7 +350,7 @@ class PostgresStore:
     def _transact(self, connection: psycopg.Connection, jobs: list[MutationJob]) -> int:
         """Run one transaction: locks, each job with its permit, clocks and changes, commit.
 
-        Returns the number of its jobs.
+        Returns the number of jobs that it ran.
         """
         ran = 0
         try:
@@ -375,9 +386,7 @@ class PostgresStore:
             raise state_unknown_error(error) from error
 
     def _line(self) -> WriteConnection:
-        """Take an idle connection, unless a connection stopped responding since its last use; else open a
-        connection.
-        """
+        """Return an idle connection that was used after the last connection failure; else open a new connection."""
         while True:
             try:
                 connection = self._rested.get_nowait()

@@ -34,7 +34,7 @@ def is_full(error: BaseException) -> bool:
 
 
 def unreachable_error(error: BaseException) -> ServiceUnavailable:
-    """Build the error for a query without an answer, or without a connection."""
+    """Build the error for a read whose connection failed or could not be opened."""
     if is_full(error):
         return ServiceUnavailable(f"{NO_CONNECTION}: try again", cause=str(error))
     return ServiceUnavailable("The database does not answer: try again", cause=str(error) or repr(error))
@@ -60,7 +60,5 @@ def transaction_refused_error(error: psycopg.Error) -> ServiceUnavailable:
 
 
 def is_certain(error: psycopg.Error, *, closed: bool) -> bool:
-    """Return whether it is certain that a failed COMMIT committed nothing: the database itself refused it and is still
-    running.
-    """
+    """Return whether a failed COMMIT certainly committed nothing: the database refused it and is still running."""
     return error.sqlstate is not None and not closed and not error.sqlstate.startswith(("08", "57P", "58"))

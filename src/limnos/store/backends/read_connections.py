@@ -184,7 +184,7 @@ class ReadConnections:
         return result
 
     def _take(self) -> ReadConnection | None:
-        """Take an idle connection, unless a connection stopped responding since its last use."""
+        """Return an idle connection that was used after the last connection failure, or None."""
         while self._idle:
             connection = self._idle.pop()
             if not connection.connection.is_closed() and connection.used_at > self._trusted_after:
@@ -202,7 +202,7 @@ class ReadConnections:
         reader.connection.terminate()
 
     def distrust(self) -> None:
-        """Stop using connections that have been idle since before now, because another connection does not respond."""
+        """Stop reusing the connections that are idle now, because another connection does not respond."""
         self._trusted_after = time.monotonic()
 
     async def _connect(self) -> ReadConnection:
@@ -226,7 +226,9 @@ class ReadConnections:
         self._time_of.learn(now_ms, asked_at)
 
     async def at_work(self) -> set[tuple[int, object]]:
-        """Read on a new connection which of the database's backends are executing a statement."""
+        """Read the (process id, start time) pairs of database backends that are executing a statement, on a new
+        connection.
+        """
         connection = await asyncpg.connect(self.url, timeout=CONNECT_S, command_timeout=CONNECT_S)
         try:
             return {(row[0], row[1]) for row in await connection.fetch(_AT_WORK)}
@@ -234,7 +236,7 @@ class ReadConnections:
             connection.terminate()
 
     async def end(self, backends: list[int]) -> None:
-        """End the database's backends of closed connections."""
+        """Terminate the database's backend processes of closed connections, by process id."""
         connection = await asyncpg.connect(self.url, timeout=CONNECT_S, command_timeout=CONNECT_S)
         try:
             await connection.execute(_END, backends)

@@ -1,4 +1,4 @@
-"""The keys that encrypt a store's secrets, read without a server: from a store in use or from a backup.
+"""The ids of the keys that encrypt a store's secrets, read from a store in use or from a backup, without a server.
 
 May import SQLAlchemy, `model` and `store`. Reads only ids of keys; it decrypts nothing.
 """
@@ -20,14 +20,14 @@ _WEBHOOKS = text("SELECT secret FROM webhook")
 
 
 class KeyUse(NamedTuple):
-    """The number of catalogs and webhooks with a secret encrypted under one key."""
+    """The count of catalogs, and of webhooks, that have a secret encrypted with one key."""
 
     catalogs: int
     webhooks: int
 
 
 def sealed_keys(database: str) -> Mapping[str, KeyUse]:
-    """Return the ids of the keys that encrypt secrets of live catalogs and of webhooks, with their use.
+    """Return the ids of the keys that encrypt secrets of live catalogs and of webhooks, with the counts of these.
 
     Args:
         database: The path of an SQLite file, or a `postgresql://` URL. A store of an earlier release may lack webhooks.

@@ -64,8 +64,8 @@ def _is_busy(error: BaseException) -> bool:
 def _is_certain(error: BaseException) -> bool:
     """Return whether it is certain that a failed COMMIT, which was rolled back, stored nothing.
 
-    If a page could not be written, the commit record is missing. A failed sync is different: after a crash the written
-    data may be found, and count as committed.
+    If a page could not be written, the WAL has no commit frame. After a failed fsync it may have one, and recovery
+    after a crash may find the transaction committed.
     """
     code = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
@@ -117,8 +117,8 @@ class SqliteSession:
         self.connection.executemany(statement.sqlite, map(statement.values, params))
 
     def next_id(self) -> int:
-        """Return a new id under the file's write lock: the counter is read once per batch and written back at its
-        end.
+        """Return a new id from the id counter, which is read once per batch and written back at the end of the
+        batch.
         """
         number: int = self.connection.execute(_NEXT_ID).fetchone()[0] if self._next_id is None else self._next_id
         self._next_id = number + 1
@@ -143,7 +143,7 @@ class SqliteSession:
         self._next_id = None
 
     def begin(self) -> None:
-        """Record that a transaction has begun."""
+        """Reset the session's state for a new transaction."""
         self._jobs = 0
 
     def save(self) -> None:
@@ -166,15 +166,15 @@ class SqliteSession:
             self.connection.execute("RELEASE mutation")
 
     def lock_locations(self, locations: Mapping[str, bool]) -> None:
-        """No-op: the write lock of the file covers every lock."""
+        """No-op: the transaction holds the write lock of the file, which excludes all other writers."""
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
-        """Read clocks. The write lock of the file covers every lock of the protocol."""
+        """Read the clocks of zones. Needs no further lock: the transaction holds the write lock of the file."""
         return self.rows(changes.CLOCKS_READ, changes.clock_params(zones))
 
 
 class SqliteStore:
-    """The store on one SQLite file."""
+    """An `InlineStore` on one SQLite file."""
 
     inline = True
 
@@ -213,7 +213,10 @@ class SqliteStore:
         return changes.gate_result_of(rows) if rows else changes.NO_CHANGES
 
     def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[changes.GateResult, T]:
-        """Read first the changes, then facts, in one snapshot. Without known revisions it reads no changes."""
+        """Read first the changes since the `known` revisions, then facts with `load`, in one snapshot.
+
+        With empty `known` it reads no changes.
+        """
         self._reader.execute("BEGIN")
         try:
             if not known:
@@ -225,7 +228,7 @@ class SqliteStore:
             self._reader.execute("COMMIT")
 
     def find(self, query: Query) -> list[Row]:
-        """Run one query, which is its own snapshot."""
+        """Run one query in a snapshot of its own."""
         self.statements += 1
         statement, params = query
         return self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
@@ -316,7 +319,9 @@ class SqliteStore:
         fault_point("locked")
 
     def _begin_waiting(self) -> None:
-        """Wait in short intervals, because SQLite's own wait cannot be interrupted."""
+        """Begin a transaction, retrying in short intervals while another process holds the lock: SQLite's busy timeout
+        cannot be interrupted.
+        """
         until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
         self._writer.execute(f"PRAGMA busy_timeout = {min(BUSY_SLICE_MS, BUSY_TIMEOUT_MS)}")
         try:
@@ -361,7 +366,7 @@ class SqliteStore:
     async def close(self, *, within_s: float = CLOSE_S) -> None:
         """Finish the running batch and close the file.
 
-        Waits for other processes' locks end after `within_s` seconds.
+        Stops waiting for locks of other processes after `within_s` seconds.
         """
         if self._drain is not None:
             await asyncio.wait({self._drain}, timeout=within_s)

@@ -4,8 +4,8 @@ May import the standard library only. Must not know statements. In WAL mode a co
 the start of the `-shm` file, which is stored twice, is rewritten. A header equal to one read before means that every
 connection of every process still sees the same data. Reading it costs a tenth of a microsecond, a statement five.
 
-POSIX releases all locks of a process on a file when it closes any descriptor of it, SQLite's own among them. So one
-mapping serves all stores of a process on one file, and it is closed only after the last of them.
+POSIX releases all locks of a process on a file when it closes any descriptor of it, including SQLite's locks. So all
+stores of a process on one file share one mapping, which is closed after the last store.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class WalIndex:
         self._map = known.map
 
     def header(self) -> bytes | None:
-        """Return both copies of the header; None while it is being rewritten, or if it is not used."""
+        """Return both copies of the header; None while SQLite is rewriting it, or if `open_index` found it unusable."""
         if not self.is_used:
             return None
         _map = self._map[: 2 * _COPY_BYTES]
@@ -73,11 +73,11 @@ class WalIndex:
 
 
 def open_index(path: Path, writer: sqlite3.Connection) -> WalIndex | None:
-    """Open the index. It is used only if a test commit is visible in it, on this file system and this version of
-    SQLite.
+    """Open the index, and check with a test commit that commits change its header on this file system and SQLite
+    version.
 
-    An unused index stays open until the store is closed: closing it earlier would release the locks of open
-    connections. None if nothing was opened.
+    An unusable index stays open until the store is closed: closing it earlier would release the locks of open
+    connections. Returns None if no index could be opened.
     """
     try:
         index = WalIndex(path)

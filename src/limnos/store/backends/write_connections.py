@@ -34,7 +34,9 @@ _HELLO = "SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity W
 
 
 class _TimedConnection(psycopg.Connection):
-    """A connection that records when it began to wait for a response. All waiting goes through one method."""
+    """A connection that records when it began to wait for a response. psycopg waits for responses only in the
+    overridden method `wait`.
+    """
 
     line: MonitoredConnection | None = None
 

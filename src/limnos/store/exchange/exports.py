@@ -107,7 +107,7 @@ DECLARATIONS = Sql(
 
 
 class ExportNode(NamedTuple):
-    """A node with its owner, and its document if it has one."""
+    """A node with its owner, and its metadata document if it has one."""
 
     node: Node
     owner_id: int | None

@@ -1,8 +1,8 @@
 """Running imports: a metalake that is hidden until it is complete, and the mapping from the file's ids to new ids.
 
-May import `model` and the store's `sql`, `changes`. Must not know file formats. Imported objects lie below a metalake
-in a name space of its own, which no path reaches. Giving that node its name updates one row and makes everything
-visible at once. Rows written here leave no change rows: no view can know their zones.
+May import `model` and the store's `sql`, `changes`. Must not know file formats. Imported objects are below a metalake
+in a separate name space, which no path reaches. Renaming that node updates one row and makes all imported objects
+visible at once. Rows written here leave no change rows: no view can have cached their zones.
 """
 
 from __future__ import annotations
@@ -134,7 +134,10 @@ WIPES = tuple(_among(f"DELETE FROM {table} WHERE {column} AMONG") for table, col
 
 
 def lock_of(import_id: int) -> int:
-    """Return the zone of an import, a negative number. Writers to the import hold the clock of this zone."""
+    """Return the zone of an import, a negative number.
+
+    Transactions that write to the import lock the clock of this zone.
+    """
     return -import_id
 
 
@@ -185,7 +188,7 @@ def import_read(import_id: int) -> Load[MetalakeImport | None]:
 
 
 def imports_read(limit: int) -> Load[list[MetalakeImport]]:
-    """Read the open imports."""
+    """Read up to `limit` unfinished imports."""
     rows = yield ALL, {"limit": limit}
     return [_import_of(row) for row in rows]
 
@@ -204,7 +207,7 @@ class ImportWrites(Writes):
     """Writes of imports, for mutations."""
 
     def begin(self, name: str, *, form: str, keeps: bool) -> MetalakeImport:
-        """Begin an import. Its clock serializes the requests that send its records."""
+        """Insert an import, and its zone's clock, which serializes the requests that send its records."""
         last: int | None = self.tx.rows(LAST, {})[0][0]
         # Not an id of the store: the imported file may use the same ids.
         import_id = max(self.tx.now_ms, (last or 0) + 1)
@@ -220,7 +223,7 @@ class ImportWrites(Writes):
         return _import_of(rows[0]) if rows else None
 
     def refs(self, import_id: int, old_ids: Iterable[int]) -> dict[int, ImportedObject]:
-        """Like `refs_read`, inside the transaction."""
+        """Read the imported objects for ids of the file inside the transaction, like `refs_read`."""
         rows = self.tx.rows(REFS, {"import": import_id, "ids": json.dumps(list(old_ids))})
         return dict(map(_ref_of, rows))
 
@@ -240,7 +243,7 @@ class ImportWrites(Writes):
         ])  # fmt: skip
 
     def many(self, statement: Sql, rows: Sequence[Params]) -> None:
-        """Insert rows. Rows that conflict with existing ones are skipped; `missing` finds them."""
+        """Insert rows. Rows that conflict with existing rows are skipped; `missing` finds those."""
         if rows:
             self.tx.session.many(statement, rows)
 
@@ -270,7 +273,7 @@ class ImportWrites(Writes):
         self.tx.count(ADVANCE, params | {"now": self.tx.now_ms})
 
     def end(self, import_id: int) -> None:
-        """Record that the file was read to its end."""
+        """Mark an import as complete: the file was read to its end."""
         self.tx.count(STATE, {"id": import_id, "state": WHOLE, "now": self.tx.now_ms})
 
     def show(self, metalake_import: MetalakeImport, *, owner_id: int) -> None:

@@ -1,6 +1,6 @@
 """Reads for access analysis of many users and objects: rules on objects, owners, and users with their roles and groups.
 
-May import `model` and the store's `sql`. Must not know rights. Every read is bounded by its caller. These rows are not
+May import `model` and the store's `sql`. Must not know rights. Callers limit the size of every read. These rows are not
 cached, because each is needed for one response.
 """
 
@@ -19,7 +19,9 @@ LISTS: Final = ("ids", "roles", "users", "principals")
 
 
 def _sql(text: str) -> Sql:
-    """Build a statement in which `{ids}`, `{roles}`, `{users}` and `{principals}` are JSON lists of numbers."""
+    """Build a statement in which `{ids}`, `{roles}`, `{users}` and `{principals}` are parameters with JSON arrays of
+    ids.
+    """
     return Sql(
         text.format(
             **{
@@ -79,7 +81,7 @@ CHILDREN = Sql(
 
 
 class RuleRow(NamedTuple):
-    """A rule of a role on an object."""
+    """A rule of a role on an object: the privilege, and whether it is allowed or denied."""
 
     object_id: int
     role_id: int
@@ -117,8 +119,8 @@ class UserRow(NamedTuple):
 class UserRange(NamedTuple):
     """A page of users of a metalake, ordered by name, after the name `after`.
 
-    `roles` and `principals` select users who hold one of the roles, or are one of the principals or a member of one;
-    None selects all users.
+    `roles` and `principals` select the users who hold one of the roles, are one of the principals, or are a member of
+    one of the groups; None selects all users.
     """
 
     metalake_id: int
@@ -198,7 +200,7 @@ def restrictions_on_read(object_ids: Collection[int]) -> Load[dict[int, tuple[Re
 
 
 def holder_counts_read(role_ids: Collection[int]) -> Load[dict[int, dict[Kind, int]]]:
-    """Read for each of some roles the numbers of users and groups that hold it directly."""
+    """Read, for each of some roles, the count of users and of groups that hold it directly."""
     rows = yield HOLDERS_COUNT, {"roles": _ids(role_ids)}
     counts: dict[int, dict[Kind, int]] = {}
     for role_id, kind, count in rows:
@@ -207,6 +209,6 @@ def holder_counts_read(role_ids: Collection[int]) -> Load[dict[int, dict[Kind, i
 
 
 def children_read(parent_id: int, *, after: tuple[str, str], limit: int) -> Load[list[ChildRow]]:
-    """Read the live children of a container in the order of name space and name, after a given one."""
+    """Read the live children of a container in the order of (name space, name), beginning after the pair `after`."""
     rows = yield CHILDREN, {"parent": parent_id, "space": after[0], "name": after[1], "limit": limit}
     return [ChildRow(row[0], KINDS[row[1]], row[2], row[3], row[4]) for row in rows]

@@ -20,7 +20,7 @@ FORGET = Sql("DELETE FROM password WHERE user_name = :user")
 
 
 def password_of(rows: list[Row]) -> Password | None:
-    """Build the password from the query's rows, or None."""
+    """Build a `Password` from the rows of a query; None if there are no rows."""
     return Password(rows[0][0], rows[0][1], TokenTrust(rows[0][2]), rows[0][3]) if rows else None
 
 
@@ -37,7 +37,10 @@ class PasswordWrites(Writes):
         return password_of(self.tx.rows(OF_USER, {"user": user}))
 
     def put(self, user: str, *, hashed: str, trust: TokenTrust) -> None:
-        """Set a user's password. It gets a new root, so that sessions of the old password become invalid."""
+        """Set a user's password.
+
+        The password gets a new token root, which invalidates sessions opened with the old password.
+        """
         tx = self.tx
         entries = {"user": user, "hash": hashed, "trust": trust.value, "root": tx.next_id(), "now": tx.now_ms}
         tx.count(PUT, entries)

@@ -119,7 +119,7 @@ def signed_in_read(user_id: int) -> Load[int | None]:
 
 
 class UserStatus(NamedTuple):
-    """The status of a user name in all metalakes together."""
+    """The status of a user name over all metalakes: whether it exists, and whether it is enabled or disabled."""
 
     is_known: bool
     """Whether at least one metalake has a user of that name."""
@@ -128,7 +128,7 @@ class UserStatus(NamedTuple):
 
 
 def user_status_read(user: str) -> Load[UserStatus]:
-    """Read the status of a user name in all metalakes together."""
+    """Read the status of a user name, combined over all metalakes."""
     rows = yield STANDING, {"kind": int(Kind.USER), "name": user}
     return _user_status(rows)
 
@@ -147,7 +147,7 @@ class PrincipalWrites(Writes):
         return principal_of(rows[0]) if rows else None
 
     def require(self, metalake_id: int, kind: Kind, name: str) -> Principal:
-        """Read a principal by name. Raises NotFound."""
+        """Read a principal by name. Raises NotFound if there is none."""
         principal = self.find(metalake_id, kind, name)
         if principal is None:
             raise NotFound(f"{kind.word.capitalize()} {name} does not exist: add it first", kind=kind.word)
@@ -158,11 +158,11 @@ class PrincipalWrites(Writes):
         return tuple(row[0] for row in self.tx.rows(NAMES, {"metalake": metalake_id, "kind": int(kind)}))
 
     def everybody(self) -> list[tuple[str, Kind, str]]:
-        """Read (metalake, kind, name) of all users, groups and roles of the server, in that order."""
+        """Read (metalake, kind, name) of all users, groups and roles of the server, sorted by these three columns."""
         return sorted((row[0], KINDS[row[1]], row[2]) for row in self.tx.rows(EVERYBODY, {}))
 
     def standing(self, user: str) -> UserStatus:
-        """Read the status of a user name in all metalakes together, inside the transaction."""
+        """Read the status of a user name, combined over all metalakes, inside the transaction."""
         return _user_status(self.tx.rows(STANDING, {"kind": int(Kind.USER), "name": user}))
 
     def by_id(self, principal_id: int) -> Principal | None:
@@ -173,7 +173,7 @@ class PrincipalWrites(Writes):
     def create(
         self, metalake_id: int, kind: Kind, name: str, *, external_id: str | None = None, enabled: bool = True
     ) -> Principal:
-        """Insert a user or group. Raises AlreadyExists for its name or its external id.
+        """Insert a user or group. Raises AlreadyExists if its name or its external id is taken.
 
         If an earlier principal of that name was removed, only tokens created from now on belong to the new one.
         """
@@ -199,7 +199,7 @@ class PrincipalWrites(Writes):
         self._changed("alter", principal, old=True)
 
     def drop(self, principal: Principal) -> None:
-        """Remove a user or group with its memberships and roles."""
+        """Delete a user or group with its memberships and its role assignments."""
         self.tx.count(BURY, {"id": principal.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         self.tx.count(FORGET_MEMBER, {"id": principal.id})
         self.tx.count(FORGET_ROLES, {"id": principal.id})
@@ -210,23 +210,29 @@ class PrincipalWrites(Writes):
         return tuple(row[0] for row in self.tx.rows(MEMBERS, {"id": group.id}))
 
     def join(self, group: Principal, user: Principal) -> None:
-        """Make a user a member of a group. Does nothing if the user is one already."""
+        """Make a user a member of a group. Does nothing if the user is a member already."""
         if self.tx.count(JOIN, {"user": user.id, "group": group.id}):
             self._changed("join", user, old=True, group=group)
 
     def remove_member(self, group: Principal, user: Principal) -> bool:
-        """End a membership. Returns whether it existed."""
+        """Remove a user from a group. Returns whether the user was a member."""
         left = self.tx.count(LEAVE, {"user": user.id, "group": group.id}) > 0
         if left:
             self._changed("leave", user, old=True, group=group)
         return left
 
     def sign_in(self, user: Principal, issued_ms: int) -> bool:
-        """Record a sign-in with an issuer's token. Returns False if a newer token was used before."""
+        """Record a sign-in with a token of an external issuer, and the token's issue time.
+
+        Returns False if a newer token was used before.
+        """
         return self.tx.count(SIGN_IN, {"id": user.id, "issued": issued_ms}) > 0
 
     def issue(self, user: Principal, groups: Iterable[Principal]) -> None:
-        """Replace the memberships that come from an issuer by `groups`. Memberships made by administrators stay."""
+        """Replace a user's memberships that come from an external issuer by memberships in `groups`.
+
+        Memberships made by administrators stay.
+        """
         principals = {group.id: group for group in groups}
         entries = {row[0]: principal_of(row) for row in self.tx.rows(ISSUED, {"id": user.id, "yes": True})}
         for group_id in entries.keys() - principals.keys():

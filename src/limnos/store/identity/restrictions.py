@@ -47,7 +47,7 @@ def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
 
 
 class RestrictionWrites(Writes):
-    """Writes of restrictions, for mutations."""
+    """Writes of read restrictions (row filters, column masks), for mutations."""
 
     def put(self, node: Node, name: str, *, terms: RestrictionTerms) -> None:
         """Set a restriction; it replaces one of the same name.

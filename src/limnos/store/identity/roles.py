@@ -145,7 +145,7 @@ def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...] | 
 
 
 def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None]]:
-    """Read several roles by id, each like `role_rules_read`, in two statements."""
+    """Read several roles with their rules by id, in two statements. The values are those of `role_rules_read`."""
     roles = dumps(role_ids)
     rows = yield MANY, {"roles": roles}
     grants = yield MANY_GRANTS, {"roles": roles, "place": PART_MAX - 1, "last": LAST_ID}
@@ -160,15 +160,16 @@ def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity,
 
 
 def rules_end_read(role_id: int, after: int) -> Load[int]:
-    """Return the end of a part of a role's rules: the id of the object at which the part has `PART_MAX` rules or a few
-    more.
+    """Return the object id that ends the next part of a role's rules, which begins after the object id `after`.
+
+    A part has about `PART_MAX` rules.
     """
     rows = yield PART_END, {"id": role_id, "after": after, "place": PART_MAX - 1}
     return rows[0][0] if rows else LAST_ID
 
 
 def rules_part_read(role_id: int, span: tuple[int, int]) -> Load[tuple[Grant, ...]]:
-    """Read the rules of a role on objects with ids in `span` (first excluded, last included)."""
+    """Read the rules of a role on objects with ids in `span` (start exclusive, end inclusive)."""
     rows = yield GRANTS_WITHIN, {"id": role_id, "after": span[0], "last": span[1]}
     return tuple(_grant_of(row) for row in rows)
 
@@ -204,7 +205,9 @@ def roles_on_read(object_id: int) -> Load[tuple[str, ...]]:
 
 
 def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], Ancestry, bool]]:
-    """Read the rules on a role's next objects by id, the ancestry of those objects, and whether more may follow."""
+    """Read a role's rules on its next objects after the id `after`, the ancestry of these objects, and whether more
+    rules may follow.
+    """
     rows = yield GRANTS_PART, {"id": role_id, "after": after, "limit": PART_MAX}
     goes_on = len(rows) == PART_MAX
     if goes_on and rows[0][0] != rows[-1][0]:  # the last object's rules may be incomplete
@@ -229,7 +232,7 @@ class RoleWrites(Writes):
         return tuple(row[0] for row in self.tx.rows(NAMES, {"metalake": metalake_id}))
 
     def find(self, metalake_id: int, name: str) -> RoleEntity | None:
-        """Read a role by name inside the transaction, or None."""
+        """Read a role by name inside the transaction; None if it does not exist."""
         rows = self.tx.rows(NAMED, {"metalake": metalake_id, "name": name})
         return role_of(rows[0]) if rows else None
 
@@ -237,7 +240,7 @@ class RoleWrites(Writes):
         """Read a role with its rules and the names of their objects, so that the response to a write needs no other
         read.
 
-        For a role with `PART_MAX` rules or more only the role is read, because a transaction must be short.
+        A role with `PART_MAX` rules or more is read without its rules, because a transaction must be short.
         """
         results = self.tx.rows(GRANTS_PART, {"id": role.id, "after": 0, "limit": PART_MAX})
         if len(results) == PART_MAX:
@@ -246,7 +249,9 @@ class RoleWrites(Writes):
         return RoleWithRules(role, tuple(map(_grant_of, results)), ancestry_of(rows))
 
     def standing(self, role: RoleEntity, object_id: int) -> dict[int, bool]:
-        """Read a role's rules on one object: a mapping from privilege number to True (allowed) or False (denied)."""
+        """Read a role's rules on one object: a mapping from the privilege's code to True (allowed) or False
+        (denied).
+        """
         return {row[0]: bool(row[1]) for row in self.tx.rows(GRANTS_ON, {"id": role.id, "object": object_id})}
 
     def held_by(self, principal: Principal) -> tuple[str, ...]:
@@ -258,7 +263,7 @@ class RoleWrites(Writes):
         return bool(self.tx.rows(BY_ID, {"id": role_id}))
 
     def create(self, metalake_id: int, name: str, *, properties: dict[str, str], owner_id: int | None) -> RoleEntity:
-        """Insert a role without rules. Raises AlreadyExists."""
+        """Insert a role without rules. Raises AlreadyExists if the name is taken."""
         tx = self.tx
         entity = RoleEntity(
             tx.next_id(), metalake_id, name, tuple(sorted(properties.items())), tx.actor, tx.now_ms, None, None
@@ -277,7 +282,7 @@ class RoleWrites(Writes):
         return entity
 
     def drop(self, role: RoleEntity) -> None:
-        """Drop a role with its rules and holders."""
+        """Drop a role with its rules, and revoke it from its holders."""
         self.tx.count(BURY, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         self.tx.count(WITHDRAW_ALL, {"role": role.id})
         self.tx.count(FORGET_MEMBERS, {"role": role.id})
@@ -300,7 +305,10 @@ class RoleWrites(Writes):
         self._altered(role, label + _grants_text(grants, allow="allow", deny="deny"), about=about)
 
     def withdraw(self, role: RoleEntity, grants: Collection[Grant]) -> None:
-        """Remove rules with exactly these conditions. Missing ones are ignored."""
+        """Remove the rules that equal one of `grants` in object, privilege and effect (allow or deny).
+
+        Grants without a rule are ignored.
+        """
         for grant in grants:
             params = {
                 "role": role.id,
@@ -333,7 +341,10 @@ class RoleWrites(Writes):
         self._changed("alter", role, detail=detail, object_id=objects.pop() if len(objects) == 1 else None)
 
     def _held(self, operation: str, principal: Principal, role: RoleEntity) -> None:
-        """Write the change row of a principal's roles. The role's id is in `new_parent`, for readers of the feed."""
+        """Write the change row for a role that was granted to or revoked from a principal.
+
+        The role's id is in `new_parent`, for readers of the feed.
+        """
         self.tx.changed(
             ChangeDraft(
                 operation, principal.kind, principal.id, old_parent=principal.metalake_id, old_name=principal.name,

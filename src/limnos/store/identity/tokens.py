@@ -71,7 +71,7 @@ def token_of(row: Row) -> Token:
 
 
 def token_read(token_id: int) -> Load[Token | None]:
-    """Read a token by id, revoked or not; or None."""
+    """Read a token by id, even if it was revoked; None if it does not exist."""
     rows = yield BY_ID, {"id": token_id}
     return token_of(rows[0]) if rows else None
 
@@ -86,8 +86,8 @@ def tokens_read(user: str | None) -> Load[tuple[Token, ...]]:
 
 
 class AccountSecrets(NamedTuple):
-    """A service account with its valid secrets: their number, the creation time of the newest, and the expiry of the
-    last one.
+    """A service account with the count of its valid secrets, the creation time of the newest, and the latest expiry
+    time. `ends_at` None: a secret never expires.
     """
 
     user: str
@@ -97,18 +97,18 @@ class AccountSecrets(NamedTuple):
 
 
 def accounts_read(now_ms: int, *, limit: int) -> Load[tuple[AccountSecrets, ...]]:
-    """Read the service accounts that have a valid secret, by name. `ends_at` is None if one never ends."""
+    """Read the service accounts that have a valid secret, by name, at most `limit`."""
     rows = yield ACCOUNTS, {"now": now_ms, "no": False, "limit": limit}
     return tuple(AccountSecrets(user, count, newest, ends) for user, count, newest, ends in rows)
 
 
 def secrets_read(user: str) -> Load[tuple[Token, ...]]:
-    """Read the secrets of a service account, including ended ones."""
+    """Read the secrets of a service account, including expired and revoked ones."""
     return tuple(token_of(row) for row in (yield SECRETS, {"user": user}))
 
 
 def console_sessions_read(user: str, now_ms: int) -> Load[tuple[Token, ...]]:
-    """Read the valid sessions and codes of the console of a user."""
+    """Read the valid console sessions and sign-in codes of a user."""
     return tuple(token_of(row) for row in (yield CONSOLE, {"user": user, "no": False, "now": now_ms}))
 
 
@@ -132,7 +132,7 @@ class TokenWrites(Writes):
         ends_at: int | None = None,
         table_id: int | None = None,
     ) -> Token:
-        """Insert a token. Without `root_id` it is the root of a new token family."""
+        """Insert a token. Without `root_id` the token is the root of a new token family."""
         tx = self.tx
         token_id = tx.next_id()
         token = Token(
@@ -164,26 +164,30 @@ class TokenWrites(Writes):
         return revoked
 
     def close(self, user: str) -> int:
-        """Revoke all session and refresh tokens and all console sessions of a user. Returns their number."""
+        """Revoke all session and refresh tokens and all console sessions of a user.
+
+        Returns the number of revoked tokens.
+        """
         opened = [token_of(row) for row in self.tx.rows(OPENED, {"user": user, "no": False})]
         return sum(self.revoke(token) for token in opened)
 
     def close_console(self, user: str) -> int:
-        """Revoke all sessions and codes of the console of a user. Returns their number."""
+        """Revoke all console sessions and sign-in codes of a user. Returns how many were revoked."""
         opened = self.tx.rows(CONSOLE, {"user": user, "no": False, "now": self.tx.now_ms})
         return sum(self.revoke(token_of(row)) for row in opened)
 
     def close_opened_by(self, token: Token) -> int:
-        """Revoke the sessions and codes of the console that were created with a token, and those created with these.
+        """Revoke the console sessions and sign-in codes that were created with a token, and recursively those created
+        with them.
 
-        Returns their number.
+        Returns the number of revoked tokens.
         """
         opened = self.tx.rows(OPENED_BY, {"user": token.user, "opened_by": token.id, "no": False})
         opened_tokens = [token_of(row) for row in opened]
         return sum(self.revoke(each) + self.close_opened_by(each) for each in opened_tokens)
 
     def extend(self, token: Token, *, expires_at: int) -> None:
-        """Move the expiry of a valid token."""
+        """Set a new expiry time, in milliseconds since 1970, for a token that is not revoked."""
         if self.tx.count(EXTEND, {"id": token.id, "expires_at": expires_at, "no": False}):
             self._changed("alter", token)
 
@@ -201,7 +205,7 @@ class TokenWrites(Writes):
     def forget_ended(self, user: str) -> int:
         """Delete a user's tokens, other than API tokens, that expired more than a day ago.
 
-        Returns their number. Ids are not reused.
+        Returns the number of deleted tokens. Their ids are not reused.
         """
         return self.tx.count(FORGET_OPENED, {"user": user, "before": self.tx.now_ms - ENDED_KEPT_MS})
 

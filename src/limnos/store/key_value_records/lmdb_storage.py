@@ -77,7 +77,7 @@ class _LmdbTransaction:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise ServiceUnavailable for errors of LMDB."""
+    """Convert errors of LMDB in the `with` block to ServiceUnavailable."""
     try:
         yield
     except lmdb.MapFullError as error:

@@ -1,15 +1,14 @@
 """Records of a metalake on key-value pairs: objects by id and by name below their parent, and the records that belong
 to them.
 
-May import `model`, `formats.exchange` and this package's `storage`. Must not know the database of the pairs. The
-values are the Protobuf messages of an export (`proto/limnos/v1`), so that exports can be read and written. Keys begin
-with a letter; numbers in them have eight bytes:
+May import `model`, `formats.exchange` and this package's `storage`. Must not know the database of the pairs. The values
+are the Protobuf messages of an export (`proto/limnos/v1`), so that exports can be read and written. Keys begin with a
+letter; integers in them have eight bytes, big-endian:
 
     m                            the header of the export that the records come from
-    r                            the revision: the number of transactions so far
-    i                            the next number for a record that belongs to an object
-    e ID                         an object, user, group or role
-    n PARENT SPACE 0 NAME        its id; `SPACE` is the name space that it shares with other kinds
+    r                            the revision: the count of transactions so far i                            the next
+        sequence number for a record that belongs to an object e ID                         an object, user, group or
+        role n PARENT SPACE 0 NAME        its id; `SPACE` is the name space that it shares with other kinds
     h SORT OWNER NUMBER          a record of an object: a role's grant, a model's version, a link by its origin
 """
 
@@ -49,8 +48,9 @@ def _number(data: bytes | None) -> int:
 
 
 def object_of(record: ExportRecord) -> str | None:
-    """Return the field name of an object's record; None for records that belong to an object, the header and the
-    trailer.
+    """Return the Protobuf field that an object's record sets.
+
+    None for records that belong to an object, and for header and trailer.
     """
     word = record.WhichOneof("record") or ""
     return word if word in _OBJECTS else None
@@ -83,7 +83,7 @@ class RecordReader:
 
     @property
     def revision(self) -> int:
-        """The number of transactions so far."""
+        """The revision of the snapshot: the count of committed transactions."""
         return _number(self._pairs.get(_REVISION))
 
     @property
@@ -116,7 +116,7 @@ class RecordReader:
         return [each for each in records if each is not None]
 
     def walk(self, path: Sequence[str]) -> list[ExportRecord]:
-        """Return the objects at a path from the metalake: none, one, or one per name space.
+        """Return the objects at a path below the metalake: at most one per name space.
 
         Raises NotFound if there is no metalake.
         """
@@ -127,7 +127,7 @@ class RecordReader:
 
     @property
     def metalake(self) -> ExportRecord:
-        """The metalake of all records. Raises NotFound."""
+        """The metalake of all records. Raises NotFound if the store is empty."""
         lake = next(self.children(ROOT_ID), None)
         if lake is None:
             raise NotFound("There is no metalake in these records: load an export first", kind="metalake")
@@ -166,9 +166,7 @@ class RecordReader:
                 yield ExportRecord.FromString(value)
 
     def _below(self, parent_id: int) -> Iterator[ExportRecord]:
-        """Yield the descendants of an object in the tree, level by level. Only the ids of one level are kept in
-        memory.
-        """
+        """Yield the descendants of an object in the tree, level by level. Holds only the ids of one level in memory."""
         level = [parent_id]
         while level:
             lower: list[int] = []
@@ -185,7 +183,7 @@ class RecordReader:
 
 
 class RecordWrites(RecordReader):
-    """One write transaction."""
+    """Writes of records inside one write transaction."""
 
     def __init__(self, pairs: KeyValueTransaction) -> None:
         super().__init__(pairs)
@@ -219,7 +217,7 @@ class RecordWrites(RecordReader):
         self._pairs.put(_OBJECT + _encode_id(object_id), record.SerializeToString(deterministic=True))
 
     def _refuse_within(self, record: ExportRecord, above: int) -> None:
-        """Raise BadRequest if the record is among the ancestors of its new parent."""
+        """Raise BadRequest if the record is an ancestor of its new parent `above`, or that parent itself."""
         export_record: ExportRecord | None = record
         while export_record is not None and above != ROOT_ID:
             if above == id_of(record):
@@ -228,7 +226,10 @@ class RecordWrites(RecordReader):
             above = ROOT_ID if export_record is None else self._parent_of(export_record)
 
     def drop(self, object_id: int) -> None:
-        """Delete an object with the records that belong to it. Raises NotFound, NotEmpty."""
+        """Delete an object with the records that belong to it.
+
+        Raises NotFound if it does not exist, NotEmpty if it has children.
+        """
         record = self.by_id(object_id)
         if record is None:
             raise NotFound(f"There is no object {object_id}", kind="namespace")
@@ -244,7 +245,10 @@ class RecordWrites(RecordReader):
         self._pairs.delete(_OBJECT + _encode_id(object_id))
 
     def hang(self, record: ExportRecord) -> None:
-        """Append a record that belongs to an object. Raises NotFound if the object does not exist."""
+        """Add a record that belongs to an object, such as a grant or a model version.
+
+        Raises NotFound if the object does not exist.
+        """
         word = record.WhichOneof("record") or ""
         message = getattr(record, word)
         owner = getattr(message, _OWNERS[word])
@@ -261,7 +265,7 @@ class RecordWrites(RecordReader):
 
         Raises:
             BadRequest: The export is truncated or out of order.
-            CommitConflict: It is of another metalake, or older than the stored records.
+            CommitConflict: The export is of another metalake, or older than the stored records.
             LimnosError: Any error of `put` and `hang`.
         """
         revision, before = self.revision, self.header
@@ -325,8 +329,9 @@ class RecordStore:
 
     @contextmanager
     def writing(self, *, expected: int | None = None) -> Iterator[RecordWrites]:
-        """Open a write transaction, whose revision is the one after `expected`. Raises CommitConflict if the store is
-        at another revision.
+        """Open a write transaction.
+
+        Raises CommitConflict if the store's revision differs from `expected` (None: any revision).
         """
         with self._pairs.writing() as transaction:
             writes = RecordWrites(transaction)

@@ -44,7 +44,7 @@ WAIT_S: Final = 30
 
 
 class SqlKeyValueStore:
-    """A database, given in the form of the server's option `--database`: an SQLite file or a PostgreSQL URL.
+    """A database given like the server's option `--database`: the path of an SQLite file or a PostgreSQL URL.
 
     The table is created if it does not exist.
     """

@@ -1,4 +1,4 @@
-"""The interface of a key-value database, ordered by the bytes of the keys, on which records can be stored.
+"""The interface of an ordered key-value database (keys sort bytewise) in which records can be stored.
 
 May import `model`. Must not know the meaning of keys and values. A backend must pass
 `tests/store/key_value_records/test_storage.py`: there is one on LMDB, a key-value database, and one on a table of
@@ -18,7 +18,7 @@ databases.
 
 
 class KeyValueReader(Protocol):
-    """A read snapshot."""
+    """A read snapshot of the key-value pairs."""
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key, or None."""
@@ -31,7 +31,7 @@ class KeyValueReader(Protocol):
 
 
 class KeyValueTransaction(KeyValueReader, Protocol):
-    """A write transaction. It reads its own writes; other transactions see them after its end."""
+    """A write transaction. It reads its own writes; other transactions see them after the commit."""
 
     def put(self, key: bytes, value: bytes) -> None:
         """Write a pair, replacing the value of an existing key."""
@@ -50,13 +50,13 @@ class KeyValueStore(Protocol):
     """
 
     def reading(self) -> AbstractContextManager[KeyValueReader]:
-        """Open a read snapshot for the `with` block. Raises ServiceUnavailable."""
+        """Open a read snapshot for the `with` block. Raises ServiceUnavailable if the database cannot be read."""
 
     def writing(self) -> AbstractContextManager[KeyValueTransaction]:
         """Open a write transaction. Waits for other writers.
 
         It is committed durably when the `with` block ends, and rolled back if the block raises. Raises
-        ServiceUnavailable.
+        ServiceUnavailable if the database cannot be written.
         """
 
     def close(self) -> None:
@@ -64,6 +64,8 @@ class KeyValueStore(Protocol):
 
 
 def prefix_end(prefix: bytes) -> bytes | None:
-    """Return the first key after all keys with a prefix, or None if there is none."""
+    """Return the first key after all keys with a prefix, or None if no key can sort after them (the prefix is empty or
+    has only 0xFF bytes).
+    """
     rstrip = prefix.rstrip(b"\xff")
     return rstrip[:-1] + bytes([rstrip[-1] + 1]) if rstrip else None

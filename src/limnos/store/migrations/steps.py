@@ -1,6 +1,7 @@
 """Steps that migrations share. May import only alembic, SQLAlchemy and the schema.
 
-A store created by this release has the newest schema from the start, so every step leaves existing objects unchanged.
+A store created by this release has the newest schema from the start, so every step skips tables, columns and indexes
+that exist.
 """
 
 from __future__ import annotations

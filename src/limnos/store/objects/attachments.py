@@ -1,9 +1,9 @@
 """Attachments of tags and policies to objects and to columns of tables, with the values of tags.
 
 May import `model` and the store's `sql`, `changes`, `ancestry`. Must not know rights: no decision depends on an
-attachment, so it moves no access revision. Tags and policies are nodes of the metalake, and an attachment moves the
-metalake's clock, regardless of the object's zone. A column is identified by its table's id and the field id of the
-table's format, so that renames change no row. Field 0 is the object itself.
+attachment, so a write advances no access revision. Tags and policies are nodes of the metalake, and a write of an
+attachment advances the metalake's clock, regardless of the object's zone. A column is identified by its table's id and
+the field id of the table's format, so that renames change no row. Field 0 is the object itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _AttachmentStatements(NamedTuple):
 
 
 def _sweep_of(table: str, column: str) -> Sql:
-    """Build the statement that deletes attachments whose object or attached node no longer exists."""
+    """Build the statement that deletes attachments whose object or whose tag or policy no longer exists."""
     return Sql(
         f"DELETE FROM {table} WHERE (NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {table}.object_id AND n.deleted = 0)"
         f" AND NOT {KEPT.format(f'{table}.object_id')})"
@@ -116,7 +116,7 @@ def attached_objects_read(
 ) -> Load[tuple[tuple[tuple[int, int], ...], Ancestry]]:
     """Read the (object id, field id) pairs that a tag or policy is attached to, and the ancestry of the live objects.
 
-    With `value`, only the pairs where the tag has that value.
+    With `value`, only the pairs whose attachment of the tag has that value.
     """
     if value is None:
         pairs = yield _OF[kind].pairs, {"id": attached_id}
@@ -159,7 +159,7 @@ class AttachmentWrites:
         return self._told("detach", attached_id, object_id=object_id, done=bool(done))
 
     def values(self, tag_id: int, object_id: int, *, field_id: int = OWN) -> tuple[str, ...] | None:
-        """Read the values of a tag on an object or column; None if it is not attached."""
+        """Read the values of a tag on an object or column; None if the tag is not attached."""
         place = {"object": object_id, "field": field_id, "attached": tag_id}
         if not self.tx.rows(IS_ON, place):
             return None

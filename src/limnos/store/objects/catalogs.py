@@ -17,7 +17,7 @@ ANY_ZONE = Sql("SELECT zone FROM node WHERE id = :id AND format = :format")
 
 
 def catalog_of(tx: StoreTransaction, node_id: int, *, node_format: str) -> int | None:
-    """Read the id of the catalog that contains or contained a node; None for a node outside catalogs."""
+    """Read the id of the catalog that contains or contained a node; None if no node with this id and format existed."""
     rows = tx.rows(ANY_ZONE, {"id": node_id, "format": node_format})
     return int(rows[0][0]) if rows else None
 

@@ -1,8 +1,9 @@
-"""Dependencies of SQL++ objects on the objects that their definitions refer to, by the ids of both.
+"""Dependencies of SQL++ objects on the objects that their definitions refer to, by the ids of dependent and used
+object.
 
 May import `model` and the store's `sql`, `nodes`. Must not know rights: no decision depends on a row. A row lives as
-long as the dependent object, dropped or not. An object may be dropped if no live object depends on it. Ids survive
-renames and moves, so those write nothing here.
+long as the dependent object, dropped or not. An object may be dropped if no live object depends on it. Rows refer to
+ids, so renames and moves of objects change no row.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SWEEP = Sql(
 
 
 class ObjectDependency(NamedTuple):
-    """A live object that depends on another one: kind and name of the used object, kind and path below its catalog of
+    """A dependency of a live object: the kind and name of the used object, and the kind and path (below the catalog) of
     the dependent object.
     """
 

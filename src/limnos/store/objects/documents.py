@@ -1,4 +1,5 @@
-"""Metadata documents of tables and views: JSON bytes and the location of their file, replaced by compare-and-swap.
+"""Metadata documents of tables and views: JSON bytes and the location of the metadata file, replaced by
+compare-and-swap.
 
 May import `model` and the store's `sql`, `nodes`. Must not know the content of the bytes. A table's files are those
 below its location, so no location may be inside another table's. A writer of a new location first takes locks that
@@ -89,7 +90,7 @@ def document_bodies_read(node_ids: Sequence[int]) -> Load[dict[int, bytes]]:
 
 
 def documents_read(node_ids: Sequence[int]) -> Load[dict[int, MetadataDocument | None]]:
-    """Read documents by node id, in one statement; None where there is none."""
+    """Read documents by node id, in one statement; None for nodes without a document."""
     rows = yield MANY, {"nodes": dumps(node_ids)}
     documents: dict[int, MetadataDocument | None] = dict.fromkeys(node_ids)
     documents.update((row[0], document_of(row)) for row in rows)
@@ -97,7 +98,7 @@ def documents_read(node_ids: Sequence[int]) -> Load[dict[int, MetadataDocument |
 
 
 def document_read(node_id: int) -> Load[MetadataDocument | None]:
-    """Read the document of a table or view; None if there is none."""
+    """Read the document of a table or view; None if the node has no document."""
     rows = yield BY_ID, {"id": node_id}
     return document_of(rows[0]) if rows else None
 
@@ -109,9 +110,9 @@ def claims_read(location: str) -> Load[list[tuple[int, str]]]:
 
 
 def document_locks(document: MetadataDocument, location: str) -> dict[str, bool]:
-    """Return the locks of a document at a location, which may be given as its key: exclusive or shared.
+    """Return the locks to take for a document's location: exclusive (True) or shared (False) by location key.
 
-    A directory named after the table's own uuid cannot conflict, so it is not locked itself.
+    A directory that is named after the table's uuid cannot conflict, so only its parent locations are locked.
     """
     locks = dict.fromkeys(parent_locations(location), False)
     if location.rpartition("/")[2] != document.uuid.replace("-", ""):
@@ -125,7 +126,8 @@ class DocumentWrites(Writes):
     def create(self, document: MetadataDocument) -> None:
         """Insert a document.
 
-        Raises BadRequest if another table is at its location, above it or below it; StalePermit.
+        Raises BadRequest if another table is at its location, above it or below it; StalePermit if the conflicting
+        table was dropped meanwhile.
         """
         self._lock(document)
         params = self._params(document) | overlap_params(document.location) | {"version": document.version}
@@ -137,7 +139,7 @@ class DocumentWrites(Writes):
     def insert(self, document: MetadataDocument) -> None:
         """Insert a document whose location the register has checked.
 
-        Raises BadRequest if another table is there nevertheless.
+        Raises BadRequest if a table that the register does not list has the location.
         """
         if self.tx.count(INSERT_JUDGED, self._params(document) | {"version": document.version}) == 0:
             self._refuse_location(document)
@@ -166,7 +168,9 @@ class DocumentWrites(Writes):
         return wrote > 0
 
     def version(self, node_id: int) -> int | None:
-        """Read the version of a document, or None. It cannot change until the commit."""
+        """Read the version of a document, which cannot change before this transaction's commit; None if there is no
+        document.
+        """
         rows = self.tx.rows(HEAD, {"id": node_id})
         return rows[0][0] if rows else None
 
@@ -181,7 +185,7 @@ class DocumentWrites(Writes):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def delete(self, node_id: int) -> None:
-        """Delete a document; its files are kept."""
+        """Delete a document, but not the metadata files and data files."""
         self.tx.count(DELETE, {"id": node_id})
 
     def claims(self, location: str) -> list[tuple[int, str]]:
@@ -198,7 +202,7 @@ class DocumentWrites(Writes):
             self.tx.session.lock_locations(document_locks(document, document.location))
 
     def _refuse_location(self, document: MetadataDocument) -> None:
-        """Raise BadRequest if another table conflicts.
+        """Raise BadRequest if another table's location conflicts with the document's location.
 
         A table in the trash that the caller dropped at this same location is removed: it cannot be restored after that.
         """

@@ -40,7 +40,9 @@ SWEEP = Sql(
 
 
 class FilesetLocation(NamedTuple):
-    """A location of a fileset: whether the server manages its files, is deleting them, or keeps them in the trash."""
+    """A location of a fileset: whether the server manages its files or is deleting them, and whether the fileset is in
+    the trash.
+    """
 
     node_id: int
     location: str
@@ -63,9 +65,9 @@ class FilesetLocationWrites(Writes):
             self.tx.count(PUT, row)
 
     def rivals(self, location: str, *, but: int) -> list[FilesetLocation]:
-        """Read other filesets at a location, above it, or (at most `CLAIMS_MAX`) below it.
+        """Read conflicting filesets: those with locations at a location, above it, or (at most `CLAIMS_MAX`) below it.
 
-        `but` is the caller's own fileset.
+        The fileset with the id `but` is excluded.
         """
         params: Params = {**overlap_params(location), "location": location, "id": but, "limit": CLAIMS_MAX}
         rows = self.tx.rows(RIVALS, params)

@@ -53,7 +53,7 @@ END = 1 << 62
 
 
 def version_of(row: Row) -> LanceVersion:
-    """Build a version from a row whose columns are `_COLUMNS`."""
+    """Build a Lance version from a row whose columns are `_COLUMNS`."""
     return LanceVersion(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], bool(row[8]))
 
 
@@ -99,7 +99,7 @@ class LanceVersionWrites(Writes):
         return self._one(self.tx.rows(TOP, {"id": node_id, "branch": branch}))
 
     def find(self, node_id: int, branch: str, *, version: int) -> LanceVersion | None:
-        """Read one version inside the transaction, or None."""
+        """Read one version of a branch inside the transaction; None if it does not exist."""
         return self._one(self.tx.rows(ONE, {"id": node_id, "branch": branch, "version": version}))
 
     def _one(self, rows: list[Row]) -> LanceVersion | None:
@@ -110,7 +110,7 @@ class LanceVersionWrites(Writes):
         return [row[0] for row in self.tx.rows(STAGED, {"id": node_id, "yes": True})]
 
     def create(self, node_id: int, version: LanceVersion) -> bool:
-        """Insert a version. Returns False if its number was taken."""
+        """Insert a version. Returns False if the branch already has a version with this number."""
         return self.tx.count(INSERT, self._params(node_id, version)) > 0
 
     def create_all(self, node_id: int, versions: Sequence[LanceVersion]) -> None:
@@ -123,15 +123,15 @@ class LanceVersionWrites(Writes):
         self.tx.count(SETTLE, {"id": node_id, "branch": branch, "version": version, "yes": True})
 
     def delete(self, node_id: int, branch: str, *, start: int, end: int) -> int:
-        """Delete the versions from `start` (inclusive) to `end` (exclusive). Returns their number."""
+        """Delete the versions from `start` (inclusive) to `end` (exclusive). Returns the number of deleted versions."""
         return self.tx.count(DELETE, {"id": node_id, "branch": branch, "start": start, "end": end})
 
     def delete_branch(self, node_id: int, branch: str) -> int:
-        """Delete a branch's versions. Returns their number."""
+        """Delete all versions of a branch. Returns the number of deleted versions."""
         return self.tx.count(DELETE_BRANCH, {"id": node_id, "branch": branch})
 
     def delete_all(self, node_id: int) -> None:
-        """Delete a table's versions; its files are kept."""
+        """Delete the rows of all versions of a table, but none of its files."""
         self.tx.count(DELETE_ALL, {"id": node_id})
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Versions of models and their aliases: rows by the model's node, whose record has the next number.
+"""Versions of models and their aliases: rows by the model's node id. The node's record has the next version number.
 
 May import `model` and the store's `sql`, `trash`. Must not know rights: no decision depends on a row. Rows stay while
 their model is in the trash.
@@ -63,7 +63,7 @@ def model_numbers_read(model_id: int) -> Load[list[int]]:
 
 
 def model_version_read(model_id: int, which: ModelVersionReference) -> Load[ModelVersion | None]:
-    """Read one version of a model, by its number or an alias; or None."""
+    """Read one version of a model by its number or an alias; None if it does not exist."""
     number = which.number
     if which.is_alias:
         results = yield ALIASED, {"id": model_id, "alias": which.text}
@@ -79,7 +79,7 @@ class ModelWrites(Writes):
     """Writes of versions of models, for mutations."""
 
     def read(self, model_id: int, which: ModelVersionReference) -> ModelVersion | None:
-        """Read one version inside the transaction, by its number or an alias; or None."""
+        """Read one version inside the transaction by its number or an alias; None if it does not exist."""
         number = which.number
         if which.is_alias:
             rows = self.tx.rows(ALIASED, {"id": model_id, "alias": which.text})
@@ -101,7 +101,7 @@ class ModelWrites(Writes):
         return self.name(model_id, version.version, aliases=version.aliases)
 
     def update(self, model_id: int, version: ModelVersion) -> None:
-        """Update a version; its aliases are written separately."""
+        """Update a version's comment, properties and URIs. Its aliases are written separately."""
         self.tx.count(UPDATE, self._params(model_id, version))
 
     def delete(self, model_id: int, version: int) -> None:
@@ -110,7 +110,7 @@ class ModelWrites(Writes):
         self.tx.count(DELETE, {"id": model_id, "version": version})
 
     def name(self, model_id: int, version: int, *, aliases: Iterable[str]) -> str | None:
-        """Give aliases to a version. Returns the first alias that already belongs to another version, or None."""
+        """Assign aliases to a version. Returns the first alias that already belongs to another version, or None."""
         for alias in aliases:
             if self.tx.count(NAME, {"id": model_id, "alias": alias, "version": version}):
                 continue
@@ -119,7 +119,7 @@ class ModelWrites(Writes):
         return None
 
     def unname(self, model_id: int, version: int, *, aliases: Iterable[str]) -> None:
-        """Remove aliases from a version. Aliases of other versions are kept."""
+        """Remove aliases from a version. Aliases that belong to other versions are not removed."""
         for alias in aliases:
             self.tx.count(UNNAME, {"id": model_id, "alias": alias, "version": version})
 

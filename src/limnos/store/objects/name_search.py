@@ -1,7 +1,7 @@
 """Searches for nodes by name, id, uuid, tag or owner: reads of candidates, and maintenance of folded names.
 
-May import `model`, `names` and the store's `sql`. Must not know rights: callers decide on each candidate. Each read is
-bounded. A folded name is the one of `names.folding`.
+May import `model`, `names` and the store's `sql`. Must not know rights: callers decide on each candidate. Each read has
+a limit. Case-folded names are those of `names.folding`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNFOLDED_AT_ONCE: Final = 1_000
 
 
 class SearchCandidate(NamedTuple):
-    """A live node that a search may show. `kind` is its stored number, `folded` its folded name."""
+    """A live node that matches a search. `kind` is the stored code of its kind, `folded` its folded name."""
 
     id: int
     zone: int
@@ -53,7 +53,7 @@ class NameRange(NamedTuple):
 
 
 def _among(name: str) -> tuple[str, str]:
-    """Return the subselect over a JSON list of numbers: for PostgreSQL, for SQLite."""
+    """Return the subselect over the ids in the JSON array parameter `name`, for PostgreSQL and for SQLite."""
     return (
         f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:{name} AS json)) v",
         f"SELECT value FROM json_each(:{name})",
@@ -61,8 +61,8 @@ def _among(name: str) -> tuple[str, str]:
 
 
 def _sql(text: str) -> Sql:
-    """Build a statement in which `{zones}`, `{kinds}`, `{ids}`, `{parents}` and `{browsed}` are lists of numbers, and
-    `{spaces}` is a list of texts.
+    """Build a statement in which `{zones}`, `{kinds}`, `{ids}`, `{parents}` and `{browsed}` are parameters with JSON
+    arrays of integers, and `{spaces}` one with strings.
     """
     parts = {name: _among(name) for name in ("zones", "kinds", "ids", "parents", "browsed")}
     parts["spaces"] = (
@@ -110,7 +110,7 @@ FOLD = Sql("UPDATE node SET folded = :folded WHERE id = :id AND name = :name")
 
 
 def named_read(name_range: NameRange, *, limit: int) -> Load[list[SearchCandidate]]:
-    """Read candidates by folded name, at most `limit`, in no order."""
+    """Read up to `limit` nodes whose folded name is in a range, in no particular order."""
     rows = yield BY_NAME, {
         "low": name_range.low, "high": name_range.high, "zones": dumps(list(name_range.zones)), "kinds": dumps(list(name_range.kinds)),
         "limit": limit,
@@ -136,7 +136,7 @@ def containers_below_read(ids: Collection[int], *, limit: int) -> Load[frozenset
 
 
 def narrow_read(scope: NarrowScope, *, limit: int) -> Load[list[SearchCandidate]]:
-    """Read the live nodes of a narrow scope, at most `limit`, in no order."""
+    """Read up to `limit` live nodes of a narrow scope, in no particular order."""
     rows = yield IN_NARROW_SCOPE, {
         "parents": dumps(sorted(scope.parents)), "browsed": dumps(sorted(scope.browsed)), "ids": dumps(sorted(scope.ids)),
         "spaces": dumps(scope.spaces), "limit": limit,
@@ -151,7 +151,9 @@ def uuid_read(uuid: str) -> Load[list[SearchCandidate]]:
 
 
 def tagged_read(tag_id: int, value: str | None, *, limit: int) -> Load[list[int]]:
-    """Read the ids of objects with a tag on them or on their columns; with `value`, only with that value of it."""
+    """Read the ids of objects with a tag on them or on their columns; with `value`, only those where the tag has that
+    value.
+    """
     if value is None:
         rows = yield TAGGED, {"tag": tag_id, "limit": limit}
     else:

@@ -1,8 +1,8 @@
 """Renaming namespaces whose names contain the separator: the plan of the changes and its progress.
 
-May import `model`, `names` and the store's `sql`. Must not know rights: no decision depends on a row, and none is
-cached. A change is a row by the namespace's id, so it finds the namespace under any name. The renames themselves are
-ordinary moves.
+May import `model`, `names` and the store's `sql`. Must not know rights: no decision depends on these rows, and they are
+not cached. A planned change is a row with the namespace's id, so it applies even if the namespace was renamed. The
+renames themselves are ordinary moves.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ class NameConflict(NamedTuple):
 
 
 class NameMigration(NamedTuple):
-    """The migration of a catalog's names.
+    """The migration of a catalog to nested namespaces, which renames namespaces whose names contain the separator.
 
-    If `goes_on`, changes are executed as soon as they are planned. `planned_to` is the last namespace id that
-    was planned.
+    If `goes_on`, changes are executed as soon as they are planned. `planned_to` is the last namespace id that was
+    planned.
     """
 
     state: str
@@ -105,7 +105,7 @@ class NameMigration(NamedTuple):
 
 
 class NameChangeRow(NamedTuple):
-    """The change of one namespace: a new name under its parent, then, with a `path`, a move to that path.
+    """The planned change of one namespace: a rename under its parent, and then, if `path` is set, a move to that path.
 
     `into_id` is the namespace that it was moved into; None until then.
     """
@@ -126,14 +126,14 @@ def name_change_of(row: Row) -> NameChangeRow:
 
 
 def conflicts_read(catalog_id: int, separator: str, *, limit: int) -> Load[tuple[int, list[NameConflict]]]:
-    """Read the number of namespaces of a catalog whose names contain the separator, and up to `limit` of them."""
+    """Count the namespaces of a catalog whose names contain the separator, and read up to `limit` of these."""
     ((count,),) = yield COUNT, {"zone": catalog_id, "separator": separator}
     rows = yield CONFLICTS, {"zone": catalog_id, "separator": separator, "after": 0, "limit": limit}
     return count, [NameConflict(*row) for row in rows]
 
 
 def migration_read(catalog_id: int) -> Load[tuple[NameMigration, dict[int, int]] | None]:
-    """Read a catalog's migration with the number of changes at each step, or None."""
+    """Read a catalog's migration with the count of changes at each step; None if there is no migration."""
     rows = yield READ, {"catalog": catalog_id}
     if not rows:
         return None
@@ -200,7 +200,7 @@ class NestingWrites(Writes):
         )  # fmt: skip
 
     def enter(self, catalog_id: int, state: str, *, goes_on: bool = False, planned_to: int = 0) -> None:
-        """Store the state of the migration."""
+        """Set the state of a catalog's migration, such as `planning`, and its progress."""
         self.tx.count(STATE, {"catalog": catalog_id, "state": state, "goes_on": goes_on, "planned_to": planned_to})
 
     def add(self, catalog_id: int, conflict: NameConflict, *, new_name: str, path: Levels | None) -> None:
@@ -214,7 +214,9 @@ class NestingWrites(Writes):
         )  # fmt: skip
 
     def changes(self, catalog_id: int, *, step: int, limit: int, with_path: bool = False) -> list[NameChangeRow]:
-        """Read changes at a step; with `with_path` only those that will be moved to a path."""
+        """Read up to `limit` changes that have reached a step; with `with_path` only those that end with a move to a
+        path.
+        """
         statement = WITH_PATH if with_path else AT_STEP
         return [
             name_change_of(row)
@@ -222,7 +224,7 @@ class NestingWrites(Writes):
         ]
 
     def put(self, catalog_id: int, change: NameChangeRow) -> None:
-        """Store the progress of a change."""
+        """Store the step that a change has reached, and its values."""
         self.tx.count(
             STEP,
             {

@@ -1,4 +1,4 @@
-"""Nodes of the tree: reads for the view, and writes for mutations.
+"""Nodes of the tree: reads for the view (the in-memory cache), and writes for mutations.
 
 May import `model`, `names` and the store's `sql`, `changes`. Must not know rights. Every write reads its precondition
 first (rule 6): the row by id, parent and name, so that an outdated path is never written to.
@@ -46,7 +46,7 @@ def node_of(row: Row) -> Node:
 
 @cache
 def _path_statement(depth: int) -> Sql:
-    """Build a self-join that walks `depth` names down from a parent. Missing nodes are returned as nulls."""
+    """Build a self-join that resolves a path of `depth` names below a parent. It returns NULLs for missing nodes."""
     joins = "".join(
         f" LEFT JOIN node n{i} ON n{i}.parent_id = n{i - 1}.id AND n{i}.name_space = :space{i} AND n{i}.name = :name{i}"
         f" AND n{i}.deleted = 0"
@@ -98,8 +98,9 @@ one.
 
 
 def path_read(parent_id: int, names: Sequence[tuple[str, str]]) -> Load[list[Node | None]]:
-    """Read the nodes of (name space, name) pairs, walking down from a parent. From the first missing node on, the
-    result has None.
+    """Resolve a path of (name space, name) pairs below a parent.
+
+    The result has None for the first missing node and all after it.
     """
     params: dict[str, int | str] = {"parent": parent_id}
     for i, (space, name) in enumerate(names):
@@ -119,7 +120,7 @@ def node_read(node_id: int) -> Load[Node | None]:
 
 
 def nodes_read(zone: int, node_ids: Sequence[int]) -> Load[list[tuple[Node, int | None, bool]]]:
-    """Read nodes by id, with their ancestors in a zone: each with its owner, and whether it is live."""
+    """Read nodes by id, with their ancestors in a zone. Returns (node, owner's id, whether the node is live)."""
     rows = yield UPWARDS, {"zone": zone, "nodes": dumps(node_ids)}
     return [(node_of(row[2:]), row[0], row[1] == 0) for row in rows]
 
@@ -133,7 +134,7 @@ def live_nodes_read(node_ids: Sequence[int]) -> Load[list[Node]]:
 def zones_of_read(node_ids: Sequence[int]) -> Load[dict[int, int]]:
     """Read the zones of nodes, including dropped ones.
 
-    Ids of objects that are no nodes are omitted. A node never changes its zone.
+    Ids that belong to no node are omitted. A node never changes its zone.
     """
     rows = yield ZONES, {"nodes": dumps(node_ids)}
     return {row[0]: row[1] for row in rows}
@@ -146,7 +147,7 @@ def listing_read(parent_id: int, space: str, kind: Kind) -> Load[Listing]:
 
 
 def span_read(parent_id: int, space: str, kind: Kind, *, after: str, until: str, limit: int = _ALL) -> Load[list[Row]]:
-    """Read the first rows of a listing in a range: names greater than `after`, up to `until` ("" is the end)."""
+    """Read up to `limit` rows of a listing with names greater than `after` and up to `until` ("": no upper bound)."""
     params: dict[str, Value] = {
         "parent": parent_id, "space": space, "kind": int(kind), "after": after, "until": until, "limit": limit,
     }  # fmt: skip
@@ -155,7 +156,7 @@ def span_read(parent_id: int, space: str, kind: Kind, *, after: str, until: str,
 
 
 def block_read(parent_id: int, space: str, kind: Kind, after: str, until: str) -> Load[Listing]:
-    """Read all names of a listing in a range."""
+    """Read all entries of a listing with names greater than `after` and up to `until`."""
     return listing_of((yield from span_read(parent_id, space, kind, after=after, until=until)))
 
 
@@ -224,12 +225,12 @@ DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
 
 
 def still_there_params(node: Node) -> dict[str, Value]:
-    """Return the parameters of `STILL_THERE`."""
+    """Return the parameters of the SQL condition `STILL_THERE`: the node exists with this id, parent and name."""
     return {"still_id": node.id, "still_parent": node.parent_id, "still_name": node.name}
 
 
 class NodeWrites(Writes):
-    """Writes of nodes, for mutations. Each writes its change row. The caller has taken the zone's locks."""
+    """Writes of nodes, for mutations. Each write adds its change row. The caller must hold the zone's locks."""
 
     def confirm(self, node: Node) -> Node:
         """Read the node again by id, parent and name. Raises StalePermit if any of the three has changed."""
@@ -239,12 +240,15 @@ class NodeWrites(Writes):
         return node_of(rows[0])
 
     def require(self, node: Node) -> None:
-        """Like `confirm`, for mutations that need only the check. Raises StalePermit."""
+        """Raise StalePermit if the node's id, parent or name has changed.
+
+        Like `confirm`, but without reading the node.
+        """
         if not self.tx.rows(STILL_THERE_CHECK, {"id": node.id, "parent": node.parent_id, "name": node.name}):
             raise StalePermit
 
     def find(self, parent_id: int, space: str, name: str) -> Node | None:
-        """Read the live node with this name, or None."""
+        """Read the live node with this name in a name space of a parent, or None."""
         rows = self.tx.rows(NAMED, {"parent": parent_id, "space": space, "name": name})
         return node_of(rows[0]) if rows else None
 
@@ -284,7 +288,7 @@ class NodeWrites(Writes):
         `under` is the parent at the decision; the same statement checks that it is unchanged.
 
         Raises:
-            AlreadyExists: The name is taken. The error has the kind of the object that has it.
+            AlreadyExists: The name is taken. The error contains the kind of the existing object.
             StalePermit: `under` has changed.
         """
         tx = self.tx
@@ -316,7 +320,10 @@ class NodeWrites(Writes):
         raise AlreadyExists(f"{kind.capitalize()} already exists: {name}", kind=kind)
 
     def move(self, node: Node, *, parent_id: int, name: str, moves_access: bool) -> None:
-        """Change the node's parent, name or both: one row, however large the subtree. Raises AlreadyExists."""
+        """Change the node's parent, name or both.
+
+        Writes one row, however large the subtree. Raises AlreadyExists if the name is taken.
+        """
         used = self.find(parent_id, node.name_space, name)
         if used is not None and used.id != node.id:
             self._refuse_taken(parent_id, node.name_space, name)
@@ -335,13 +342,14 @@ class NodeWrites(Writes):
     def committed(self, node: Node, *, keeps_words: bool = False) -> None:
         """Write the change row of a commit to the node's document. The node's own row keeps its last modifier.
 
-        With `keeps_words` the row states that neither comment nor current schema changed.
+        With `keeps_words` the change row tells the search index that neither the comment nor the current schema
+        changed.
         """
         note = DATA_ONLY if keeps_words else None
         self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space, new_name=note))
 
     def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False) -> None:
-        """Drop the node. Raises ProtectedObject.
+        """Drop the node. Raises ProtectedObject if the node or an ancestor is protected.
 
         With `keep_ms` (milliseconds) it is moved to the trash with its owner; otherwise its owner is deleted, too.
         Grants on it are deleted later by the cleanup. Its id is used again only if it is restored from the trash.
@@ -365,7 +373,7 @@ class NodeWrites(Writes):
         )
 
     def revive(self, node_id: int, *, kind: Kind, space: str, parent_id: int, name: str) -> None:
-        """Restore a dropped node under a parent and a name. Raises AlreadyExists."""
+        """Restore a dropped node under a parent and a name. Raises AlreadyExists if the name is taken."""
         if self.find(parent_id, space, name) is not None:
             self._refuse_taken(parent_id, space, name)
         tx = self.tx
@@ -387,7 +395,7 @@ class NodeWrites(Writes):
         return [node_of(row) for row in self.tx.rows(CHILDREN, {"id": node_id, "limit": limit})]
 
     def mark(self, node: Node, *, implicit: bool) -> None:
-        """Record whether a namespace exists only as the parent of another."""
+        """Store whether a namespace is implicit: it exists only as the parent of another namespace."""
         self.tx.count(MARK, {"id": node.id, "implicit": implicit, **self._stamp()})
         self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space))
 
@@ -407,7 +415,10 @@ class NodeWrites(Writes):
         return number
 
     def is_below(self, node_id: int, ancestor_id: int) -> bool:
-        """Return whether the node is `ancestor` or lies below it, so that a move would create a cycle."""
+        """Return whether the node is `ancestor_id` or its descendant.
+
+        If so, moving the ancestor below the node would create a cycle.
+        """
         while node_id:
             if node_id == ancestor_id:
                 return True

@@ -30,8 +30,9 @@ OWNED = Sql(
 
 
 def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedRange]:
-    """Read the parts of a catalog in which a principal owns objects, by the index of owners and for object ids greater
-    than `after`.
+    """Read the namespaces of a catalog that contain objects of an owner, and the namespaces that the principal owns.
+
+    Reads a page of objects with ids greater than `after`.
     """
     params = {"principal": principal_id, "zone": zone, "after": after, "limit": OWNED_MAX}
     rows = yield OWNED, params
@@ -42,7 +43,7 @@ def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedRange]:
 
 
 def owner_read(object_id: int) -> Load[int | None]:
-    """Read the id of the owning principal, or None."""
+    """Read the id of an object's owner; None if it has no owner."""
     rows = yield OWNER, {"id": object_id}
     return rows[0][0] if rows else None
 
@@ -53,7 +54,7 @@ class OwnerWrites(Writes):
     def insert(self, object_id: int, principal_id: int) -> None:
         """Insert the owner of a new object.
 
-        Writes no change row: the change row of the creation invalidates caches for both.
+        Writes no change row: the change row of the creation invalidates cached facts of the object and of its owner.
         """
         self.tx.count(INSERT, {"id": object_id, "principal": principal_id})
 

@@ -43,8 +43,8 @@ CLEAR = Sql("DELETE FROM protection WHERE node_id = :id")
 
 
 class Protection(NamedTuple):
-    """The protection of an object: the protected node (itself or an ancestor), whether it covers everything below, its
-    author and its time.
+    """The protection of an object: the protected node (the object or an ancestor), whether it covers descendants, and
+    who set it and when.
     """
 
     node_id: int
@@ -63,13 +63,16 @@ class ProtectionWrites(Writes):
     """Writes of protection, for mutations."""
 
     def set(self, node: Node, *, below: bool) -> None:
-        """Protect a node; with `below` also everything below it. An existing wider protection is kept."""
+        """Protect a node from drops; with `below` also its descendants.
+
+        An existing protection with `below` is not narrowed.
+        """
         tx = self.tx
         tx.count(SET, {"id": node.id, "zone": node.zone, "below": below, "actor": tx.actor, "now": tx.now_ms})
         tx.changed(ChangeDraft("protect", node.kind, node.id, node.name_space))
 
     def clear(self, node: Node) -> bool:
-        """Remove a node's own protection. Returns whether it existed."""
+        """Remove the protection set on a node itself. Returns whether it existed."""
         if not self.tx.count(CLEAR, {"id": node.id}):
             return False
         self.tx.changed(ChangeDraft("unprotect", node.kind, node.id, node.name_space))
@@ -84,7 +87,8 @@ class ProtectionWrites(Writes):
     def refuse_move(self, node: Node) -> None:
         """Raise ProtectedObject if the node itself is protected.
 
-        Otherwise a user could move it below an own node, and then end its protection as the owner of that node.
+        Otherwise a user could move the node below a node that the user owns, and remove its protection as owner of that
+        node.
         """
         if not self.tx.rows(ITSELF, {"id": node.id}):
             return

@@ -2,8 +2,8 @@
 in bytes.
 
 May import `model` and the store's `sql`. Must not know files. No decision and no cache depends on these rows, so none
-leaves a change row. One row is one reader of one directory. If all rows of a directory have expired, first the rows are
-deleted and then the files, so that no reader can join a directory that is being deleted.
+leaves a change row. Each row stands for one reader of one directory. If all rows of a directory have expired, first the
+rows are deleted and then the files, so that no reader can join a directory that is being deleted.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ DELETE = Sql("DELETE FROM restricted_read WHERE directory = :directory")
 
 
 class RestrictedReadUsage(NamedTuple):
-    """The bytes of the rewritten files of one table and of one reader, the number of the reader's directories, and the
-    expiry of the first one.
+    """The bytes of rewritten files of a table and for a reader, the count of the reader's directories, and the earliest
+    expiry of these.
     """
 
     table_bytes: int
@@ -64,13 +64,16 @@ class RestrictedReadWrites(Writes):
     """Writes of restricted readers' directories."""
 
     def usage(self, table_id: int, asker: Requester) -> RestrictedReadUsage:
-        """Return the storage used by rewritten files: bytes of a table, and bytes and directories of a reader."""
+        """Read the storage that rewritten files of a table, and all rewritten files of a reader, use at present."""
         ((of_table,),) = self.tx.rows(OF_TABLE, {"table": table_id})
         ((of_reader, directories, first),) = self.tx.rows(OF_READER, _who(asker))
         return RestrictedReadUsage(int(of_table), int(of_reader), int(directories), int(first))
 
     def shared(self, table_id: int, binding: str) -> str | None:
-        """Return the directory of a table that readers with the same restrictions (`binding`) share, or None."""
+        """Return the directory that readers of a table with the same restrictions share, or None.
+
+        `binding` is the digest of these restrictions.
+        """
         rows = self.tx.rows(SHARED, {"table": table_id, "binding": binding, "until": self.tx.now_ms + JOIN_MS})
         return rows[0][0] if rows else None
 
@@ -81,7 +84,7 @@ class RestrictedReadWrites(Writes):
             self.tx.count(INSERT, {**mine, "table": table_id, "binding": binding, "plan": plan})
 
     def add(self, directory: str, asker: Requester, *, size: int) -> None:
-        """Add bytes that were written for a reader."""
+        """Add `size` to the bytes written to a directory for a reader."""
         self.tx.count(ADD, {**_who(asker), "directory": directory, "bytes": size})
 
     def end_plan(self, asker: Requester, *, table_id: int, binding: str, plan: str, idle_ms: int) -> None:
@@ -94,7 +97,8 @@ class RestrictedReadWrites(Writes):
         self.tx.count(IDLE, {**mine, "expires": self.tx.now_ms + idle_ms})
 
     def end(self, home: str) -> list[str]:
-        """Delete the rows of unused directories below a warehouse, at most `ENDED_AT_ONCE`.
+        """Delete the rows of up to `ENDED_AT_ONCE` directories below the warehouse location `home` whose readers have
+        all expired.
 
         Returns the directories, whose files the caller must delete.
         """

@@ -1,8 +1,8 @@
 """Pins: snapshots of tables that are still being read, by steps of pipeline runs or by scan plans.
 
 May import `model` and the store's `sql`. Must not know the content of snapshots. No decision and no cache depends on
-these rows, so none leaves a change row. A run's rows are in force while it runs or is held; they are kept with the run,
-so that they apply again when it resumes. A plan's rows have run 0 and are in force until they expire.
+these rows, so none leaves a change row. A run's rows are in force while it runs or is held. They are deleted only with
+the run, so that they apply again when it resumes. A plan's rows have run 0 and are in force until they expire.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ lock, so a pin and a removal of its snapshot are ordered.
 
 
 class PinHolder(NamedTuple):
-    """A user of a table's snapshots: a run with its state, or a plan until a time in milliseconds since 1970."""
+    """The reader that pins a table's snapshots: a run with its state, or a scan plan with its expiry in milliseconds
+    since 1970.
+    """
 
     snapshots: frozenset[int]
     run: str | None
@@ -70,7 +72,10 @@ class SnapshotPinWrites(Writes):
         return _holders(self.tx.rows(HOLDERS, {"table": table_id, "now": self.tx.now_ms}))
 
     def run_set(self, run_id: int, step: str, *, pins: Mapping[int, Sequence[int]]) -> None:
-        """Replace the snapshots that a run needs for a step, by table. The step "" is the beginning of the run."""
+        """Replace the snapshots that a run pins for a step.
+
+        `pins` maps table ids to snapshot ids; the step "" stands for the beginning of the run.
+        """
         self.tx.count(DROP, {"run": run_id, "name": step})
         rows: list[Params] = [
             self._row(run_id, step, table_id=table, snapshots=snapshots, expires=0) for table, snapshots in pins.items()
@@ -89,14 +94,14 @@ class SnapshotPinWrites(Writes):
         self.tx.count(DROP, {"run": 0, "name": name})
 
     def expire(self) -> int:
-        """Delete up to `EXPIRED_AT_ONCE` expired pins of plans. Returns their number."""
+        """Delete up to `EXPIRED_AT_ONCE` expired pins of plans. Returns the number of deleted pins."""
         rows = self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": EXPIRED_AT_ONCE})
         for (name,) in rows:
             self.plan_drop(name)
         return len(rows)
 
     def version(self, table_id: int) -> int | None:
-        """Read the version of a table's document, or None.
+        """Read and lock the version of a table's document; None if there is no document.
 
         No commit replaces the document before this transaction ends.
         """

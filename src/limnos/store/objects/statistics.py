@@ -1,8 +1,8 @@
 """Custom statistics of tables, partitions and columns.
 
-May import `model` and the store's `sql`, `trash`. Must not know the meaning of statistics. Rows have the table's node,
-a partition's name ("" for the table) or a column's field id, and the statistic's name. They are kept while their table
-is in the trash. No decision and no cache depends on one, so none leaves a change row.
+May import `model` and the store's `sql`, `trash`. Must not know the meaning of statistics. Rows are keyed by the
+table's node, a partition's name ("" for the table) or a column's field id, and the statistic's name. They are kept
+while their table is in the trash. No decision and no cache depends on a statistic, so writes leave no change row.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ class StatisticWrites(Writes):
                 self.tx.count(PUT, {**row, "partition": partition})
 
     def delete(self, table_id: int, names: Iterable[tuple[str, str]], *, field_id: int = 0) -> int:
-        """Delete statistics by (partition, name). For a column the partition is ignored. Returns the number of existing
-        ones.
+        """Delete statistics by (partition, name).
+
+        For a column the partition is ignored. Returns the number of deleted statistics.
         """
         if field_id:
             place: Params = {"id": table_id, "field": field_id}

@@ -1,4 +1,4 @@
-"""The register of storage locations: a row for each location of an object or catalog, found across all kinds.
+"""The register of storage locations: one table with the locations of all catalogs and of objects of all kinds.
 
 May import `model` and the store's `sql`. Must not know rules: `services.request.location_rules` defines which locations
 may overlap. Locations are stored as keys (`files.locations.place_key`). A row is kept while files of its object may
@@ -6,8 +6,9 @@ exist. Whether an object is in the trash, or was permanently dropped, is read fr
 undrop write nothing here.
 
 A writer of a new location first takes locks that conflict with writers in other catalogs: exclusive on the location,
-shared on those above it. On SQLite the file's write lock covers all of them. Then one probe per ancestor and one below
-find conflicts: the cost grows with the path's depth, not with the number of locations.
+shared on those above it. On SQLite the file's write lock covers all of them. Then conflicts are found with one index
+probe for each parent location and one range scan below the location: the cost grows with the path's depth, not with the
+number of locations.
 """
 
 from __future__ import annotations
@@ -169,7 +170,9 @@ def registered_location_of(row: Row) -> RegisteredLocation:
 
 
 def rivals_read(location: str, *, but: int = 0) -> Load[list[RegisteredLocation]]:
-    """Read other objects' locations at a location, above it, and below it (at most `RIVALS_MAX` of these)."""
+    """Read the locations of objects other than `but` that equal a location, contain it, or lie below it (at most
+    `RIVALS_MAX`).
+    """
     upwards = yield UPWARDS, {"upwards": _upwards(location), "id": but}
     lower = yield LOWER, {"low": f"{location}/", "high": f"{location}0", "id": but, "limit": RIVALS_MAX}
     return [registered_location_of(row) for row in (*upwards, *lower)]
@@ -182,7 +185,7 @@ def own_locations_read(owner_id: int) -> Load[list[RegisteredLocation]]:
 
 
 def conflicts_read(limit: int) -> Load[list[RegisteredLocation]]:
-    """Read locations that were stored before the rules existed and violate one."""
+    """Read up to `limit` locations that were registered before the overlap rules existed and violate one of them."""
     rows = yield CONFLICTS, {"id": 0, "location": "", "limit": limit}
     return [registered_location_of(row) for row in rows]
 
@@ -204,7 +207,7 @@ class LocationWrites(Writes):
         return self.tx.count(INSERT_FREE, self.params(claim, location) | overlap_params(location)) > 0
 
     def put(self, claim: LocationClaim, location: str, *, claimant_id: int | None = None) -> None:
-        """Insert a location that the caller has checked."""
+        """Insert a location without a check for conflicts, which the caller has made."""
         self.tx.count(PUT, self.params(claim, location) | {"claimant": claimant_id})
 
     def params(self, claim: LocationClaim, location: str) -> dict[str, Value]:
@@ -222,8 +225,9 @@ class LocationWrites(Writes):
     def lower(
         self, location: str, *, but: int, after: str = "", root_of: int | None = None
     ) -> list[RegisteredLocation]:
-        """Read a page of other objects' locations below a location; for a root of metalake `root_of` only
-        conflicting ones.
+        """Read a page of other objects' locations below a location, after `after`.
+
+        With `root_of`, read only those that conflict with a catalog root in that metalake.
         """
         params: dict[str, Value] = {
             "low": after or f"{location}/",
@@ -252,11 +256,14 @@ class LocationWrites(Writes):
         return bool(tx.rows(IS_OWNER, {"id": place.claim.owner_id, "actor": tx.actor_id}))
 
     def moved(self, owner_id: int, *, kind: LocationKind, location: str) -> None:
-        """Record that an object has a new location; its files at the earlier location still exist."""
+        """Mark all other locations of a kind as earlier locations of an object that moved to `location`: files there
+        still exist.
+        """
         self.tx.count(MOVED, {"id": owner_id, "place_kind": int(kind), "place": location})
 
     def end(self, owner_id: int, *, state: LocationState, claimant_id: int | None) -> None:
-        """Record the permanent drop of an object, and whether its files are kept.
+        """Set the state of an object's locations when it is permanently dropped: released (its files exist) or being
+        deleted.
 
         `claimant_id` is the principal who may take over its location; None means its owner, else the user who dropped
         it.
@@ -272,24 +279,25 @@ class LocationWrites(Writes):
     def purged(self, location: str, *, catalog_id: int, whole: bool) -> None:
         """Record that a task has deleted the files at a location.
 
-        The location stays registered unless `whole`: all files were deleted.
+        With `whole` (no file remains) the location is removed from the register; otherwise it stays registered.
         """
         self.tx.count(DELETED_AT if whole else KEPT_AT, {"place": location, "catalog": catalog_id})
 
     def is_being_deleted(self, location: str, *, catalog_id: int) -> tuple[int, list[str]]:
-        """Read the owner of the files that a task is deleting at a location, and all locations that the task covers.
-        The owner is 0 if no task deletes files there.
+        """Read the object whose files a task is deleting at a location, and all of its locations under deletion.
+
+        The object's id is 0 if no task deletes files there.
         """
         params: dict[str, Value] = {"place": location, "catalog": catalog_id}
         owners = self.tx.rows(DELETING_OWNER, params)
         return (owners[0][0] if owners else 0), [row[0] for row in self.tx.rows(DELETING_OF_OWNER, params)]
 
     def release_one(self, place: RegisteredLocation) -> bool:
-        """Record the permanent drop of an object. Returns False if its row already has that state."""
+        """Set one location of a permanently dropped object to released. Returns False if it is released already."""
         return self.tx.count(RELEASE_ONE, self._row(place) | {"now": self.tx.now_ms}) > 0
 
     def free_one(self, place: RegisteredLocation) -> bool:
-        """Free a released location. Returns whether it was still released."""
+        """Delete a released location from the register. Returns whether it was still released."""
         return self.tx.count(FREE_ONE, self._row(place)) > 0
 
     def _row(self, place: RegisteredLocation) -> dict[str, Value]:
@@ -308,11 +316,11 @@ class LocationWrites(Writes):
         self.tx.count(CLEAR_LOCATION, {"id": owner_id})
 
     def clear_roots(self, catalog_id: int) -> None:
-        """Delete the catalog's own locations, not those of its objects."""
+        """Delete the locations registered for the catalog itself (its roots), not those of its objects."""
         self.tx.count(CLEAR_ROOTS, {"id": catalog_id})
 
     def clear_metalake(self, metalake_id: int) -> None:
-        """Delete the locations that the catalogs of a metalake own themselves, not those of their objects."""
+        """Delete the roots of all catalogs of a metalake, not the locations of their objects."""
         self.tx.count(CLEAR_METALAKE, {"id": metalake_id})
 
     def mark(self, place: RegisteredLocation, *, conflicting: bool) -> None:
@@ -328,7 +336,7 @@ class LocationWrites(Writes):
         return ".".join(reversed(names))
 
     def is_unsettled(self) -> bool:
-        """Return whether the register still has to be filled, in a store of an earlier release."""
+        """Return whether the register is incomplete, as after the upgrade of a store from an earlier release."""
         return bool(self.tx.rows(UNSETTLED, {}))
 
     def settled(self) -> None:
@@ -336,13 +344,14 @@ class LocationWrites(Writes):
         self.tx.count(SETTLED, {})
 
     def page(self, after: tuple[str, int, int], *, limit: int) -> list[RegisteredLocation]:
-        """Read the next locations after (location, owner, kind), in that order."""
+        """Read the next `limit` locations sorted by (location, owner, kind), beginning after the key `after`."""
         params: dict[str, Value] = {"location": after[0], "id": after[1], "place_kind": after[2], "limit": limit}
         return [registered_location_of(row) for row in self.tx.rows(PAGE, params)]
 
     def missed(self, *, after: int, limit: int) -> tuple[int | None, list[tuple[LocationClaim, str]]]:
-        """Read documents and filesets without a location in the register, with ids after `after`, and the last id
-        examined.
+        """Find documents and filesets that have no location in the register, with ids above `after`.
+
+        Returns the last id examined (None: no more documents), and (claim, location) pairs.
         """
         last = self.tx.rows(LAST_DOCUMENT, {"after": after, "limit": limit})[0][0]
         results: list[tuple[LocationClaim, str]] = []
@@ -357,14 +366,18 @@ class LocationWrites(Writes):
         return last, results
 
     def documents_with(self, names: Sequence[str], *, after: int) -> list[tuple[int, int, bytes]]:
-        """Read documents that contain one of three names anywhere, with ids after `after`: id, catalog, bytes."""
+        """Read documents whose bytes contain one of three property names, with ids above `after`.
+
+        Returns (id, catalog id, bytes).
+        """
         params: dict[str, Value] = {key: name.encode() for key, name in zip(_NEEDLES, names, strict=True)}
         return [(row[0], row[1], bytes(row[2])) for row in self.tx.rows(DOCUMENTS_WITH, params | {"after": after})]
 
     def conflicts(
         self, *, after: tuple[int, str] = (0, ""), limit: int, only_live: bool = False
     ) -> Sequence[RegisteredLocation]:
-        """Read the locations that `mark` marked as conflicting, after (owner, location), in that order.
+        """Read up to `limit` locations marked as conflicting, sorted by (owner, location), beginning after the key
+        `after`.
 
         With `only_live`, locations of dropped objects are omitted.
         """

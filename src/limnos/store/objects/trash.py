@@ -1,8 +1,9 @@
-"""The trash: dropped objects that can be restored for a while. Their nodes, owners and documents are kept until then.
+"""The trash: dropped objects that can be restored until their retention time ends.
 
-May import `model` and the store's `sql`. Must not know files. A row guarantees that the object can be restored. Only
-the transaction that deletes the row, to restore the object or to forget it, may change the rest of the object. Grants
-on it refer to its id, and are deleted after the row.
+Their nodes, owners and documents exist until then. May import `model` and the store's `sql`. Must not know files. A row
+guarantees that the object can be restored. Only the transaction that deletes the row, to restore the object or to
+delete it permanently, may change its node, owner or document. Grants on it refer to its id, and are deleted after the
+row.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ Ancestors = dict[int, tuple[int, Kind, str]]
 
 
 class TrashRows(NamedTuple):
-    """Rows of the trash, newest first, and their ancestors."""
+    """Dropped objects, newest first, and the ancestors of their nodes."""
 
     rows: tuple[TrashRow, ...]
     above: Ancestors
@@ -71,7 +72,7 @@ def _trashed_of(row: Row) -> TrashRow:
 
 
 def trash_read(zone: int, *, before: tuple[int, int], limit: int) -> Load[TrashRows]:
-    """Read the objects dropped in a catalog before (time, id), newest first."""
+    """Read up to `limit` objects of a catalog that were dropped before the key `before` (time, id), newest first."""
     rows = yield PAGE, {"zone": zone, "at": before[0], "id": before[1], "limit": limit}
     return (yield from _with_ancestors(rows))
 
@@ -108,7 +109,7 @@ class TrashWrites(Writes):
     def take(self, node_id: int) -> bool:
         """Remove an object from the trash.
 
-        Returns whether it was in the trash; only then may the caller change the rest of the object.
+        Returns whether it was in the trash; only then may the caller change the object's node, owner or document.
         """
         return self.tx.count(TAKE, {"id": node_id}) > 0
 
@@ -117,7 +118,7 @@ class TrashWrites(Writes):
         return [_trashed_of(row) for row in self.tx.rows(IN, {"parent": parent_id, "limit": limit})]
 
     def forget(self, node_id: int) -> bool:
-        """Remove an object from the trash and delete its document and owner; its files are kept.
+        """Remove an object from the trash permanently, with its document and its owner row, but not its files.
 
         Returns whether it was in the trash.
         """
@@ -134,9 +135,7 @@ class TrashWrites(Writes):
 
 
 class ExpiredObject(NamedTuple):
-    """An expired object of the trash; for a table its format, the locations of its files, and whether they are
-    deleted now.
-    """
+    """An object whose retention time in the trash has ended. `purges` states whether its files are deleted now."""
 
     node_id: int
     zone: int
@@ -147,5 +146,5 @@ class ExpiredObject(NamedTuple):
 
 
 def trash_expired(tx: StoreTransaction) -> list[ExpiredObject]:
-    """Read up to `SWEPT_MAX` expired objects."""
+    """Read up to `SWEPT_MAX` objects whose retention time in the trash has ended."""
     return [ExpiredObject(*row) for row in tx.rows(EXPIRED, {"now": tx.now_ms, "limit": SWEPT_MAX})]

@@ -1,4 +1,4 @@
-"""The database tables, defined in SQLAlchemy Core. Migrations create them; statements elsewhere are text.
+"""The database tables, defined in SQLAlchemy Core. Migrations create the tables; other modules write SQL as text.
 
 May import only SQLAlchemy. Must not know statements. Names sort by code point on every backend (`COLLATE "C"` on
 PostgreSQL; SQLite's BINARY is the same for UTF-8).

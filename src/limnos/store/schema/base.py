@@ -44,8 +44,8 @@ _TYPES: Final[dict[str, TypeEngine[Any]]] = {
 def table(name: str, *parts: str | SchemaItem, sqlite_with_rowid: bool = True) -> Table:
     """Define a table.
 
-    A text lists columns with their types, separated by commas: `*` after a type marks a column of the primary key, `?`
-    a column that may be NULL. `name` is a text that sorts by code point.
+    A string in `parts` lists columns with their types, separated by commas: `*` after a type marks a column of the
+    primary key, `?` a column that may be NULL. The column type `name` is a string that sorts by code point.
     """
     items = [item for part in parts for item in (_columns(part) if isinstance(part, str) else (part,))]
     return Table(name, metadata, *items, sqlite_with_rowid=sqlite_with_rowid)

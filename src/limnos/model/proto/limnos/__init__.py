@@ -1,1 +1,1 @@
-"""The definitions' own package name, kept so that a message's full name is `limnos.v1.<Message>`."""
+"""The package of the Protobuf definitions, needed so that a message's full name is `limnos.v1.<Message>`."""

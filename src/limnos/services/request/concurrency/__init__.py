@@ -1,4 +1,4 @@
-"""Concurrency control among the requests of a node: queues per key, coalescing, bounded concurrency, and waits for
+"""Coordination of the requests of a node: per-key queues, request coalescing, bounded concurrency, and waits for
 commits.
 
 May import the layers below `services`.

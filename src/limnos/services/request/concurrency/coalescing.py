@@ -1,8 +1,7 @@
 """Request coalescing: callers of the same operation at the same moment share one call.
 
-May import the standard library. Must not know the operations. A caller who arrives while a call is running
-shares the next one, never the running one. The result of an earlier call could miss changes made before the caller
-arrived.
+May import the standard library. Must not know the operations. A caller who arrives while a call is running shares the
+next call, never the running call. The result of an earlier call could miss changes made before the caller arrived.
 """
 
 from __future__ import annotations
@@ -25,7 +24,10 @@ class SharedQuestion:
 
 
 class RequestCoalescer:
-    """Shared calls by key. For each key at most one call runs, and at most one waits for it to end."""
+    """Shared calls by key.
+
+    For each key at most one call runs, and at most one further call waits for the running call to end.
+    """
 
     def __init__(self) -> None:
         self._next: dict[CoalescingKey, SharedQuestion] = {}
@@ -35,9 +37,10 @@ class RequestCoalescer:
         return len(self._next) + len(self._begun)
 
     async def ask(self, key: CoalescingKey, question: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return the result of a run of `question` that begins after this call.
+        """Call `question`, or join a pending call with the same key, and return its result.
 
-        Raises the errors of `question`. The run is cancelled if no caller waits for it any more.
+        The call always begins after this method was called. Raises the errors of `question`. The call is cancelled if
+        no caller waits for it any more.
         """
         flight = self._next.get(key)
         if flight is None:
@@ -51,7 +54,10 @@ class RequestCoalescer:
                 self._given_up(key, flight)
 
     async def _asked(self, key: CoalescingKey, question: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Wait for the running call to end, then run this one. Later callers share the next one."""
+        """Wait for the running call of the key to end, then call `question`.
+
+        Callers that arrive from then on share the next call.
+        """
         before = self._begun.get(key)
         while before is not None:
             await asyncio.wait({before})

@@ -1,8 +1,8 @@
 """Commit watcher: one read of the store's clocks serves all callers on this node who wait for commits.
 
-May import the layers below. Must not know changes or rights: a caller who is woken reads for itself. If the store can
-tell that nothing was committed (the state of an SQLite file), a check reads some bytes of memory. Otherwise it is one
-statement, ten times a second, however many callers wait. A caller is woken only if one of its zones has moved.
+May import the layers below. Must not know changes or rights: a caller that is woken reads the changes itself. On SQLite
+a check for commits reads a few bytes of memory (the header of the WAL index). Otherwise it is one statement, ten times
+a second, however many callers wait. A caller is woken only if a revision of its zones has advanced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WAITING = Gauge("limnos_feed_waiting", "Requests and deliveries that wait for ch
 
 
 class CommitWatcher:
-    """The waiting callers, each with its zones and their known revisions."""
+    """Wakes callers that wait for commits in some zones, by polling the store's clocks."""
 
     def __init__(self, gate: FreshnessGate, store: Store) -> None:
         self.gate = gate
@@ -46,8 +46,7 @@ class CommitWatcher:
         Args:
             known: The known revisions by zone.
             seconds: The maximum time to wait.
-            always: Whether to wait even if too many callers wait. It is for the server's own few waiters, which
-                requests must not block.
+            always: Whether to wait even if the maximum number of callers waits, as the server's background tasks do.
 
         Raises:
             ServiceUnavailable: Too many callers wait already.
@@ -87,8 +86,9 @@ class CommitWatcher:
             self._looking_task = None
 
     async def _look(self) -> None:
-        """Wake the callers whose zones have changed. If the clocks cannot be read, wake all callers, so that each gets
-        the error itself.
+        """Wake the callers whose zones have changed.
+
+        If the clocks cannot be read, wake all callers, so that each of them encounters the error.
         """
         moment = self.store.moment() if self.store.inline else None  # type: ignore[union-attr]
         anew, self._anew = self._anew, False

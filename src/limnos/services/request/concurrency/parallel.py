@@ -16,8 +16,8 @@ R = TypeVar("R")
 async def map_concurrently(items: Sequence[T], do: Callable[[T], Awaitable[R]], *, at_once: int) -> list[R]:
     """Run a function for each item, at most `at_once` at a time, and return the results in the order of the items.
 
-    After an error no further item begins; when all running ones have ended, the error of the first failed item in order
-    is raised.
+    After an error no further item is started. When all running calls have ended, the error of the first failed item (in
+    the order of `items`) is raised.
     """
     if len(items) < 2 or at_once < 2:
         return [await do(item) for item in items]

@@ -1,7 +1,7 @@
 """Per-key queues: changes of the same object on this node run one after the other, in order of arrival.
 
-May import `model` and the standard library. Queues are identified by numbers. The queues only save work that would
-conflict. The store alone ensures correctness, since other nodes have their own queues.
+May import `model` and the standard library. Queues are identified by object ids. They only avoid conflicting work on
+this node; correctness depends on the store alone, since other nodes have other queues.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WAITING_MAX = 4096
 
 
 class PerKeyQueue:
-    """First-in-first-out queues by number. A queue exists only while a caller has its turn in it."""
+    """First-in-first-out queues by id (`number`). A queue exists only while a caller has its turn in it."""
 
     def __init__(self) -> None:
         self._lines: dict[int, deque[asyncio.Future[None]]] = {}
@@ -32,18 +32,16 @@ class PerKeyQueue:
         return number not in self._lines
 
     def turn(self, number: int) -> QueueTurn:
-        """Return an asynchronous context manager that waits for a turn in a queue and holds it for its body.
+        """Return a context manager that waits for a turn in a queue, and holds it during the `async with` block.
 
         Entering raises ServiceUnavailable if the queue is full.
         """
         return QueueTurn(self, number)
 
     def turns(self, numbers: Iterable[int]) -> QueueTurns:
-        """Return an asynchronous context manager that waits for a turn in each of several queues, one after the other
-        in ascending order.
+        """Return a context manager that waits for a turn in each of several queues, in ascending order of ids.
 
-        All callers take the queues in that order, so there are no deadlocks. Entering raises ServiceUnavailable if a
-        queue is full.
+        The common order prevents deadlocks. Entering raises ServiceUnavailable if a queue is full.
         """
         return QueueTurns(self, sorted(set(numbers)))
 

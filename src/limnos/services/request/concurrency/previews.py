@@ -35,7 +35,7 @@ _ENDED: Final = "The rows were not read: the worker process has ended, or too ma
 
 
 class RunningPreviews:
-    """Counts the previews that run on a node, by caller."""
+    """Counts the running previews of a node by caller, and enforces the limit per caller."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -59,10 +59,10 @@ class RunningPreviews:
     async def run(
         self, caller: str, work: Callable[[], Coroutine[object, object, T]], *, offloader: WorkOffloader | None = None
     ) -> T:
-        """Run a preview of the caller until its deadline. After that it is cancelled, which kills its process.
+        """Run a preview for a caller. At the deadline it is cancelled, which kills its process.
 
-        `offloader` has processes that may have to start first. Raises ServiceUnavailable: too many previews, the
-        deadline, or an ended process.
+        `offloader` is the process pool, whose processes may have to start first. Raises ServiceUnavailable if the
+        caller has too many running previews, the deadline passes, or the process dies.
         """
         with self.turn(caller):
             if offloader is not None:
@@ -101,7 +101,7 @@ async def _before_deadline(work: Coroutine[object, object, T]) -> T:
 
 @contextmanager
 def ended_process_explained() -> Iterator[None]:
-    """Replace the error of a dead process in the body by one with advice. Raises ServiceUnavailable."""
+    """If the `with` block raises the ServiceUnavailable error of a dead process, raise one with advice instead."""
     try:
         yield
     except ServiceUnavailable as error:

@@ -1,4 +1,4 @@
-"""The first tables.
+"""Creates the initial schema.
 
 Revision ID: 0001
 """

@@ -1,4 +1,4 @@
-"""Drops an unused index, which made every create write one more page.
+"""Drops an unused index that made every creation of an object write one more page.
 
 Revision ID: 0002
 """

@@ -1,7 +1,7 @@
-"""Trust and root of tokens, and the first token that belongs to a user.
+"""Adds trust and root of tokens, and for each user the first token id that belongs to this user.
 
-Existing tokens get the trust `believed`. A node of the previous release works with this schema: it names the columns it
-writes, and the defaults of the others are safe.
+Existing tokens get the trust `believed`. A node of the previous release works with this schema: its INSERTs name their
+columns, and the defaults of the new columns grant the least trust.
 
 Revision ID: 0003
 """

@@ -13,7 +13,7 @@ TABLES = ("sqlpp_request", "sqlpp_result")
 
 
 def upgrade() -> None:
-    """Create the tables. A store created by this release has them already. The previous release keeps no results."""
+    """Create the tables. A store created by this release has them already. The previous release stores no results."""
     create_tables(*TABLES)
 
 

@@ -1,4 +1,4 @@
-"""Scan plans whose parts are not all fetched.
+"""Server-side scan plans that clients have not fetched completely.
 
 Revision ID: 0033
 """

@@ -12,7 +12,10 @@ down_revision = "0034"
 
 
 def upgrade() -> None:
-    """Create the tables. The previous release writes none of them; its changes are in the feed, without rights."""
+    """Create the tables.
+
+    The previous release writes none of them; its changes are in the feed without access decisions.
+    """
     create_tables("audit", "audit_note", "audit_position")
 
 

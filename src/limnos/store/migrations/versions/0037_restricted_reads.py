@@ -14,7 +14,7 @@ down_revision = "0036"
 def upgrade() -> None:
     """Create the table. A store created by this release has it already.
 
-    The previous release names directories by periods, and does not change other directories.
+    The previous release names its directories after time periods, and does not change other directories.
     """
     create_tables("restricted_read")
 

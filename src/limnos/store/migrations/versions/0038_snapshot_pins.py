@@ -1,4 +1,4 @@
-"""Snapshots that runs and plans need.
+"""Pins: snapshots that pipeline runs and scan plans are reading.
 
 Revision ID: 0038
 """

@@ -1,4 +1,4 @@
-"""Sessions of the console: the token that each was made with, and the latest time of its end.
+"""Console sessions: the token with which each session was opened, and its absolute expiry time.
 
 Revision ID: 0043
 """

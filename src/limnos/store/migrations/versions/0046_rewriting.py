@@ -23,7 +23,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the tables and the column, and delete the tokens: the previous release would accept them for everything."""
+    """Drop the tables and the column, and delete the tokens limited to one table: the previous release would accept
+    them for all tables.
+    """
     op.execute("DELETE FROM token WHERE purpose = 'operation'")
     op.drop_column("token", "table_id")
     drop_tables(*_TABLES)

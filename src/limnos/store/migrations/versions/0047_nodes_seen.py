@@ -1,4 +1,4 @@
-"""Server nodes that were seen.
+"""Heartbeats of server nodes.
 
 Revision ID: 0047
 """
@@ -18,5 +18,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the table."""
+    """Drop the table of heartbeats."""
     drop_tables(*_TABLES)

@@ -27,7 +27,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the columns."""
+    """Drop the columns for budgets and fair shares."""
     op.drop_index(_INDEX, _TABLE)
     for name in _COLUMNS:
         op.drop_column(_TABLE, name)

@@ -29,7 +29,7 @@ ON_POSTGRESQL = (FROM_POSTGRESQL,)
 
 
 def upgrade() -> None:
-    """Create the table, with the words that are indexed."""
+    """Create the table, and insert the words of the search index."""
     create_tables(TABLE)
     for statement in ON_SQLITE if op.get_bind().dialect.name == "sqlite" else ON_POSTGRESQL:
         op.execute(statement)
@@ -37,5 +37,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the table."""
+    """Drop the table of suggested words."""
     drop_tables(TABLE)
