@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.http.console.object_tabs import DROPPABLE
-from limnos.http.console.trash.drops import _DROPS
+from limnos.http.console.trash import drops
 from tests.http.console.conftest import ICEBERG, add_table
 from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, DriverNode, grant
@@ -29,7 +29,7 @@ def catalog(node: DriverNode, name: str, **fields: object) -> None:
 
 def test_kinds_with_a_link_are_those_that_can_be_dropped() -> None:
     """The heading offers a drop for the same kinds as the route has functions."""
-    assert set(_DROPS) == DROPPABLE
+    assert set(drops._DROPS) == DROPPABLE
 
 
 def test_a_table_is_dropped_into_the_trash(admin: ConsoleVisitor) -> None:
@@ -110,6 +110,22 @@ def test_a_protected_table_stays(admin: ConsoleVisitor) -> None:
 
     assert answer.status == 409
     assert "protected" in text_of(answer)
+
+
+def test_objects_of_external_systems_stay(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have no trash. Whoever does not see the object is not told that its catalog is in another system."""
+    monkeypatch.setattr(drops, "is_sourced", lambda _: True)
+    admin.node.done("POST", f"{LAKE}/users", {"name": "ana"})
+    ana = ConsoleVisitor(admin.node).sign_in("ana")
+    link = f"/console/drop/{FLIGHTS}"
+
+    for answer in (admin.get(link), admin.post(link, {})):
+        assert answer.status in {405, 406}
+        assert "are in an external system" in text_of(answer)
+    for answer in (ana.get(link), ana.post(link, {})):
+        assert answer.status in {403, 404}
+        assert "external" not in text_of(answer)
+    assert admin.get(f"/console/o/{FLIGHTS}").status == 200
 
 
 @pytest.mark.parametrize("path", ["catalog/lake/main", "table/lake/main"])

@@ -87,11 +87,11 @@ async def drop_page(page_request: PageRequest) -> Response:
 async def drop(page_request: PageRequest) -> Response:
     """Drop an object, and redirect to the page of its parent."""
     address = _address_of(page_request)
-    await page_request.ctx.read(address.scope, _require_own_objects)
+    await page_request.ctx.read(address.scope, lambda view: _read(view, address))
     await _DROPS[address.kind](page_request.ctx, address)
     parent = address.parent
     path = display.render((address.catalog, *address.levels))
-    done = f"{path} is dropped" + (". The trash has it" if _keep_ms(page_request) else "")
+    done = f"{path} is dropped" + ("; it can be restored from the trash" if _keep_ms(page_request) else "")
     return redirect(f"{page_request.base}{'/' if parent is None else parent.path}?{urlencode({'done': done})}")
 
 
@@ -105,18 +105,14 @@ def _address_of(page_request: PageRequest) -> ObjectAddress:
 
 
 def _read(request_view: RequestView, address: ObjectAddress) -> ObjectDetails:
+    """Return an object's details. Raises UnsupportedOperation in an external system, whose objects have no trash."""
     details = details_load(request_view, address.kind, levels=address.levels)
-    _require_own_objects(request_view)
-    return details
-
-
-def _require_own_objects(request_view: RequestView) -> None:
-    """Raise UnsupportedOperation in a catalog of an external system: its objects have no trash."""
     if is_sourced(request_view):
         raise UnsupportedOperation(
             f"The objects of catalog {request_view.catalog.name} are in an external system, and the console does not"
             " drop these: drop them there, or with `limnos drop`"
         )
+    return details
 
 
 def _keep_ms(page_request: PageRequest) -> int:
