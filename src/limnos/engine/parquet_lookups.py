@@ -373,7 +373,7 @@ _CONVERTED: Final[Mapping[str, Any]] = {
 def may_be(operator: str, value: Any, *, low: Any, high: Any) -> bool:  # noqa: ANN401 - one type for all
     """Return whether values between `low` and `high` may meet a condition.
 
-    `value` is the condition's operand; for `=` and `in` it is one of the values to be equal to.
+    `value` is the condition's operand; for `in` one value of its list.
     """
     if operator in ("=", "in"):
         return bool(low <= value <= high)

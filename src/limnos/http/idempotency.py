@@ -124,7 +124,11 @@ class _IdempotentHandler:
         self.terms = terms
 
     async def answer(self, request: Request, ctx: Context, sent: bytes) -> Response:
-        """Execute a request with the idempotency key `sent`, or answer its repetition."""
+        """Execute a request with the idempotency key `sent`.
+
+        If the key was used before, check the caller's access again and replay the response. Raises an error if the
+        earlier request was a different one.
+        """
         text = key_of(sent)
         data = await request.body()
         key = await idempotency_replay.key_find(ctx, self.terms.scope_of(request, ctx), text)

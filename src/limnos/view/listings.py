@@ -120,7 +120,7 @@ def names_touched(change: ChangeRow, space: Space) -> list[str] | None:
 
 
 def touches_block(change: ChangeRow, key: Key[Listing]) -> bool:
-    """Return whether a change affects a name in a block's range."""
+    """Return whether a change affects a name in the range of a cached block of a listing."""
     names = names_touched(change, key[1:4])
     if names is None:
         return True

@@ -24,7 +24,7 @@ class Webhooks(Resource[S]):
     def create(self, url: str, *, after: str | None = None) -> Flow[NewWebhook]:
         """Create a webhook that starts now, at a feed position, or at the `oldest` change.
 
-        Only this response has its secret.
+        The secret is returned only here.
         """
         return call("POST", self._path(), answer=NewWebhook, body={"url": url, "after": after})
 

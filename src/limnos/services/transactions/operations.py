@@ -229,7 +229,7 @@ class ViewCommitOperation(NamedTuple):
 
 
 class ViewDropOperation(NamedTuple):
-    """Drop a view, within the transaction."""
+    """The operation of a transaction that drops a view."""
 
     path: Levels
 

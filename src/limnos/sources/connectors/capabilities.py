@@ -211,8 +211,8 @@ class RestCatalog(BaseCatalog, Protocol):
         """Return the endpoints of the source, such as `GET /namespaces/{namespace}`."""
 
     def names(self, call: RestCall) -> SourceNames:
-        """Return the names of a list: one page if `call` has `pageToken`, else all. Raises NotFound for the namespace,
-        SourceFailed for a malformed response.
+        """Return the names in the source's response to a list request: one page if `call` has `pageToken`, else all
+        pages. Raises NotFound for the namespace, SourceFailed for a malformed response.
         """
 
     def exchange(self, call: RestCall) -> RestReply:

@@ -16,7 +16,7 @@ Dataverse = tuple[str, ...]
 
 
 class BoundDataset(Struct, frozen=True):
-    """A dataset, under its own name: synonyms are resolved."""
+    """The name of a dataset, after synonyms were resolved."""
 
     dataverse: Dataverse
     name: str

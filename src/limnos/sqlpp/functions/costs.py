@@ -121,7 +121,10 @@ def repeat_cost(at: int) -> Cost:
 
 
 def range_cost(arguments: Sequence[Value], most: int) -> int:
-    """Return the cost of an array of the numbers from the first argument to the second, in steps of the third."""
+    """Return the cost of an array of the numbers from the first argument to the second, in steps of the third.
+
+    A cost above `most` is returned as `most + 1`.
+    """
     numbers = [argument for argument in arguments if isinstance(argument, (int, float))]
     if len(numbers) != len(arguments) or len(numbers) < 2:
         return 1

@@ -1,7 +1,9 @@
-"""Table maintenance by Gravitino's operations: jobs by a policy or for statistics, statistics from JSON lines, metrics.
+"""Gravitino's routes of table maintenance: they start jobs of a policy or of statistics, append statistics as JSON
+Lines, and read and compare metrics.
 
 May import `access`, `model`, `services` and this package. Has no business rules. Gravitino has not released these
-routes. Their paths name no metalake: it is the parameter `metalake`, by default that of the setting `server.metalake`.
+routes. Their paths do not contain the metalake: the query parameter `metalake` names it, by default the setting
+`server.metalake`.
 """
 
 from __future__ import annotations

@@ -78,11 +78,13 @@ class RuleFlags:
         return counts
 
     def accepted_rows(self) -> Column:
-        """Return the condition that a flagged row is written to the table."""
+        """Return the filter for the rows that are written to the table: they break no rule that drops a row or puts it
+        into quarantine.
+        """
         return _all(self.of(ExpectationAction.DROP, ExpectationAction.QUARANTINE))
 
     def set_aside(self) -> Column:
-        """Return the condition that a flagged row is written to quarantine: it breaks a rule with that action."""
+        """Return the filter for the rows that are written to quarantine: they break a rule with that action."""
         return ~_all(self.of(ExpectationAction.QUARANTINE))
 
     def broken_names(self) -> Column:

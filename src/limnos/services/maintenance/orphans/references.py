@@ -95,8 +95,8 @@ class ForeignReferences:
         self._known: set[bytes] = set()
 
     async def find(self, services: NodeServices, locations: Mapping[int, str]) -> dict[int, int]:
-        """Return, by table, another table whose metadata names a file below the table's location. Tables in the trash
-        are included.
+        """Map the id of each table with files that another table references to the id of one such table. Tables in the
+        trash are included.
 
         Args:
             services: The node's services.
