@@ -30,6 +30,18 @@ def test_a_dataverse_is_flat(node: DriverNode) -> None:
     )  # fmt: skip
 
 
+def test_default_is_one_dataverse(node: DriverNode) -> None:
+    """`Default` is listed once, before its namespace exists and after the first object created it; by name, too."""
+    assert rows(node, NAMES) == ["Default", "Metadata"]
+
+    rows(node, "create type t as { id: bigint }")
+
+    assert iceberg_names(node) == [["Default"]]
+    assert rows(node, NAMES) == ["Default", "Metadata"]
+    by_name = "select value d.DataverseName from Metadata.`Dataverse` d where d.DataverseName = 'Default'"
+    assert rows(node, by_name) == ["Default"]
+
+
 def test_drop_leaves_what_lies_below(node: DriverNode) -> None:
     """Dropping a dataverse with dataverses below it only unmarks it; implicit parents that become empty are dropped."""
     rows(node, "create dataverse a.b.c; create dataverse a; drop dataverse a")

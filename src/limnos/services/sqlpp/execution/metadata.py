@@ -217,7 +217,7 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
         own = (DEFAULT, METADATA) if request.dataverses is None else set(request.dataverses) & {DEFAULT, METADATA}
         yield [MetadataObject(Kind.NAMESPACE, each) for each in sorted(own)]
         async for spaces in _dataverses(ctx, request):
-            yield [each for each in spaces if each.path != METADATA]
+            yield [each for each in spaces if each.path not in (DEFAULT, METADATA)]
         return
     async for nodes in _objects_of_kind(ctx, request, kinds=_KINDS.get(request.dataset, ())):
         results = await without_hidden_counts(ctx, nodes)
