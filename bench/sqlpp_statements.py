@@ -256,12 +256,12 @@ def growth_line(sizes: list[tuple[int, Memory]], *, after: int = FULL_HEAP) -> s
     )
 
 
-def condition(chance: random.Random, *, depth: int) -> str:
+def random_condition(chance: random.Random, *, depth: int) -> str:
     """Return a condition of random structure: Spark's parser caches what it learns about each structure."""
     if not depth:
         return chance.choice(["p.n < 7", "p.id % 3 = 1", "p.name LIKE 'n1%'", "p.n BETWEEN 5 AND 9", "p.n IS NULL"])
     form = chance.choice(["({} AND {})", "({} OR {})", "(NOT {})", "(CASE WHEN {} THEN {} ELSE FALSE END)"])
-    return form.format(*(condition(chance, depth=depth - 1) for _ in range(form.count("{}"))))
+    return form.format(*(random_condition(chance, depth=depth - 1) for _ in range(form.count("{}"))))
 
 
 def mixed_statement(number: int, *, objects: int) -> str:
@@ -274,5 +274,5 @@ def mixed_statement(number: int, *, objects: int) -> str:
         1: f"INSERT INTO bench.points({{'id': {objects + number}, 'name': 'new', 'n': {number}}})",
         2: f"UPSERT INTO bench.points({{'id': {key}, 'name': 'changed', 'n': {number}}})",
         3: f"DELETE FROM bench.points p WHERE p.id = {key}",
-        4: f"SELECT VALUE count(*) FROM bench.points p WHERE {condition(random.Random(number), depth=5)}",
+        4: f"SELECT VALUE count(*) FROM bench.points p WHERE {random_condition(random.Random(number), depth=5)}",
     }.get(number % 10, f"SELECT VALUE p FROM bench.points p WHERE p.id = {key}")

@@ -255,8 +255,10 @@ class SqlQueries:
         return both(f"{{}} over ({{}}order by {{}} {frame})", call, partition, order)
 
     def _frame(self) -> str:
-        start = self._of(["unbounded preceding", "2 preceding", "1 preceding", "current row"])
-        end = self._of(["unbounded following", "2 following", "1 following", "current row"])
+        bounds = ["unbounded preceding", "2 preceding", "1 preceding", "current row",
+                  "1 following", "2 following", "unbounded following"]  # fmt: skip
+        first = self._random.randrange(len(bounds) - 1)
+        start, end = bounds[first], self._of(bounds[max(first, 1) :])
         exclude = self._of(["", "", "", " exclude current row", " exclude group", " exclude ties"])
         return (
             self._of(["", f"{self._of(['rows', 'groups', 'range'])} between {start} and {end}{exclude}"])

@@ -69,7 +69,7 @@ def check_objects(checker: ObjectChecker, values: Iterable[Value], *, replaces: 
     Args:
         checker: The checker of the dataset's type and keys.
         values: The objects.
-        replaces: Whether the later of two objects with the same key wins; otherwise that is an error.
+        replaces: Whether the later of two objects with the same key replaces the earlier; otherwise that is an error.
 
     Raises:
         SqlppError: An object does not fit the type, or a key occurs twice.

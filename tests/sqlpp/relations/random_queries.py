@@ -151,7 +151,11 @@ class Queries:
                 "dense_rank()",
                 f"count({self._scalar(variables, 1)})",
                 f"sum({name}.id)",
+                f"sum({self._expression(self._of(['int', 'dbl']), variables, 1)})",
                 f"min({self._scalar(variables, 0)})",
+                f"max({self._scalar(variables, 0)})",
+                f"first_value({self._scalar(variables, 0)})",
+                f"last_value({self._scalar(variables, 0)})",
                 f"ratio_to_report({name}.id)",
             ]
         )
@@ -164,6 +168,10 @@ class Queries:
                     " rows between unbounded preceding and unbounded following",
                     f" range between {self._random.randint(0, 2)} preceding and current row",
                     " groups between 1 preceding and 1 following",
+                    " rows between 3 preceding and 2 preceding",
+                    " rows between 1 following and 2 following",
+                    " groups between 2 preceding and 1 preceding",
+                    " range between 3 preceding and 1 preceding",
                 ]
             )
             if "(" in function and "()" not in function

@@ -27,7 +27,7 @@ KEPT_UNITS = 16
 class Budget:
     """The remaining evaluation steps and in-memory rows of a statement, and its warnings."""
 
-    __slots__ = ("kept", "steps", "stop", "warnings")
+    __slots__ = ("_worked", "kept", "steps", "stop", "warnings")
 
     def __init__(
         self, *, steps: int = STEPS_MAX, rows_max: int = KEPT_MAX, stop: Callable[[], None] | None = None
@@ -35,6 +35,7 @@ class Budget:
         self.steps = steps
         self.kept = rows_max
         self.stop = stop
+        self._worked = 0
         self.warnings: dict[str, SqlppError] = {}
         """Warnings of the statement, each text once."""
 
@@ -50,6 +51,14 @@ class Budget:
             raise compilation("The query reads too many rows for the evaluator; make it select less")
         if self.stop is not None and self.steps % _ASKED_EVERY == 0:
             self.stop()
+
+    def work(self, values: int) -> None:
+        """Call `stop` for every 1024 values of a single step's work. Raises its exceptions."""
+        self._worked += values
+        if self._worked >= _ASKED_EVERY:
+            self._worked = 0
+            if self.stop is not None:
+                self.stop()
 
     def keep(self, count: int = 1) -> None:
         """Count rows that are in memory at the same time. Raises SqlppError if there are too many."""

@@ -131,7 +131,7 @@ def _warned(node: plan.FunctionCall, run: Callable[..., Value], *, working: Eval
     name = node.function.name.partition("_")[2]
 
     def warned(*values: Value) -> Value:
-        _warn_of_strays(node, items(values[0]) or (), name=name, working=working)
+        warn_of_strays(node, items(values[0]) or (), name=name, working=working)
         return run(*values)
 
     return warned
@@ -151,17 +151,20 @@ def _checked(node: plan.FunctionCall, run: Callable[..., Value], *, working: Eva
     return checked
 
 
-def _warn_of_strays(
+def warn_of_strays(
     node: plan.FunctionCall | plan.Aggregate | plan.WindowCall,
     values: Sequence[Value],
     *,
     name: str,
     working: EvaluationContext,
-) -> None:
+) -> bool:
+    """Add a warning about the first value that an aggregate ignores for its type. Return whether there is one."""
     result = None if node.function.stray is None else node.function.stray(values)
-    if result is not None:
-        words = f"Unsupported type: agg-{name} cannot process input type {type_name(result)}"
-        working.budget.warn(SqlppError(UNSUPPORTED_TYPE, words, node.at))
+    if result is None:
+        return False
+    words = f"Unsupported type: agg-{name} cannot process input type {type_name(result)}"
+    working.budget.warn(SqlppError(UNSUPPORTED_TYPE, words, node.at))
+    return True
 
 
 def aggregate_of(
@@ -182,7 +185,7 @@ def aggregate_of(
         values = [argument(row) for row in rows]
         if meter is not None:
             meter.charge(compare_cost if once else cost, values)
-        _warn_of_strays(node, values, name=node.function.name, working=working)
+        warn_of_strays(node, values, name=node.function.name, working=working)
         return run(distinct(values) if once else values)
 
     return work

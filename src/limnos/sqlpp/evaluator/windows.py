@@ -8,15 +8,17 @@ change.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import dropwhile, takewhile
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.evaluator.context import EvaluationContext, Key, Row
 from limnos.sqlpp.evaluator.expressions import aggregate_of, work_of, works_of
+from limnos.sqlpp.evaluator.running import RunningAggregate
 from limnos.sqlpp.functions.costs import COMPARED_EACH
 from limnos.sqlpp.functions.numbers import number, whole
+from limnos.sqlpp.functions.table import Fold
 from limnos.sqlpp.functions.times import shift_time
 from limnos.sqlpp.plan.queries import Frame, FrameBound
 from limnos.sqlpp.values import arithmetic, comparison
@@ -99,6 +101,10 @@ def _values_of(call: plan.WindowCall, working: EvaluationContext) -> Callable[[W
     """Compile a window function to a function that computes its value for each row of a partition."""
     name = call.function.name
     if call.function.kind == "aggregate":
+        fold = call.function.fold
+        has_all_rows = call.frame is None or call.frame.exclude == "no others"
+        if fold is not None and has_all_rows and not call.distinct and working.meter is None:
+            return _running_values(call, fold, working)
         argument = work_of(call.arguments[0], working) if call.arguments else None
         over = aggregate_of(call, argument, working=working)
         return _frame_values(call, working, value=lambda rows, _: over(rows))
@@ -196,12 +202,12 @@ def _ratio(work: Callable[[Row], Value]) -> Callable[[list[Row], Row], Value]:
 
 def _select_row(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) -> Callable[[list[Row], Row], Value]:
     """Compile first_value, last_value or nth_value: the value of one of the frame's rows."""
-    name, ignore = call.function.name, call.ignore_nulls
+    name, value_of = call.function.name, arguments[0]
 
     def choose(rows: list[Row], row: Row) -> Value:
-        elements = [arguments[0](one) for one in rows]
-        if ignore:
-            elements = [value for value in elements if not is_unknown(value)]
+        elements = rows
+        if call.ignore_nulls:
+            elements = [one for one in rows if not is_unknown(value_of(one))]
         at = {"first_value": 0, "last_value": -1}.get(name)
         if at is None:
             nth = whole(arguments[1](row))
@@ -210,7 +216,7 @@ def _select_row(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) 
             if nth < 1:
                 return None
             at = -nth if call.from_last else nth - 1
-        return elements[at] if -len(elements) <= at < len(elements) else None
+        return value_of(elements[at]) if -len(elements) <= at < len(elements) else None
 
     return choose
 
@@ -221,21 +227,48 @@ def _select_row(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) 
 def _frame_values(
     call: plan.WindowCall, working: EvaluationContext, *, value: Callable[[list[Row], Row], Value]
 ) -> Callable[[WindowPartition], list[Value]]:
-    frame = call.frame
-    edges = None if frame is None else _edges_of(frame, call, working=working)
-    by_value = frame is not None and frame.mode == "range"
+    frames = _frames_of(call, working)
 
     def values(part: WindowPartition) -> list[Value]:
         elements: list[Value] = []
-        for at, row in enumerate(part.rows):
-            working.budget.step()
-            if working.meter is not None:  # the cost of finding and copying the row's frame
-                working.meter.spend(len(part.rows) * (COMPARED_EACH * 2 if by_value else 1))
-            begin, end = (0, part.ends[at]) if edges is None else edges(part, at)
-            elements.append(value(_without(part, frame, at=at, begin=max(0, begin), end=min(len(part.rows), end)), row))
+        for at, (begin, end) in enumerate(frames(part)):
+            working.budget.work(end - begin)
+            elements.append(value(_without(part, call.frame, at=at, begin=begin, end=end), part.rows[at]))
         return elements
 
     return values
+
+
+def _running_values(
+    call: plan.WindowCall, fold: Fold, working: EvaluationContext
+) -> Callable[[WindowPartition], list[Value]]:
+    frames = _frames_of(call, working)
+
+    def values(part: WindowPartition) -> list[Value]:
+        running = RunningAggregate(call, fold, part.rows, working=working)
+        return [running.over(begin, end) for begin, end in frames(part)]
+
+    return values
+
+
+def _frames_of(
+    call: plan.WindowCall, working: EvaluationContext
+) -> Callable[[WindowPartition], Iterator[tuple[int, int]]]:
+    """Compile a frame to a function that yields the index range of each row's frame, before EXCLUDE: `begin <= end`."""
+    edges = None if call.frame is None else _edges_of(call.frame, call, working=working)
+    by_value = call.frame is not None and call.frame.mode == "range"
+
+    def frames(part: WindowPartition) -> Iterator[tuple[int, int]]:
+        size = len(part.rows)
+        for at in range(size):
+            working.budget.step()
+            if working.meter is not None:  # the cost of finding and copying the row's frame
+                working.meter.spend(size * (COMPARED_EACH * 2 if by_value else 1))
+            begin, end = (0, part.ends[at]) if edges is None else edges(part, at)
+            begin = max(0, begin)
+            yield begin, max(begin, min(size, end))
+
+    return frames
 
 
 def _without(part: WindowPartition, frame: Frame | None, *, at: int, begin: int, end: int) -> list[Row]:

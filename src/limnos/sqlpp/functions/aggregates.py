@@ -16,7 +16,7 @@ from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.collections import Items, distinct, items
 from limnos.sqlpp.functions.costs import compare_cost, linear_cost
 from limnos.sqlpp.functions.numbers import number
-from limnos.sqlpp.functions.table import Function, aggregate, scalar
+from limnos.sqlpp.functions.table import Fold, Function, aggregate, scalar
 from limnos.sqlpp.values import comparison
 from limnos.sqlpp.values.arithmetic import add
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown, type_name
@@ -37,10 +37,20 @@ def total(values: list[Value]) -> Value:
     """
     result: Value = 0 if values else None
     for value in values:
-        known = number(value)
-        if known is not None:
-            result = add(result, int(known) if isinstance(known, int) else float(known), function="agg-sum")
+        result = _add_number(result, value)
     return result
+
+
+def _add_number(total: Value, value: Value) -> Value:
+    known = number(value)
+    if known is None:
+        return total
+    return add(total, int(known) if isinstance(known, int) else float(known), function="agg-sum")
+
+
+def _remove_number(total: Value, value: Value) -> Value:
+    known = number(value)
+    return total if known is None else add(total, -int(known), function="agg-sum")
 
 
 def strict_total(values: list[Value]) -> Value:
@@ -73,27 +83,41 @@ def least(values: list[Value]) -> Value:
     """Return the smallest value; NULL if values of the type cannot be ordered, such as arrays, even for a single
     value.
     """
-    return _extreme(values, greatest=False)
+    return _extreme(values, better=_lesser)
 
 
 def greatest(values: list[Value]) -> Value:
     """Return the largest value; NULL if values of the type cannot be ordered, such as arrays, even for a single
     value.
     """
-    return _extreme(values, greatest=True)
+    return _extreme(values, better=_greater)
 
 
-def _extreme(values: list[Value], *, greatest: bool) -> Value:
-    if not values or not comparison.has_order(values[0]):
+def _extreme(values: list[Value], *, better: Callable[[Value, Value], Value]) -> Value:
+    if not values:
         return None
-    best = values[0]
+    best = _ordered(values[0])
     for value in values[1:]:
-        less = comparison.less(value, best)
-        if not isinstance(less, bool):
+        if best is None:
             return None
-        if less if not greatest else comparison.less(best, value) is True:
-            best = value
+        best = better(best, value)
     return best
+
+
+def _ordered(value: Value) -> Value:
+    return value if comparison.has_order(value) else None
+
+
+def _lesser(best: Value, value: Value) -> Value:
+    """Return the smaller of two values, the first if they are equal; NULL if they cannot be ordered."""
+    less = comparison.less(value, best)
+    return None if not isinstance(less, bool) else value if less else best
+
+
+def _greater(best: Value, value: Value) -> Value:
+    """Return the greater of two values, the first if they are equal; NULL if they cannot be ordered."""
+    less = comparison.less(best, value)
+    return None if not isinstance(less, bool) else value if less else best
 
 
 def _numbers(values: list[Value]) -> list[float] | None:
@@ -200,6 +224,12 @@ _WORKS: dict[str, tuple[Callable[[list[Value]], Value], tuple[str, ...]]] = {
 
 _STRICT: dict[str, Callable[[list[Value]], Value]] = {"sum": strict_total, "avg": strict_average}
 _WARNED = frozenset({"sum", "avg"})
+_FOLDS: dict[str, Fold] = {
+    "sum": Fold(lambda value: _add_number(0, value), _add_number, without=_remove_number),
+    "min": Fold(_ordered, _lesser),
+    "max": Fold(_ordered, _greater),
+    "count": Fold(lambda _: 1, lambda count, _: add(count, 1), without=lambda count, _: add(count, -1), empty=0),
+}
 
 
 def _known(values: Items | list[Value]) -> list[Value]:
@@ -210,7 +240,9 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
     cost = compare_cost if name in ("min", "max", "sum") else linear_cost
     stray = strays if name in _WARNED else None
     strict_work = _STRICT.get(name, work)
-    aggregate(name, *more, counts_rows=name == "count", cost=cost, stray=stray)(lambda values: work(_known(values)))
+    aggregate(name, *more, counts_rows=name == "count", cost=cost, stray=stray, fold=_FOLDS.get(name))(
+        lambda values: work(_known(values))
+    )
 
     def over_array(value: Value) -> Value:
         elements = items(value)

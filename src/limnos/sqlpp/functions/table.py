@@ -25,6 +25,22 @@ FunctionBody = "Callable[..., Value]"
 Kind = Literal["scalar", "aggregate", "window"]
 
 
+class Fold(Struct, frozen=True):
+    """An aggregate as a result that is continued value by value, for frames of windows that grow or move forward.
+
+    Values that are NULL or MISSING are not passed to it.
+    """
+
+    first: Callable[[Value], Value]
+    """Returns the result for one value."""
+    step: Callable[[Value, Value], Value]
+    """Returns the result with one more value, from the result before it."""
+    without: Callable[[Value, Value], Value] | None = None
+    """Returns the result without its first value, exactly; called only with a result that is an integer."""
+    empty: Value = None
+    """The result without values."""
+
+
 class Function(Struct, frozen=True):
     """An entry of the table of built-in functions.
 
@@ -48,6 +64,8 @@ class Function(Struct, frozen=True):
     """A function that finds the first value that an aggregate ignores because of its type; the statement gets a warning
     about it.
     """
+    fold: Fold | None = None
+    """The aggregate as a fold; None if it needs all values at once."""
 
     def takes(self, count: int) -> bool:
         """Return whether the function accepts `count` arguments."""
@@ -114,12 +132,22 @@ def aggregate(
     counts_rows: bool = False,
     cost: Cost | None = None,
     stray: Callable[[Sequence[Value]], Value] | None = None,
+    fold: Fold | None = None,
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """Register the decorated function, which takes the list of values, as an aggregate under these names."""
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(
-            names[0], 1, 1, run, kind="aggregate", counts_rows=counts_rows, family="aggregates", cost=cost, stray=stray
+            names[0],
+            1,
+            1,
+            run,
+            kind="aggregate",
+            counts_rows=counts_rows,
+            family="aggregates",
+            cost=cost,
+            stray=stray,
+            fold=fold,
         )
         for name in names:
             FUNCTIONS[name] = entry

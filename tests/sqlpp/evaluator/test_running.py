@@ -1,0 +1,104 @@
+"""Aggregates over frames: continued from the last frame, with the values of an aggregate computed anew."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from limnos.sqlpp.evaluator import Budget
+from limnos.sqlpp.functions import table
+from tests.sqlpp.evaluation import ask
+
+VALUES = ("null", "missing", "1", "2", "-3", "1.5", "0.1", "smallint('7')", "float('2.5')", "'a'", "'b'", "[1]", "true")
+FRAMES = (
+    "",
+    "rows between unbounded preceding and current row",
+    "rows between 2 preceding and 1 following",
+    "rows between 3 preceding and 2 preceding",
+    "rows between 1 following and 3 following",
+    "rows between current row and unbounded following",
+    "rows between a preceding and a following",
+    "range between 2 preceding and 2 following",
+    "groups between 1 preceding and 1 following",
+)
+FUNCTIONS = ("sum(v)", "count(v)", "count(*)", "min(v)", "max(v)", "sum(v) filter (where a < 3)", "avg(v)", "countn(v)")
+
+
+def _both(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[object, object]:
+    """Return the values and warnings of a query, continued and computed anew."""
+    outcomes = []
+    for anew in (False, True):
+        if anew:
+            for name, entry in list(table.FUNCTIONS.items()):
+                if entry.fold is not None:
+                    monkeypatch.setitem(table.FUNCTIONS, name, _without_fold(entry))
+        budget = Budget()
+        outcomes.append((repr(list(ask(text, budget=budget))), sorted(budget.warnings)))
+    return outcomes[0], outcomes[1]
+
+
+def _without_fold(entry: table.Function) -> table.Function:
+    return table.Function(**{**{name: getattr(entry, name) for name in entry.__struct_fields__}, "fold": None})
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize(
+    "kinds", [VALUES, VALUES[:5], VALUES[:9], VALUES[9:11]], ids=["all", "integers", "numbers", "strings"]
+)
+def test_a_continued_aggregate_is_that_of_the_whole_frame(
+    frame: str, kinds: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each kind of frame and value, with the same warnings of ignored values."""
+    chance = random.Random(f"{frame}/{kinds}")
+    for _ in range(6):
+        rows = ", ".join(f"{{'n': {at}, 'a': {chance.randint(0, 4)}, 'v': {chance.choice(kinds)}}}" for at in range(14))
+        calls = ", ".join(f"{call} over (order by n {frame}) as c{at}" for at, call in enumerate(FUNCTIONS))
+        with monkeypatch.context() as patched:
+            continued, anew = _both(f"select n, {calls} from [{rows}] as r order by n", patched)
+
+        assert continued == anew
+
+
+def test_a_running_total_visits_each_value_once() -> None:
+    """Ten thousand rows: a frame that grows, and one that moves forward."""
+    visited = 0
+
+    class Counting(Budget):
+        def work(self, values: int) -> None:
+            nonlocal visited
+            visited += values
+
+    for bounds in ("unbounded preceding and current row", "500 preceding and 500 following"):
+        visited = 0
+        text = f"select value sum(x) over (order by x rows between {bounds}) from range(1, 10000) x"
+        sums = list(ask(text, budget=Counting()))
+
+        assert visited == 10_000
+        assert sums[-1] == (50_005_000 if "unbounded" in bounds else sum(range(9_500, 10_001)))
+
+
+def test_the_caller_is_asked_within_a_frame() -> None:
+    """A frame of many doubles that moves is computed anew; the time limit holds within it."""
+    asked = 0
+
+    def stop() -> None:
+        nonlocal asked
+        asked += 1
+
+    text = (
+        "select value sum(x + 0.5) over (order by x rows between 900 preceding and current row) from range(1, 1800) x"
+    )
+    ask(text, budget=Budget(stop=stop))
+
+    assert asked > 300
+
+
+def test_an_overflow_within_a_frame_is_told() -> None:
+    """The sum of a frame that does not fit a bigint is an error, also of one that moves."""
+    text = (
+        "select value sum(x) over (order by i rows between 1 preceding and current row)"
+        " from [{'i': 1, 'x': 1}, {'i': 2, 'x': 9223372036854775000}, {'i': 3, 'x': 9223372036854775000}] r"
+    )
+    with pytest.raises(Exception, match="agg-sum"):
+        ask(text)
