@@ -5,7 +5,9 @@ May import `model`, `names`, `services` and this package's shared modules. Has n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -24,7 +26,11 @@ from limnos.services.catalog.catalogs import catalogs_list
 from limnos.services.lookup.change_publishing import PublishedChange
 from limnos.services.request.request_scope import RequestScope
 
+CHANGES_READ: Final = 60
+"""The number of the latest revisions, in each zone, whose changes are read."""
 CHANGES_SHOWN: Final = 20
+NAMES_SHOWN: Final = 3
+"""The maximum number of users, groups, roles, tags or policies that one line names."""
 
 
 class CatalogLine(msgspec.Struct, frozen=True):
@@ -38,7 +44,10 @@ class CatalogLine(msgspec.Struct, frozen=True):
 
 
 class ChangeLine(msgspec.Struct, frozen=True):
-    """A change of an object. `href` is empty if the object has no page."""
+    """The last of some changes, of one kind and by one user, of an object of the tree or of several other objects.
+
+    `count` is their number. `href` is empty if there is no page of a single object.
+    """
 
     words: str
     kind: str
@@ -47,6 +56,7 @@ class ChangeLine(msgspec.Struct, frozen=True):
     href: str
     user: str
     at_ms: int
+    count: int
 
 
 class HomePage(msgspec.Struct, frozen=True):
@@ -81,20 +91,43 @@ async def _catalogs(page_request: PageRequest, metalake: str) -> tuple[CatalogLi
 async def _changes(page_request: PageRequest, metalake: str) -> tuple[ChangeLine, ...]:
     changes: list[PublishedChange] = []
     with suppress(LimnosError):  # an error in the list must not break the page
-        changes = await changes_latest(page_request.ctx, RequestScope(metalake), count=CHANGES_SHOWN)
-    return tuple(change_line(page_request, metalake, change=change) for change in changes)
+        changes = await changes_latest(page_request.ctx, RequestScope(metalake), count=CHANGES_READ)
+    lines = (change_line(page_request, metalake, changes=each) for each in similar_changes(changes))
+    return tuple(islice(lines, CHANGES_SHOWN))
 
 
-def change_line(page_request: PageRequest, metalake: str, *, change: PublishedChange) -> ChangeLine:
-    """Format a change for the page, with the URL of its object's page if the object still exists."""
+def similar_changes(changes: Sequence[PublishedChange]) -> list[list[PublishedChange]]:
+    """Group changes, the newest first, for one line each.
+
+    Changes of one object of the tree by the same operation and user are a group. So are changes of users, groups,
+    roles, tags or policies, whichever these are: a set-up makes many of them, and these would fill the page.
+    """
+    groups: dict[tuple[object, ...], list[PublishedChange]] = {}
+    for each in changes:
+        object_id = each.id if each.kind.word in KINDS else 0
+        groups.setdefault((each.kind, object_id, each.operation, each.actor), []).append(each)
+    return list(groups.values())
+
+
+def change_line(page_request: PageRequest, metalake: str, *, changes: Sequence[PublishedChange]) -> ChangeLine:
+    """Format a group of similar changes, with the URL of their object's page if it is one that still exists."""
+    change = changes[0]
     path = change.new or change.path or change.old or ()
     kind = change.kind.word
     href = ""
     if path and kind in KINDS and change.operation not in {"drop", "purge"}:
-        changes = ObjectAddress(change.kind, metalake, path[0], path[1:])
-        href = page_request.base + changes.path if (change.kind is Kind.CATALOG) is (len(path) == 1) else ""
-    name = display.render(path) if kind in KINDS else ".".join(path)
-    return ChangeLine(change.operation, kind.replace("_", " "), icon_of(kind), name, href, change.actor, change.at)
+        address = ObjectAddress(change.kind, metalake, path[0], path[1:])
+        href = page_request.base + address.path if (change.kind is Kind.CATALOG) is (len(path) == 1) else ""
+    name = display.render(path) if kind in KINDS else _names(changes)
+    return ChangeLine(
+        change.operation, kind.replace("_", " "), icon_of(kind), name, href, change.actor, change.at, len(changes)
+    )
+
+
+def _names(changes: Sequence[PublishedChange]) -> str:
+    names = list(dict.fromkeys(".".join(each.new or each.path or each.old or ()) for each in changes))
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 ROUTES = (ConsoleRoute("GET", "/", home, "home", ("metalake", "done")),)

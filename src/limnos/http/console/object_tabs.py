@@ -40,7 +40,9 @@ _BY_KIND: Final = {
     Kind.FILESET: FILESET_TABS,
 }
 
-DROPPABLE: Final = frozenset({Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.MODEL, Kind.TOPIC})
+DROPPABLE: Final = frozenset(
+    {Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.MODEL, Kind.TOPIC}
+)
 """The kinds whose objects the console can drop."""
 
 

@@ -254,16 +254,17 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
     return tx.nodes.by_id(node.id)
 
 
-async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool) -> None:
+async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool, in_use_too: bool = False) -> None:
     """Drop a catalog.
 
     Raises NotFound, PermissionDenied, InUse while it is enabled, NotEmpty while it has namespaces. `force` skips the
-    last two checks.
+    last two checks, and `in_use_too` the first of them.
     """
 
     def decide(request_view: RequestView) -> Permit[CatalogDrop]:
         decision = request_view.require(Action.CATALOG_DROP, request_view.settled.outer)
-        return request_view.permit(CatalogDrop(request_view.catalog, force), decision, zone=request_view.metalake.id)
+        command = CatalogDrop(request_view.catalog, force, in_use_too)
+        return request_view.permit(command, decision, zone=request_view.metalake.id)
 
     await ctx.write(RequestScope(metalake, name), decide, catalog_delete)
 

@@ -278,9 +278,12 @@ class RequestView(CallerView):
         return NotFound(f"{text}: {how}", kind=kind.word)
 
     def find_outside(self, kind: Kind, name: Levels) -> tuple[Node | None, SecurableChain]:
-        """Resolve the scope's own metalake or catalog, or a metalake object such as a tag."""
-        if kind is Kind.CATALOG and self.settled.catalog is not None:
-            return self.settled.catalog, self.settled.outer
+        """Resolve the scope's own metalake or catalog, or a metalake object such as a tag.
+
+        Raises as `catalog`, for the scope's own catalog, whose `name` is empty.
+        """
+        if kind is Kind.CATALOG and (self.settled.catalog is not None or not name):
+            return self.catalog, self.settled.outer
         outer = self.settled.outer[-1:]
         if kind is Kind.METALAKE:
             return self.metalake, outer

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from limnos.config.storage import SourcesSection
 from limnos.http.console.object_tabs import DROPPABLE
 from limnos.http.console.trash import drops
 from tests.http.console.conftest import ICEBERG, add_table
 from tests.http.console.visitor import ConsoleVisitor, text_of
-from tests.http.driver import API, DriverNode, grant
+from tests.http.driver import API, DriverNode, grant, node_at
 
 LAKE = f"{API}/lake"
 FLIGHTS = "table/lake/main/raw/flights"
@@ -128,9 +131,68 @@ def test_objects_of_external_systems_stay(admin: ConsoleVisitor, monkeypatch: py
     assert admin.get(f"/console/o/{FLIGHTS}").status == 200
 
 
-@pytest.mark.parametrize("path", ["catalog/lake/main", "table/lake/main"])
-def test_other_kinds_are_refused(admin: ConsoleVisitor, path: str) -> None:
-    """A catalog is not dropped here; a table without a namespace does not exist."""
+def test_an_empty_catalog_is_dropped(admin: ConsoleVisitor) -> None:
+    """It need not be disabled before. The page says that this cannot be undone; one with content has no form."""
+    admin.node.done("POST", f"{LAKE}/catalogs", {"name": "files", "type": "FILESET", "provider": "fileset"})
+    link = "/console/drop/catalog/lake/files"
+    assert link in admin.read("/console/o/catalog/lake/files").hrefs
+    page = admin.read(link)
+    assert "cannot be restored" in page.text
+    assert ("post", link) in page.actions
+    full = admin.read("/console/drop/catalog/lake/main")
+    assert "Drop these first" in full.text
+    assert ("post", "/console/drop/catalog/lake/main") not in full.actions
+    assert admin.post("/console/drop/catalog/lake/main", {}).status == 409
+
+    done = admin.post(link, {})
+
+    assert done.status == 303
+    assert done.headers["location"].startswith("/console/?done=")
+    assert "restored" not in done.headers["location"]
+    assert admin.get("/console/o/catalog/lake/files").status == 404
+    assert admin.get("/console/o/catalog/lake/main").status == 200
+
+
+def test_a_catalog_of_another_system_is_dropped(tmp_path: Path) -> None:
+    """Its content does not matter, as it stays where it is; the system need not answer."""
+    with node_at(tmp_path / "data", sources=SourcesSection(allowed_addresses=("127.0.0.1:9",), timeout_s=1.0)) as node:
+        body = {"type": "RELATIONAL", "provider": "iceberg-rest", "properties": {"uri": "http://127.0.0.1:9/"}}
+        node.done("POST", f"{LAKE}/catalogs", {"name": "far", **body})
+        admin = ConsoleVisitor(node).sign_in()
+        link = "/console/drop/catalog/lake/far"
+
+        page = admin.read(link)
+
+        assert "The external system or directory keeps them" in page.text
+        assert admin.post(link, {}).status == 303
+        assert admin.get("/console/o/catalog/lake/far").status == 404
+
+
+def test_a_user_of_a_catalog_does_not_drop_it(lake: DriverNode) -> None:
+    """The privilege to use a catalog is no right to drop it; one that is hidden is refused as a missing one."""
+    for name in ("files", "hidden"):
+        lake.done("POST", f"{LAKE}/catalogs", {"name": name, "type": "FILESET", "provider": "fileset"})
+    grant(lake, "ana", "use_catalog create_schema", kind="CATALOG", on="files")
+    ana = ConsoleVisitor(lake).sign_in("ana")
+    link = "/console/drop/catalog/lake/files"
+
+    assert "/console/drop/" not in text_of(ana.get("/console/o/catalog/lake/files"))
+    assert ("post", link) not in ana.read(link).actions
+    assert ana.post(link, {}).status == 403
+    answers = {
+        (
+            ana.get(f"/console/drop/catalog/lake/{name}").status,
+            ana.post(f"/console/drop/catalog/lake/{name}", {}).status,
+        )
+        for name in ("hidden", "nothing")
+    }
+    assert len(answers) == 1
+    assert ConsoleVisitor(lake).sign_in().get("/console/o/catalog/lake/files").status == 200
+
+
+@pytest.mark.parametrize("path", ["catalog/lake/main/raw", "table/lake/main"])
+def test_other_paths_are_refused(admin: ConsoleVisitor, path: str) -> None:
+    """A catalog has no levels, and a table has a namespace."""
     assert admin.get(f"/console/drop/{path}").status in {400, 404}
     assert admin.post(f"/console/drop/{path}", {}).status in {400, 404}
     assert admin.get("/console/o/catalog/lake/main").status == 200

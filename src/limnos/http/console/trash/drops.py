@@ -1,4 +1,5 @@
-"""Dropping an object: a page that says what the drop does, and the form that drops the object into the trash.
+"""Dropping an object: a page that says what the drop does, and the form that drops it: into the trash, except a
+catalog.
 
 May import `model`, `names`, `services` and this package's shared modules. The services make all access decisions.
 """
@@ -19,6 +20,7 @@ from limnos.http.response import Response
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.names import display
+from limnos.services.catalog.catalogs import catalog_drop
 from limnos.services.catalog.children import ChildrenRequest
 from limnos.services.catalog.filesets import fileset_drop
 from limnos.services.catalog.namespaces import namespace_drop
@@ -46,6 +48,9 @@ async def _drop_table(ctx: Context, address: ObjectAddress) -> None:
 
 
 _DROPS: Final[Mapping[Kind, Drop]] = {
+    Kind.CATALOG: lambda ctx, at: catalog_drop(
+        ctx, metalake=at.metalake, name=at.catalog, force=False, in_use_too=True
+    ),
     Kind.TABLE: _drop_table,
     Kind.VIEW: lambda ctx, at: view_drop(ctx, at.scope, namespace=at.levels[:-1], name=at.levels[-1]),
     Kind.NAMESPACE: lambda ctx, at: namespace_drop(ctx, at.scope, levels=at.levels),
@@ -58,11 +63,11 @@ _DROPS: Final[Mapping[Kind, Drop]] = {
 async def drop_page(page_request: PageRequest) -> Response:
     """Show what dropping an object does, with the form that does it if the caller may drop the object."""
     address = _address_of(page_request)
-    details = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
+    details, is_external = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
     frame = await object_frame(page_request, address)
     path = display.render((address.catalog, *address.levels))
     count, has_more = 0, False
-    if address.kind is Kind.NAMESPACE:
+    if address.kind in (Kind.CATALOG, Kind.NAMESPACE) and not is_external:
         page = await page_request.children(address.scope, address.levels, request=ChildrenRequest(size=COUNTED))
         count, has_more = len(page.children), page.following is not None
     warning = ""
@@ -77,7 +82,8 @@ async def drop_page(page_request: PageRequest) -> Response:
     return sheet_response(
         page_request,
         SheetPage(
-            frame, f"Drop {address.name}?", icon_of(address.kind.word), _consequence(page_request, address),
+            frame, f"Drop {address.name}?", icon_of(address.kind.word),
+            _consequence(_keep_ms(page_request), address, is_external=is_external),
             (*crumbs_of(page_request, address), own), warning=warning, forms=() if warning else (form,),
             facts=(Fact("Path", path, is_code=True), *facts_of(details)),
         ),
@@ -91,37 +97,56 @@ async def drop(page_request: PageRequest) -> Response:
     await _DROPS[address.kind](page_request.ctx, address)
     parent = address.parent
     path = display.render((address.catalog, *address.levels))
-    done = f"{path} is dropped" + ("; it can be restored from the trash" if _keep_ms(page_request) else "")
+    is_kept = address.kind is not Kind.CATALOG and _keep_ms(page_request)
+    done = f"{path} is dropped" + ("; it can be restored from the trash" if is_kept else "")
     return redirect(f"{page_request.base}{'/' if parent is None else parent.path}?{urlencode({'done': done})}")
 
 
 def _address_of(page_request: PageRequest) -> ObjectAddress:
     """Return the object of the route. Raises BadRequest for a kind that is not dropped here."""
     address = parse_address(page_request.request.params)
-    if address.kind not in _DROPS or not address.levels:
+    if address.kind not in _DROPS or (address.kind is Kind.CATALOG) is bool(address.levels):
         word = address.kind.word.replace("_", " ")
         raise BadRequest(f"The console does not drop a {word}; `limnos --help` and SQL++ have the commands that do")
     return address
 
 
-def _read(request_view: RequestView, address: ObjectAddress) -> ObjectDetails:
-    """Return an object's details. Raises UnsupportedOperation in an external system, whose objects have no trash."""
+def _read(request_view: RequestView, address: ObjectAddress) -> tuple[ObjectDetails, bool]:
+    """Return an object's details, and whether the source of its catalog's objects is an external system or a directory.
+
+    Raises UnsupportedOperation for an object of an external system: these have no trash.
+    """
     details = details_load(request_view, address.kind, levels=address.levels)
-    if is_sourced(request_view):
+    if is_sourced(request_view) and address.kind is not Kind.CATALOG:
         raise UnsupportedOperation(
             f"The objects of catalog {request_view.catalog.name} are in an external system, and the console does not"
             " drop these: drop them there, or with `limnos drop`"
         )
-    return details
+    traits = request_view.settled.traits
+    return details, traits is not None and (traits.is_sourced or traits.shows_directory)
 
 
 def _keep_ms(page_request: PageRequest) -> int:
     return page_request.ctx.services.defaults.keep_dropped_ms
 
 
-def _consequence(page_request: PageRequest, address: ObjectAddress) -> str:
-    """Return the sentences that say what the drop does, and whether it can be undone."""
-    days = _keep_ms(page_request) / DAY_MS
+def _consequence(keep_ms: int, address: ObjectAddress, *, is_external: bool) -> str:
+    """Return the sentences that say what the drop does, and whether it can be undone.
+
+    `keep_ms` is the time in milliseconds for which dropped objects are in the trash, `is_external` whether it is a
+    catalog of an external system or of a directory.
+    """
+    if is_external:
+        return (
+            "No user can read its objects here any more. The external system or directory keeps them. The catalog, its"
+            " grants and its settings cannot be restored."
+        )
+    if address.kind is Kind.CATALOG:
+        return (
+            "The catalog, its grants and its settings cannot be restored, and neither can objects that are in its trash"
+            " now. Files are not deleted."
+        )
+    days = keep_ms / DAY_MS
     if not days:
         return "No user can read it any more, and it cannot be restored: this server has no trash."
     files = " Its files are not deleted before that." if address.kind is Kind.TABLE else ""
