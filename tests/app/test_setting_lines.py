@@ -11,10 +11,18 @@ PLANTED = "planted-secret-4711"
 
 def test_every_setting_has_a_line() -> None:
     """In the order of the documentation; without settings of one's own all are defaults."""
-    lines = setting_lines(Settings())
+    lines = setting_lines(Settings(), {})
 
     assert tuple(each.name for each in lines) == keys()
     assert all(each.is_default for each in lines)
+
+
+def test_a_line_has_the_origin_of_its_setting() -> None:
+    """A flag, a variable or a file; the others have their defaults."""
+    origins = {"server.data": "flag --data", "server.listen": "file limnos.toml"}
+    lines = {each.name: each.origin for each in setting_lines(Settings(), origins)}
+
+    assert {name: origin for name, origin in lines.items() if origin != "default"} == origins
 
 
 def test_no_secret_is_shown() -> None:
@@ -23,7 +31,7 @@ def test_no_secret_is_shown() -> None:
     settings = Settings.model_validate(
         {"database": {"url": f"postgresql://limnos:{PLANTED}@db.example.com/lake"}, "storage": StorageSection(named=named)}
     )  # fmt: skip
-    lines = {each.name: each for each in setting_lines(settings)}
+    lines = {each.name: each for each in setting_lines(settings, {})}
 
     assert PLANTED not in str(lines)
     assert (lines["database.url"].value, lines["database.url"].is_default, lines["database.url"].is_secret) == (

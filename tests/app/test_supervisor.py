@@ -9,6 +9,7 @@ import pytest
 
 from limnos.app import worker_supervisor
 from limnos.app.worker_supervisor import ServingProcess, Supervisor
+from limnos.config.loading import LoadedSettings
 from limnos.config.settings import Settings
 
 
@@ -17,7 +18,7 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> tuple[Supervisor, list[tuple[
     """Two workers that are said to run, and the signals that they would get."""
     killed: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, which: killed.append((pid, which)))
-    found = Supervisor(Settings(), [[], []], lambda: None)
+    found = Supervisor(LoadedSettings(Settings(), {}), [[], []], lambda: None)
     found.workers = [ServingProcess(number, []) for number in (1, 2)]
     for each in found.workers:
         each.pid, each.due_at = 1_000_000 + each.number, None

@@ -6,8 +6,10 @@ May import every package but `cli` and `spark`. The only module that chooses the
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -69,6 +71,7 @@ from limnos.view.view import StoreView
 
 log = get_logger("limnos.storage")
 DATABASE_FILE = "limnos.db"
+_NO_ORIGINS: Mapping[str, str] = MappingProxyType({})
 KEY_FILE = "secrets.key"
 LAST_REPORTS_S = 0.5
 CONSOLE_IDLE_HTTP_S = 3_600
@@ -357,7 +360,7 @@ def _protocols(settings: Settings) -> list[Protocol]:
     ]
 
 
-def _put_parts(services: NodeServices, settings: Settings) -> None:
+def _put_parts(services: NodeServices, settings: Settings, *, origins: Mapping[str, str]) -> None:
     """Register the node's components that need settings. The services create the other components on first use."""
     sqlpp_offloader = OffloadProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX)
     SQLPP_OFFLOADER.put(services, sqlpp_offloader)
@@ -367,7 +370,7 @@ def _put_parts(services: NodeServices, settings: Settings) -> None:
     ROW_DELETIONS.put(services, PolicyDeletions())
     WORKERS.put(services, lance_processes(settings.lance))
     VENDOR.put(services, CredentialVendor(timeout_s=settings.storage.timeout_s, time=services.store.time))
-    EFFECTIVE_SETTINGS.put(services, setting_lines(settings))
+    EFFECTIVE_SETTINGS.put(services, setting_lines(settings, origins))
     if (issuer := _issuer_of(settings, services.store.time)) is not None:
         ISSUER.put(services, issuer)
     SOURCES.put(
@@ -380,8 +383,11 @@ def _put_parts(services: NodeServices, settings: Settings) -> None:
     )
 
 
-def build(settings: Settings) -> ServerNode:
-    """Build a node and open its store. No sockets are opened yet."""
+def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> ServerNode:
+    """Build a node and open its store. No sockets are opened yet.
+
+    `origins` maps a setting to its origin, which is only shown.
+    """
     make_data_directory(settings)
     store = open_store(settings)
     view = StoreView(bytes_max=settings.view.bytes_max)
@@ -412,7 +418,7 @@ def build(settings: Settings) -> ServerNode:
         wake_worker=upkeep.wake,
         offloader=OffloadProcesses(processes_max=settings.server.chore_processes_max),
     )
-    _put_parts(services, settings)
+    _put_parts(services, settings, origins=origins)
     upkeep.services = services
     application = Application(
         services,

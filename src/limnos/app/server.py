@@ -29,6 +29,7 @@ from limnos.app.serving import serve, settle_memory
 from limnos.app.startup_errors import explain_startup_errors, masked_address
 from limnos.app.upkeep import LEASE_MS
 from limnos.app.worker_supervisor import Supervisor
+from limnos.config.loading import LoadedSettings
 from limnos.config.secrets import secrets_of
 from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart, StartWarning
@@ -48,10 +49,11 @@ T = TypeVar("T")
 log = get_logger("limnos.server")
 
 
-def start(settings: Settings) -> int:
+def start(loaded: LoadedSettings) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code of several workers; a single process exits the interpreter
     itself.
     """
+    settings = loaded.settings
     _configure_logs(settings)
     with explain_startup_errors(settings, database_of(settings)) as phase:
         require_packages(settings)
@@ -64,12 +66,12 @@ def start(settings: Settings) -> int:
             _announce(settings, groups[0])
 
         if count == 1:
-            serve(settings, groups[0], announce, certificates=certificates)
+            serve(loaded, groups[0], announce, certificates=certificates)
             exit_now(0)
         make_data_directory(settings)
         migrate_store(database_of(settings))  # once, in the supervisor, so that an error is reported in full
         settle_memory()
-        return Supervisor(settings, groups, announce, certificates).run()
+        return Supervisor(loaded, groups, announce, certificates).run()
 
 
 def _configure_logs(settings: Settings) -> None:

@@ -25,6 +25,7 @@ from limnos.app.listening import bind_address
 from limnos.app.maintenance_process import maintenance_process_of
 from limnos.app.node_beats import NodeBeats
 from limnos.app.node_builder import ServerNode, build
+from limnos.config.loading import LoadedSettings
 from limnos.config.settings import Settings
 from limnos.http.admission_protocol import AdmissionProtocol
 from limnos.http.connection import FastPathProtocol
@@ -41,7 +42,7 @@ _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(
-    settings: Settings,
+    loaded: LoadedSettings,
     sockets: list[socket.socket],
     announce: Callable[[], object],
     *,
@@ -55,7 +56,7 @@ def serve(
     from the supervisor: the process stops when its write end closes. With `certificates` the sockets use TLS.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, sockets, announce, lifeline=lifeline, beats=beats, certificates=certificates))
+        runner.run(_serve(loaded, sockets, announce, lifeline=lifeline, beats=beats, certificates=certificates))
 
 
 def leaves_within_s(drain_timeout_s: float) -> float:
@@ -117,7 +118,7 @@ class _NodeServer(uvicorn.Server):
 
 
 async def _serve(
-    settings: Settings,
+    loaded: LoadedSettings,
     sockets: list[socket.socket],
     announce: Callable[[], object],
     *,
@@ -125,7 +126,8 @@ async def _serve(
     beats: bool,
     certificates: CertificateReloader | None,
 ) -> None:
-    built = build(settings)
+    settings = loaded.settings
+    built = build(settings, loaded.origins)
     needs_inner = has_engine(settings) or settings.maintenance.executor == "local"
     inner = None if certificates is None or not needs_inner else bind_address("127.0.0.1", 0)
     ENGINE.put(built.services, engine_of(settings, inner or sockets[0]))

@@ -15,11 +15,16 @@ from limnos.model.secrets import MASK
 from limnos.services.upkeep.effective_settings import SettingLine
 
 
-def setting_lines(settings: Settings) -> tuple[SettingLine, ...]:
-    """Return all settings in the order of the documentation. A value that contains a secret is masked completely."""
+def setting_lines(settings: Settings, origins: Mapping[str, str]) -> tuple[SettingLine, ...]:
+    """Return all settings in the order of the documentation. A value that contains a secret is masked completely.
+
+    `origins` maps a setting to its origin, as `LoadedSettings` does; settings without one have their defaults.
+    """
     own, default = settings.model_dump(mode="json"), Settings().model_dump(mode="json")
     secrets = [msgspec.json.encode(text)[1:-1] for text in secrets_of(settings)]
-    return tuple(_line(key, own, default=default, secrets=secrets) for key in keys())
+    return tuple(
+        _line(key, own, default=default, secrets=secrets)._replace(origin=origins.get(key, "default")) for key in keys()
+    )
 
 
 def _line(

@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from limnos.app.certificates import CertificateReloader
 from limnos.app.serving import BEAT_S, leaves_within_s, serve
-from limnos.config.settings import Settings
+from limnos.config.loading import LoadedSettings
 from limnos.telemetry import worker as identity
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Gauge
@@ -64,7 +64,7 @@ class ServingProcess:
 class Supervisor:
     """Supervises the workers. `run` returns the exit code when all workers have ended."""
 
-    settings: Settings
+    loaded: LoadedSettings
     sockets: Sequence[list[socket.socket]]
     announce: Callable[[], None]
     certificates: CertificateReloader | None = None
@@ -99,7 +99,7 @@ class Supervisor:
         """Signal all workers to stop. Each ends within its drain time."""
         now = time.monotonic()
         if self.stopping_until is None:
-            self.stopping_until = now + leaves_within_s(self.settings.server.drain_timeout_s)
+            self.stopping_until = now + leaves_within_s(self.loaded.settings.server.drain_timeout_s)
             for each in self.workers:
                 for one in each.sockets:
                     one.close()
@@ -158,7 +158,7 @@ class Supervisor:
             for reason, count in worker.starts.items():
                 STARTS[(reason,)] = count
             serve(
-                self.settings, worker.sockets, lambda: self._beat(worker), lifeline=self._lifeline[0], beats=True,
+                self.loaded, worker.sockets, lambda: self._beat(worker), lifeline=self._lifeline[0], beats=True,
                 certificates=self.certificates,
             )  # fmt: skip
             code = 0

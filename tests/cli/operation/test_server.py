@@ -10,7 +10,7 @@ import pytest
 
 from limnos.cli import extras as rooms_module
 from limnos.cli.operation import server, spark
-from limnos.config import Settings
+from limnos.config import LoadedSettings, Settings
 from limnos.model.errors import CannotStart
 from limnos.model.secrets import Secret
 from tests.cli.conftest import Run
@@ -44,7 +44,8 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def settings_of(rooms: SimpleNamespace) -> Settings:
     """The settings a room was last given."""
-    settings = rooms.given[-1][0][0]
+    given = rooms.given[-1][0][0]
+    settings = given.settings if isinstance(given, LoadedSettings) else given
     assert isinstance(settings, Settings)
     return settings
 
@@ -234,7 +235,7 @@ def test_missing_library_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPat
 def test_library_missing_at_work_names_the_extra(run: Run, rooms: SimpleNamespace) -> None:
     """A server that finds out late that it lacks a database driver says which extra brings it."""
 
-    def start(_settings: Settings) -> int:
+    def start(_loaded: LoadedSettings) -> int:
         raise ModuleNotFoundError("No module named 'psycopg'", name="psycopg")
 
     rooms.start = start

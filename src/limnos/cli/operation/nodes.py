@@ -37,8 +37,13 @@ def settings(
     with common.client() as client:
         lines = client.nodes.settings()
     rows = [
-        {"name": each.name, "value": json.dumps(each.value, ensure_ascii=False), "default": each.default}
+        {
+            "name": each.name,
+            "value": json.dumps(each.value, ensure_ascii=False),
+            "default": each.default,
+            "origin": each.origin,
+        }
         for each in lines
         if all_ or not each.default
     ]
-    show_rows(rows, ["name", "value", "default"], shape=common.shape, empty="every setting has its default")
+    show_rows(rows, ["name", "value", "default", "origin"], shape=common.shape, empty="every setting has its default")

@@ -99,9 +99,8 @@ NO_FLAGS = ServerFlags()
 @app.command
 def start(*, flags: ServerFlags = NO_FLAGS) -> int:
     """Serve all protocols on one host and port until SIGTERM. Prints `ready URL` when it serves."""
-    settings = flags.load().settings
-    run: Callable[[Settings], int] = import_extra(ROOM, extra="server").start
-    return run(settings)
+    run: Callable[[LoadedSettings], int] = import_extra(ROOM, extra="server").start
+    return run(flags.load())
 
 
 @app.command

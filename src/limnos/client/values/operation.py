@@ -103,6 +103,7 @@ class SettingInfo(msgspec.Struct, frozen=True):
     value: object = None
     default: bool = True
     secret: bool = False
+    origin: str = ""
 
 
 class StatementMessage(msgspec.Struct, frozen=True):

@@ -17,13 +17,14 @@ from limnos.services.upkeep.nodes import require_inspect
 class SettingLine(NamedTuple):
     """A setting: `section.key`, its value as JSON, whether that is the default, and whether it is a secret.
 
-    The value of a secret is masked.
+    The value of a secret is masked. `origin` is `default`, `flag --NAME`, `environment NAME` or `file PATH`.
     """
 
     name: str
     value: str
     is_default: bool
     is_secret: bool
+    origin: str = "default"
 
 
 EFFECTIVE_SETTINGS: ComponentKey[tuple[SettingLine, ...]] = ComponentKey("effective_settings", lambda _: ())

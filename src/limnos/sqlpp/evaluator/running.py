@@ -23,7 +23,7 @@ class RunningAggregate:
 
     __slots__ = ("_begin", "_end", "_fold", "_has_stray", "_known", "_result", "_value_of", "_values", "_warn", "_work")
 
-    def __init__(self, call: plan.WindowCall, fold: Fold, rows: list[Row], *, working: EvaluationContext) -> None:
+    def __init__(self, call: plan.WindowCall, fold: Fold, *, rows: list[Row], working: EvaluationContext) -> None:
         argument = work_of(call.arguments[0], working) if call.arguments else None
         condition = None if call.filter is None else work_of(call.filter, working)
 

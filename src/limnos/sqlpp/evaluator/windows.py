@@ -104,7 +104,7 @@ def _values_of(call: plan.WindowCall, working: EvaluationContext) -> Callable[[W
         fold = call.function.fold
         has_all_rows = call.frame is None or call.frame.exclude == "no others"
         if fold is not None and has_all_rows and not call.distinct and working.meter is None:
-            return _running_values(call, fold, working)
+            return _running_values(call, fold, working=working)
         argument = work_of(call.arguments[0], working) if call.arguments else None
         over = aggregate_of(call, argument, working=working)
         return _frame_values(call, working, value=lambda rows, _: over(rows))
@@ -240,12 +240,12 @@ def _frame_values(
 
 
 def _running_values(
-    call: plan.WindowCall, fold: Fold, working: EvaluationContext
+    call: plan.WindowCall, fold: Fold, *, working: EvaluationContext
 ) -> Callable[[WindowPartition], list[Value]]:
     frames = _frames_of(call, working)
 
     def values(part: WindowPartition) -> list[Value]:
-        running = RunningAggregate(call, fold, part.rows, working=working)
+        running = RunningAggregate(call, fold, rows=part.rows, working=working)
         return [running.over(begin, end) for begin, end in frames(part)]
 
     return values

@@ -49,13 +49,14 @@ def test_silent_node_is_marked_and_forgotten(lake: DriverNode, monkeypatch: pyte
     real = clock.now_ms
     monkeypatch.setattr(clock, "now_ms", lambda: real() + 120_000)
     nodes = lake.done("GET", f"{OWN}/nodes")["nodes"]
-    assert [(each["id"], each["silent"], each["own"]) for each in nodes] == [
-        (gone.id, True, False),
-        (beats.id, True, True),
-    ]
+    assert {each["id"]: (each["silent"], each["own"]) for each in nodes} == {
+        gone.id: (True, False),
+        beats.id: (True, True),
+    }
 
     lake.runner.run(beats.beat())
-    assert [each["silent"] for each in lake.done("GET", f"{OWN}/nodes")["nodes"]] == [True, False]
+    nodes = lake.done("GET", f"{OWN}/nodes")["nodes"]
+    assert {each["id"]: each["silent"] for each in nodes} == {gone.id: True, beats.id: False}
     monkeypatch.setattr(clock, "now_ms", lambda: real() + 90_000_000)
     lake.runner.run(beats.beat())
     assert [each["id"] for each in lake.done("GET", f"{OWN}/nodes")["nodes"]] == [beats.id]
@@ -72,14 +73,18 @@ async def _left(beats: NodeBeats) -> None:
 
 def test_settings_hide_secrets(lake: DriverNode) -> None:
     """Settings that are not the default come first; a secret has a mask on the page and over the API."""
-    lines = (SettingLine("names.separator", '"."', True, False), SettingLine("storage.keys", '"***"', False, True))
+    lines = (
+        SettingLine("names.separator", '"."', True, False),
+        SettingLine("storage.keys", '"***"', False, True, "environment X"),
+    )
     EFFECTIVE_SETTINGS.put(lake.built.services, lines)
     page = ConsoleVisitor(lake).sign_in().read("/console/settings").text
 
     assert page.index("storage.keys") < page.index("names.separator")
+    assert "environment X" in page
     assert lake.done("GET", f"{OWN}/settings")["settings"] == [
-        {"name": "names.separator", "value": ".", "default": True, "secret": False},
-        {"name": "storage.keys", "value": "***", "default": False, "secret": True},
+        {"name": "names.separator", "value": ".", "default": True, "secret": False, "origin": "default"},
+        {"name": "storage.keys", "value": "***", "default": False, "secret": True, "origin": "environment X"},
     ]
 
 

@@ -88,6 +88,7 @@ async def settings_page(page_request: PageRequest) -> Response:
     columns = (
         SheetColumn("Setting", is_code=True),
         SheetColumn("Value", is_code=True),
+        SheetColumn("Set by", hides=True),
         SheetColumn("Note", hides=True),
     )
     own = tuple(_setting_row(each) for each in lines if not each.is_default)
@@ -103,7 +104,7 @@ async def settings_page(page_request: PageRequest) -> Response:
 def _setting_row(line: SettingLine) -> tuple[SheetCell, ...]:
     value = "unset" if line.value == "null" else line.value
     note = "secret" if line.is_secret else ""
-    return SheetCell(line.name, is_name=True), SheetCell(value[:_LETTERS]), SheetCell(note)
+    return SheetCell(line.name, is_name=True), SheetCell(value[:_LETTERS]), SheetCell(line.origin), SheetCell(note)
 
 
 ROUTES = (
