@@ -26,7 +26,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
         "limnos.engine": "spark", "limnos.spark": "spark", "limnos.spark.lance": "spark lance",
         "limnos.access": "server", "limnos.app": "server", "limnos.files": "server", "limnos.formats": "server", "limnos.http": "server",
         "limnos.services": "server", "limnos.sources": "server", "limnos.store": "server", "limnos.telemetry": "server",
-        "limnos.view": "server", "limnos.model.proto": "server", "limnos.model.records": "server", "limnos.sqlpp.declarations": "server",
+        "limnos.view": "server", "limnos.model.proto": "server", "limnos.model.records": "server", "limnos.model.stored_records": "server", "limnos.sqlpp.declarations": "server",
         "limnos.app.lance_adapter": "server lance", "limnos.sources.lance": "server lance",
         "limnos.store.backends.gate_connection": "server postgres", "limnos.store.backends.write_connections": "server postgres", "limnos.store.backends.postgres": "server postgres",
         "limnos.store.backends.postgres_snapshots": "server postgres", "limnos.store.backends.read_connections": "server postgres",

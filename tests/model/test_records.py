@@ -16,9 +16,7 @@ from limnos.model import records
 from limnos.model.errors import BadRequest
 from limnos.model.proto.limnos.v1 import records_pb2
 from limnos.model.records import (
-    CATALOG_TYPES,
     NODE_RECORDS,
-    SHARED_BYTES_MAX,
     CatalogRecord,
     FilesetRecord,
     JobTemplateRecord,
@@ -32,9 +30,9 @@ from limnos.model.records import (
     TableRecord,
     TagRecord,
     TopicRecord,
-    UnreadableRecord,
     ViewRecord,
 )
+from limnos.model.stored_records import CATALOG_TYPES, SHARED_BYTES_MAX, UnreadableRecord
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 COMMENT = st.none() | TEXT

@@ -15,7 +15,7 @@ from limnos.model.errors import BadRequest
 from limnos.model.frames import BrokenFrame, frame_at, frame_message
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
 from limnos.model.proto.limnos.v1.schema_pb2 import SchemaVersion
-from limnos.model.records import MAJOR_VERSION
+from limnos.model.stored_records import MAJOR_VERSION
 
 Form = Literal["proto", "json"]
 FORMS: Final[tuple[Form, ...]] = ("proto", "json")

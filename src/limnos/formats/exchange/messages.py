@@ -22,18 +22,10 @@ from limnos.model.lance import LanceVersion
 from limnos.model.model_versions import ModelVersion
 from limnos.model.proto.limnos.v1 import export_pb2, records_pb2, schema_pb2
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord, ReadRestriction
-from limnos.model.records import (
-    MAJOR_VERSION,
-    MINOR_VERSION,
-    CatalogRecord,
-    MetalakeRecord,
-    NamespaceRecord,
-    TableRecord,
-    encode,
-    type_number,
-)
+from limnos.model.records import CatalogRecord, MetalakeRecord, NamespaceRecord, TableRecord, encode
 from limnos.model.restrictions import ColumnMask, Restriction, RestrictionTerms
 from limnos.model.statistics import Statistic
+from limnos.model.stored_records import MAJOR_VERSION, MINOR_VERSION, type_number
 
 _ENTITY = "entity."
 RESTS: Final[Mapping[Kind, str]] = {

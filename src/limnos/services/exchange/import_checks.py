@@ -30,8 +30,8 @@ from limnos.model.records import (
     NodeRecord,
     PolicyRecord,
     TableRecord,
-    UnreadableRecord,
 )
+from limnos.model.stored_records import UnreadableRecord
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_part
 from limnos.names.path import check_catalog_name

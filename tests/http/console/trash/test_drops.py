@@ -9,6 +9,7 @@ import pytest
 from limnos.config.storage import SourcesSection
 from limnos.http.console.object_tabs import DROPPABLE
 from limnos.http.console.trash import drops
+from limnos.model.kinds import Kind, ZoneKind
 from tests.http.console.conftest import ICEBERG, add_table
 from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, DriverNode, grant, node_at
@@ -30,9 +31,25 @@ def catalog(node: DriverNode, name: str, **fields: object) -> None:
     node.done("POST", f"{LAKE}/catalogs/{name}/schemas", {"name": "s"})
 
 
+NOT_DROPPED = {
+    Kind.COLUMN: "a change of its table removes it",
+    Kind.FUNCTION: "DROP FUNCTION of SQL++ checks what depends on it",
+    Kind.DATATYPE: "DROP TYPE of SQL++ checks what depends on it",
+    Kind.SYNONYM: "DROP SYNONYM of SQL++",
+    Kind.EXTERNAL_DATASET: "DROP DATASET of SQL++ checks what depends on it",
+}
+"""Kinds of the tree without a drop in the console, with the reason."""
+
+
 def test_kinds_with_a_link_are_those_that_can_be_dropped() -> None:
     """The heading offers a drop for the same kinds as the route has functions."""
     assert set(drops._DROPS) == DROPPABLE
+
+
+@pytest.mark.parametrize("kind", [each for each in Kind if each.home is ZoneKind.CATALOG], ids=lambda kind: kind.word)
+def test_each_kind_of_the_tree_is_dropped_or_has_a_reason(kind: Kind) -> None:
+    """A new kind gets a function in `_DROPS`, or a reason here."""
+    assert (kind in drops._DROPS) is not (kind in NOT_DROPPED), f"_DROPS or NOT_DROPPED needs the kind {kind.word}"
 
 
 def test_a_table_is_dropped_into_the_trash(admin: ConsoleVisitor) -> None:
