@@ -49,7 +49,7 @@ COMMANDS = {
     "owner": "Show and set owners.",
     "token": "Create, list and revoke API tokens.",
     "table": "Check that a table's files exist.",
-    "maintenance": "Show the maintenance that Iceberg tables need, with reasons.",
+    "maintenance": "Show the maintenance that tables need, with reasons.",
     "storage": "Check a catalog's storage, and manage the keys that seal secrets.",
     "login": "Sign in with a password, or in a browser.",
     "logout": "End a session.",

@@ -39,6 +39,7 @@ def test_the_plan(fake: FakeServer, limnos: Run) -> None:
 
     assert limnos("maintenance", "plan", "main").result == [OLD, SMALL]
     assert limnos("maintenance", "plan", "main", "--kind", "compact").result == [SMALL]
+    assert limnos("maintenance", "plan", "main", "--kind", "compactt").code == 2
 
 
 def test_an_explanation(fake: FakeServer, run: Run) -> None:

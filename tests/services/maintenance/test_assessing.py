@@ -22,6 +22,7 @@ from tests.services.maintenance.histories import (
     add_policy,
     assess,
     assess_counted,
+    explained,
     findings,
     set_clock,
 )
@@ -118,6 +119,21 @@ def test_manifests_are_read_once(node: DriverNode, monkeypatch: pytest.MonkeyPat
     assess(node)
     assert {key for key in findings(node) if key[1] == "compact"} == {("a.t", "compact"), ("a.u", "compact")}
     assert at.after is None
+
+
+def test_an_explanation_reads_the_manifests_itself(node: DriverNode) -> None:
+    """A table that no round has assessed, and one that has changed since, are shown as they are now."""
+    table = HistoryTable(node)
+    table.append(12)
+    assert findings(node) == {}
+    kinds = {each["kind"]: each for each in explained(node)["findings"]}
+    assert kinds["compact"]["figures"]["small_files"] == 12
+    assert findings(node) == {}
+
+    assess(node)
+    table.append(3)
+    (compact,) = [each for each in explained(node)["findings"] if each["kind"] == "compact"]
+    assert compact["figures"]["small_files"] == 15
 
 
 def test_storage_that_is_away(node: DriverNode) -> None:

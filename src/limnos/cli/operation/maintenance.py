@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,6 +22,7 @@ from limnos.client import Client
 from limnos.client.operation.maintenance_values import MaintenanceOperation, MaintenanceReport, OrphanFiles
 from limnos.client.paths import parts_of
 
+FindingKind = Literal["compact", "deletes", "manifests", "indexes", "retention", "expire", "metadata", "orphans"]
 app = App(name="maintenance")
 PAUSE_S: Final = 2.0
 """Seconds between two requests for an operation's state."""
@@ -29,7 +30,7 @@ pause = time.sleep
 
 
 @app.command
-def plan(catalog: str, /, *, kind: str | None = None, common: CommonFlags = DEFAULTS) -> None:
+def plan(catalog: str, /, *, kind: FindingKind | None = None, common: CommonFlags = DEFAULTS) -> None:
     """Show the maintenance that the tables of a catalog need, most urgent first.
 
     Shows the tables that you may modify. The server checks changed tables every five minutes.

@@ -212,10 +212,9 @@ class AssessmentRound:
     async def findings_now(
         self, document: MetadataDocument, *, policies: Mapping[str, EffectivePolicy]
     ) -> tuple[FindingRow, ...]:
-        """Return a table's findings from its current metadata, and the stored findings that the last round derived from
-        manifests.
+        """Return a table's findings from its current metadata and, as the last round did, from its manifests.
 
-        Stores nothing.
+        The manifests are read unless the stored findings are about this metadata. Stores nothing.
         """
         heads = await self.services.gate.look_up(lambda: tables_of([document.node_id]))
         if not heads or is_dataset(heads[0]):
@@ -223,7 +222,8 @@ class AssessmentRound:
         body = TableBody(document.node_id, document.version, document.metadata_location, document.body)
         (finding,) = await self._offload([body], [assessment_rules(policies)])
         stored = await self.services.gate.look_up(lambda: findings_of([document.node_id]))
-        rows = [row for row in stored if row.kind in (COMPACT, MANIFESTS)] if finding.manifest_list else []
+        before = [row for row in stored if row.kind in (COMPACT, MANIFESTS)]
+        rows = await self._manifests(heads[0], body, assessment=finding, before=before)
         now_ms = self.services.store.time.now_ms()
         return (*[row._replace(found_at=now_ms) for row in finding_rows(heads[0], finding.findings)], *rows)
 

@@ -46,6 +46,8 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.activity.maintenance import findings_of
 
+CLOCK_SLACK_S: Final = 60
+"""The allowed difference in seconds between a client's clock and the server's."""
 TABLES_MAX: Final = 100
 """The maximum number of tables or jobs of one request."""
 METRICS: Final = ("total-data-files", "total-delete-files", "total-files-size", "total-records")
@@ -225,11 +227,13 @@ async def metrics_monitor(
         action_s: The point in time, in seconds since 1970.
         range_s: The length of the compared ranges before and after it, in seconds.
 
-    Raises as `tables_require`.
+    Raises as `tables_require`, and BadRequest for a time that is negative or in the future.
     """
     tables = await tables_require(ctx, metalake, identifiers=identifiers)
-    if action_s < 0 or range_s < 1:
-        raise BadRequest("Field actionTime must be a time in seconds since 1970, and rangeSeconds 1 at least")
+    if not 0 <= action_s <= ctx.services.store.time.now_ms() // 1000 + CLOCK_SLACK_S or range_s < 1:
+        raise BadRequest(
+            "Field actionTime must be a time in seconds since 1970 and not in the future, and rangeSeconds 1 at least"
+        )
     evaluations = []
     for each in tables:
         evaluations.append(_evaluate(each, action_s=action_s, range_s=range_s))

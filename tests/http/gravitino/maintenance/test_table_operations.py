@@ -239,6 +239,7 @@ def test_metrics_of_tables_and_jobs(node: DriverNode) -> None:
     assert node.get(f"{at}/tables?identifiers=main.a.t&partitionPath=d").status == 405
     assert node.post(f"{at}/monitor", {**body, "partitionPath": "d"}).status == 405
     assert node.post(f"{at}/monitor", {**body, "rangeSeconds": 0}).status == 400
+    assert node.post(f"{at}/monitor", {**body, "actionTime": last * 1000}).status == 400
     assert node.get(f"{at}/jobs?identifiers=maintenance-9999").status == 404
     assert node.get(f"{at}/jobs?identifiers=other").status == 404
     assert node.get(f"{at}/jobs").status == node.get(f"{at}/tables").status == 400

@@ -38,12 +38,18 @@ def statement(sets: str) -> tree.Update:
         ("set u.b.c = 1 where u.id = 2", [{"id": 2, "n": 2}]),
         ("set u.b = null set u.b.c = 1 set u.b.c.d = 1 where u.id = 2", [{"id": 2, "n": 2, "b": None}]),
         ("set u.b = {} set u.b.c = 1 where u.id = 2", [{"id": 2, "n": 2, "b": {"c": 1}}]),
+        ("set u.b.c = missing where u.id = 2", [{"id": 2, "n": 2, "b": {}}]),
+        ("set u.b.c.d = missing, u.b.c.e = 1 where u.id = 2", [{"id": 2, "n": 2, "b": {"c": {"e": 1}}}]),
+        ("set u.t.c = missing, u.b = null, u.b.c = missing where u.id = 1", [{"id": 1, "n": 1, "t": {}, "b": {}}]),
         ("set u.n = 0 where u.id = 3", []),
         ("set u.u = 1 where u.id = 2", [{"id": 2, "n": 2, "u": 1}]),
     ],
 )
 def test_each_set_sees_the_one_before_it(sets: str, found: list[object]) -> None:
-    """MISSING removes a field. A field of a MISSING or NULL parent is not set; another parent becomes an object."""
+    """MISSING removes a field. A field of a MISSING or NULL parent is not set; another parent becomes an object.
+
+    The literal MISSING makes any parent an object.
+    """
     assert changed(sets) == found
 
 

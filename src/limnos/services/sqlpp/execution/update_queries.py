@@ -109,13 +109,16 @@ def _changed(variable: str, step: tree.UpdateStep, *, base: str = "") -> tree.Ex
 def _put(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Expression:
     """Return the expression for an object with a new value at a path: MISSING removes the field.
 
-    A parent of the field that is MISSING or NULL stays so, and one that is no object becomes an object. Each step
-    repeats `base` once, so that the text grows linearly with the steps.
+    A parent of the field that is no object becomes an object; one that is MISSING or NULL does so only for the literal
+    MISSING, and stays as it is for other values. Each step repeats `base` once, so that the text grows linearly with
+    the steps.
     """
     first, *rest = path
+    is_removal = isinstance(value, tree.MissingLiteral)
     if rest:
         parent = f"`{_PARENT}`"
-        value_text = f"case when {parent} is unknown or is_object({parent}) then {parent} else {{}} end"
+        stays = f"is_object({parent})" if is_removal else f"{parent} is unknown or is_object({parent})"
+        value_text = f"case when {stays} then {parent} else {{}} end"
         inside = f"(from [0] as `{_ITEM}` let {parent} = {base}.{identifier(first)} select value {value_text})[0]"
         value = _put(inside, tuple(rest), value=value)
     call = parse_body(f"object_put({base}, {json.dumps(first)}, 0)")
