@@ -18,9 +18,7 @@ DAY_S: Final = 86_400
 
 
 class MaintenanceSection(SettingsSection):
-    """Maintenance of tables by the server, such as compaction and expiry of snapshots. Lance tables have no settings
-    of their own: a policy says what is done.
-    """
+    """Maintenance of Iceberg tables by the server, such as compaction and expiry of snapshots."""
 
     assess: bool = True
     """Assess every five minutes which maintenance changed tables need (`limnos maintenance plan`). Changes no table."""
