@@ -9,7 +9,7 @@ from __future__ import annotations
 from limnos.sqlpp import plan
 from limnos.sqlpp.evaluator.context import EvaluationContext, Row
 from limnos.sqlpp.evaluator.expressions import warn_of_strays, work_of
-from limnos.sqlpp.functions.table import Fold
+from limnos.sqlpp.functions.table import AggregateFold
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown
 
 
@@ -23,7 +23,9 @@ class RunningAggregate:
 
     __slots__ = ("_begin", "_end", "_fold", "_has_stray", "_known", "_result", "_value_of", "_values", "_warn", "_work")
 
-    def __init__(self, call: plan.WindowCall, fold: Fold, *, rows: list[Row], working: EvaluationContext) -> None:
+    def __init__(
+        self, call: plan.WindowCall, fold: AggregateFold, *, rows: list[Row], working: EvaluationContext
+    ) -> None:
         argument = work_of(call.arguments[0], working) if call.arguments else None
         condition = None if call.filter is None else work_of(call.filter, working)
 

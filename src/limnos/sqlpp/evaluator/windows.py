@@ -18,7 +18,7 @@ from limnos.sqlpp.evaluator.expressions import aggregate_of, work_of, works_of
 from limnos.sqlpp.evaluator.running import RunningAggregate
 from limnos.sqlpp.functions.costs import COMPARED_EACH
 from limnos.sqlpp.functions.numbers import number, whole
-from limnos.sqlpp.functions.table import Fold
+from limnos.sqlpp.functions.table import AggregateFold
 from limnos.sqlpp.functions.times import shift_time
 from limnos.sqlpp.plan.queries import Frame, FrameBound
 from limnos.sqlpp.values import arithmetic, comparison
@@ -240,7 +240,7 @@ def _frame_values(
 
 
 def _running_values(
-    call: plan.WindowCall, fold: Fold, *, working: EvaluationContext
+    call: plan.WindowCall, fold: AggregateFold, *, working: EvaluationContext
 ) -> Callable[[WindowPartition], list[Value]]:
     frames = _frames_of(call, working)
 

@@ -16,7 +16,7 @@ from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.collections import Items, distinct, items
 from limnos.sqlpp.functions.costs import compare_cost, linear_cost
 from limnos.sqlpp.functions.numbers import number
-from limnos.sqlpp.functions.table import Fold, Function, aggregate, scalar
+from limnos.sqlpp.functions.table import AggregateFold, Function, aggregate, scalar
 from limnos.sqlpp.values import comparison
 from limnos.sqlpp.values.arithmetic import add
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown, type_name
@@ -224,11 +224,13 @@ _WORKS: dict[str, tuple[Callable[[list[Value]], Value], tuple[str, ...]]] = {
 
 _STRICT: dict[str, Callable[[list[Value]], Value]] = {"sum": strict_total, "avg": strict_average}
 _WARNED = frozenset({"sum", "avg"})
-_FOLDS: dict[str, Fold] = {
-    "sum": Fold(lambda value: _add_number(0, value), _add_number, without=_remove_number),
-    "min": Fold(_ordered, _lesser),
-    "max": Fold(_ordered, _greater),
-    "count": Fold(lambda _: 1, lambda count, _: add(count, 1), without=lambda count, _: add(count, -1), empty=0),
+_FOLDS: dict[str, AggregateFold] = {
+    "sum": AggregateFold(lambda value: _add_number(0, value), _add_number, without=_remove_number),
+    "min": AggregateFold(_ordered, _lesser),
+    "max": AggregateFold(_ordered, _greater),
+    "count": AggregateFold(
+        lambda _: 1, lambda count, _: add(count, 1), without=lambda count, _: add(count, -1), empty=0
+    ),
 }
 
 

@@ -25,7 +25,7 @@ FunctionBody = "Callable[..., Value]"
 Kind = Literal["scalar", "aggregate", "window"]
 
 
-class Fold(Struct, frozen=True):
+class AggregateFold(Struct, frozen=True):
     """An aggregate as a result that is continued value by value, for frames of windows that grow or move forward.
 
     Values that are NULL or MISSING are not passed to it.
@@ -64,7 +64,7 @@ class Function(Struct, frozen=True):
     """A function that finds the first value that an aggregate ignores because of its type; the statement gets a warning
     about it.
     """
-    fold: Fold | None = None
+    fold: AggregateFold | None = None
     """The aggregate as a fold; None if it needs all values at once."""
 
     def takes(self, count: int) -> bool:
@@ -132,7 +132,7 @@ def aggregate(
     counts_rows: bool = False,
     cost: Cost | None = None,
     stray: Callable[[Sequence[Value]], Value] | None = None,
-    fold: Fold | None = None,
+    fold: AggregateFold | None = None,
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """Register the decorated function, which takes the list of values, as an aggregate under these names."""
 
