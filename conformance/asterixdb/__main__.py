@@ -154,9 +154,14 @@ def _report(outcomes: list[CaseOutcome]) -> None:
     ran = sum(total.values()) - total[NOT_ELIGIBLE]
     if ran:
         print(f"{total[PASSED]} of {ran} pass, {100 * total[PASSED] / ran:.1f} %")
-    texts, exact = (sum(getattr(each, name) for each in outcomes) for name in ("texts", "exact_texts"))
+    texts = sum(each.texts for each in outcomes)
     if texts:
-        print(f"{exact} of {texts} results in ADM that are equal as values are equal byte for byte")
+        differences = Counter(text.partition(":")[0] for each in outcomes for text in each.text_differences)
+        print(
+            f"{texts - differences.total()} of {texts} results in ADM that are equal as values are equal byte for byte"
+        )
+        for difference, count in differences.most_common():
+            print(f"not byte for byte, {difference}: {count}")
 
 
 if __name__ == "__main__":

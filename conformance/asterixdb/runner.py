@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
 from conformance.asterixdb.requests import StepRequest, request_of, with_local_paths
+from conformance.asterixdb.texts import lines_of, text_difference
 from conformance.asterixdb.values import UnreadableResult, difference, read_values
 from conformance.asterixdb.world import Answer
 
@@ -48,8 +49,8 @@ ACCEPTS: Final = {
 class CaseOutcome:
     """How a case ended: its outcome, the step that decided it, and why.
 
-    `texts` counts the results of the case that came as ADM and are equal as values, `exact_texts` those of them whose
-    lines also equal AsterixDB's byte for byte.
+    `texts` counts the results of the case that came as ADM and are equal as values. `text_differences` has an entry
+    for each of them whose lines do not equal AsterixDB's byte for byte: in what they differ, the file, and two lines.
     """
 
     key: str
@@ -59,7 +60,7 @@ class CaseOutcome:
     step: str = ""
     seconds: float = 0.0
     texts: int = 0
-    exact_texts: int = 0
+    text_differences: list[str] = field(default_factory=list)
 
 
 class _Failure(Exception):
@@ -77,7 +78,7 @@ class _CaseRun:
     errors: int = 0
     results: int = 0
     texts: int = 0
-    exact_texts: int = 0
+    text_differences: list[str] = field(default_factory=list)
     handles: dict[str, str] = field(default_factory=dict)
 
     def step(self, step: Step) -> None:
@@ -172,7 +173,14 @@ class _CaseRun:
             raise _Failure(DIFFERS, told)
         if "adm" in str(answer.body.get("type", "")) and expected.kind == "adm" and not request.part:
             self.texts += 1
-            self.exact_texts += _lines(text, ordered=ordered) == _lines(_text_of(answer), ordered=ordered)
+            self._keep_text_difference(text, _text_of(answer), ordered=ordered, name=expected.file.name)
+
+    def _keep_text_difference(self, expected: str, answer: str, *, ordered: bool, name: str) -> None:
+        difference = text_difference(expected, answer, ordered=ordered)
+        if difference is not None:
+            lines, answered = (lines_of(each, ordered=ordered) for each in (expected, answer))
+            pair = next((both for both in zip(lines, answered, strict=False) if both[0] != both[1]), ("", ""))
+            self.text_differences.append(f"{difference}: {name}: expected {pair[0][:300]}, answer {pair[1][:300]}")
 
 
 def run_case(case: Case, service: QueryService, *, root: Path) -> CaseOutcome:
@@ -183,7 +191,7 @@ def run_case(case: Case, service: QueryService, *, root: Path) -> CaseOutcome:
 
     def ended(outcome: str, reason: str = "") -> CaseOutcome:
         seconds = round(time.monotonic() - began, 2)
-        return CaseOutcome(case.key, case.group, outcome, reason, at, seconds, run.texts, run.exact_texts)
+        return CaseOutcome(case.key, case.group, outcome, reason, at, seconds, run.texts, run.text_differences)
 
     try:
         for step in case.steps:
@@ -298,7 +306,7 @@ def _whole_difference(expected: object, found: object, where: str) -> str | None
 
 def _compare_lines(text: str, answer: Answer) -> None:
     """Compare results as lines of CSV. Raises _Failure."""
-    lines, shown = (_lines(each, ordered=False) for each in (text, _text_of(answer)))
+    lines, shown = (lines_of(each, ordered=False) for each in (text, _text_of(answer)))
     if lines != shown:
         raise _Failure(DIFFERS, f"expected {str(lines)[:160]}, found {str(shown)[:160]}")
 
@@ -306,12 +314,6 @@ def _compare_lines(text: str, answer: Answer) -> None:
 def _text_of(answer: Answer) -> str:
     """Return the results of an answer as lines."""
     return "".join(each if each.endswith("\n") else f"{each}\n" for each in map(str, _raw_results(answer)))
-
-
-def _lines(text: str, *, ordered: bool) -> list[str]:
-    """Return the lines of a text, without white space at their ends and without empty ones."""
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    return lines if ordered else sorted(lines)
 
 
 def _top_level(statement: str) -> str:

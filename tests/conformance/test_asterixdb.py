@@ -16,6 +16,7 @@ from conformance.asterixdb.ledger import MARK, write_ledger
 from conformance.asterixdb.requests import request_of
 from conformance.asterixdb.runner import DIFFERS, NOT_ELIGIBLE, OTHER_ERROR, PASSED, REFUSED, is_same_error, run_case
 from conformance.asterixdb.suite import RUNTIME, Case, cases_of, root_of
+from conformance.asterixdb.texts import DIGITS, ORDER, OTHER, SPACES, text_difference
 from conformance.asterixdb.values import UnreadableResult, difference, read_values
 from conformance.asterixdb.world import Answer
 
@@ -239,3 +240,28 @@ def test_outcomes_that_are_to_run_again_are_not_resumed(tmp_path: Path) -> None:
     assert set(earlier_outcomes(file, again=[DIFFERS])) == {PASSED}
     assert set(earlier_outcomes(file, again=[])) == {PASSED, DIFFERS}
     assert earlier_outcomes(tmp_path / "none.json", again=[]) == {}
+
+
+@pytest.mark.parametrize(
+    "expected, answer, told",
+    [
+        ('{ "a": 1 }\n{ "a": 2 }', '{ "a": 2 }\n{ "a": 1 }', None),
+        ('{ "a": 1.1234567 }', '{ "a": 1.1234568 }', DIGITS),
+        ('{ "a": 1 }', '{ "a": 1.0 }', DIGITS),
+        ('{ "a": 1 }', '{ "a": 2 }', OTHER),
+        ('{ "a": "1.0" }', '{ "a": "1" }', OTHER),
+        ('{ "a": 1, "b": 2 }', '{ "b": 2, "a": 1 }', ORDER),
+        ("[ 1 ]", "[1]", SPACES),
+        ('{ "a": "x y" }', '{ "a": "y x" }', OTHER),
+        ('{ "Timestamp": "Mon", "DatasetId": 104, "a": 1 }', '{ "Timestamp": "Tue", "DatasetId": 7, "a": 1 }', None),
+    ],
+)
+def test_a_difference_of_texts_has_a_class(expected: str, answer: str, told: str | None) -> None:
+    """Lines without an order are compared in any order, and without the fields of metadata that differ between runs."""
+    assert text_difference(expected, answer, ordered=False) == told
+
+
+def test_the_order_of_lines_counts_where_the_query_orders() -> None:
+    """Two lines in another order differ in that case."""
+    assert text_difference("1\n2", "2\n1", ordered=True) is not None
+    assert text_difference("1\n2", "2\n1", ordered=False) is None
