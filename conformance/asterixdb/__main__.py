@@ -158,7 +158,7 @@ def _report(outcomes: list[CaseOutcome]) -> None:
     if texts:
         differences = Counter(text.partition(":")[0] for each in outcomes for text in each.text_differences)
         print(
-            f"{texts - differences.total()} of {texts} results in ADM that are equal as values are equal byte for byte"
+            f"{texts - differences.total()} of {texts} results in ADM and CSV that are equal as values are equal byte for byte"
         )
         for difference, count in differences.most_common():
             print(f"not byte for byte, {difference}: {count}")

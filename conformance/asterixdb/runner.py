@@ -49,8 +49,8 @@ ACCEPTS: Final = {
 class CaseOutcome:
     """How a case ended: its outcome, the step that decided it, and why.
 
-    `texts` counts the results of the case that came as ADM and are equal as values. `text_differences` has an entry
-    for each of them whose lines do not equal AsterixDB's byte for byte: in what they differ, the file, and two lines.
+    `texts` counts the results of the case that came as ADM or CSV and are equal as values. `text_differences` has an
+    entry for each of them that does not equal AsterixDB's byte for byte: in what it differs, the file, and two lines.
     """
 
     key: str
@@ -162,6 +162,7 @@ class _CaseRun:
         ordered = _ORDER.search(_top_level(request.statement)) is not None
         if self.case.compare.startswith("CSV") or expected.kind == "csv":
             _compare_lines(text, answer)
+            self.texts += 1
             return
         try:
             wanted = read_values(text)

@@ -267,12 +267,14 @@ _WHOLE_MAX = "9.2E18D"
 def _rounded(node: CallTerm, arguments: tuple[str, ...]) -> str:
     value, scale = arguments
     moved = f"({value} * {scale})"
-    how = {
-        "ceil": f"CAST(ceil({moved}) AS DOUBLE)",
-        "floor": f"CAST(floor({moved}) AS DOUBLE)",
-        "trunc": f"CAST(CAST({moved} AS BIGINT) AS DOUBLE)",
-        "round": f"signum({moved}) * CAST(floor(abs({moved}) + 0.5D) AS DOUBLE)",
+    whole = {
+        "ceil": f"ceil({moved})",
+        "floor": f"floor({moved})",
+        "trunc": f"CAST({moved} AS BIGINT)",
+        "round": f"floor(abs({moved}) + 0.5D)",
     }[node.name]
+    # The sign keeps -0.0, which a bigint cannot hold; `round` has no -0.0.
+    how = f"(signum({moved}) * abs(CAST({whole} AS DOUBLE))" + (" + 0D)" if node.name == "round" else ")")
     finite = f"abs({moved}) < CAST('Infinity' AS DOUBLE)"
     return (
         f"(CASE WHEN abs({moved}) < {_WHOLE_MAX} THEN {how} / {scale} "

@@ -39,6 +39,8 @@ RESULT_FORMATS: Final[tuple[ResultFormat, ...]] = get_args(ResultFormat)
 NO_ROW: Final = 4000
 _WIDTHS: Final[Mapping[str, str]] = {"tinyint": "int8", "smallint": "int16", "integer": "int32", "bigint": "int64"}
 _QUOTED: Final = ("date", "time", "datetime", "duration", "year-month-duration", "day-time-duration", "uuid")
+_CONTROLS: Final = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+"""Characters that AsterixDB escapes in ADM and JSON leaves as they are."""
 
 
 def tagged_line(value: Value) -> str:
@@ -99,7 +101,7 @@ def _quoted(text: str) -> str:
 def adm_text(value: Value) -> str:
     """Format a value as ADM text: `{{ 1, 2 }}` for a multiset, `[ 1 ]` for an array."""
     if isinstance(value, dict):
-        inside = ", ".join(f"{_quoted(name)}: {adm_text(item)}" for name, item in value.items())
+        inside = ", ".join(f"{_adm_string(name)}: {adm_text(item)}" for name, item in value.items())
         return f"{{ {inside} }}"
     if isinstance(value, Bag):
         return f"{{{{ {', '.join(map(adm_text, value))} }}}}"
@@ -108,7 +110,7 @@ def adm_text(value: Value) -> str:
     if value is None or value is MISSING:
         return "null"
     if isinstance(value, str):
-        return _quoted(value)
+        return _adm_string(value)
     if isinstance(value, bool):
         return text_of(value)
     if isinstance(value, float):
@@ -121,6 +123,11 @@ def adm_text(value: Value) -> str:
         return f"interval({adm_text(value.start)}, {adm_text(value.end)})"
     name = "hex" if isinstance(value, bytes) else type_name(value)
     return f'{name}("{_time_text(value)}")'
+
+
+def _adm_string(text: str) -> str:
+    """Return a string as ADM: as in JSON, with escapes also for DEL and the control characters after it."""
+    return _quoted(text).translate(_CONTROLS)
 
 
 def _time_text(value: Value) -> str:

@@ -125,3 +125,27 @@ def test_random_is_the_same_for_a_seed() -> None:
     assert isinstance(one, float)
     assert 0 <= one < 1
     assert value("random()") != value("random()")
+
+
+@pytest.mark.parametrize(
+    "text,expected,kind",
+    [
+        ("ceil(-0.3)", "-0.0", "double"),
+        ("floor(-0.0)", "-0.0", "double"),
+        ("round(-0.3)", "0.0", "double"),
+        ("round(-456.456, -3)", "0.0", "double"),
+        ("round(tinyint(127), -1)", "130", "bigint"),
+        ("round(-9223372036854775807, -4)", "-9223372036854775808", "bigint"),
+        ("round(9223372036854775807, -5)", "9223372036854775807", "bigint"),
+        ("least(3, -2, 1.5)", "-2.0", "double"),
+        ("greatest(tinyint(3), smallint(2))", "3", "smallint"),
+        ("array_min([2, 3.5])", "2.0", "double"),
+        ("array_max([7, float(1.5)])", "7.0", "float"),
+        ("array_max([tinyint(7), 3])", "7", "bigint"),
+        ("array_min(['a', 'b'])", "a", "string"),
+    ],
+)
+def test_type_and_sign_of_a_number(text: str, expected: str, kind: str) -> None:
+    """The results of AsterixDB's tests `numeric`, `aggregate/agg_number_rec` and `comparison/least_mixed`."""
+    result = value(text)
+    assert (str(result), type_name(result)) == (expected, kind)

@@ -18,7 +18,7 @@ from limnos.sqlpp.functions.costs import compare_cost, linear_cost
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import AggregateFold, Function, aggregate, scalar
 from limnos.sqlpp.values import comparison
-from limnos.sqlpp.values.arithmetic import add
+from limnos.sqlpp.values.arithmetic import add, promoted
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown, type_name
 
 INCOMPATIBLE, UNSUPPORTED = 3, 4
@@ -80,15 +80,17 @@ def count_numbers(values: list[Value]) -> Value:
 
 
 def least(values: list[Value]) -> Value:
-    """Return the smallest value; NULL if values of the type cannot be ordered, such as arrays, even for a single
-    value.
+    """Return the smallest value, a number in the widest type of the numbers.
+
+    NULL if values of the type cannot be ordered, such as arrays, even for a single value.
     """
     return _extreme(values, better=_lesser)
 
 
 def greatest(values: list[Value]) -> Value:
-    """Return the largest value; NULL if values of the type cannot be ordered, such as arrays, even for a single
-    value.
+    """Return the largest value, a number in the widest type of the numbers.
+
+    NULL if values of the type cannot be ordered, such as arrays, even for a single value.
     """
     return _extreme(values, better=_greater)
 
@@ -109,15 +111,21 @@ def _ordered(value: Value) -> Value:
 
 
 def _lesser(best: Value, value: Value) -> Value:
-    """Return the smaller of two values, the first if they are equal; NULL if they cannot be ordered."""
+    """Return the smaller of two values, the first if they are equal; NULL if they cannot be ordered.
+
+    A number has the wider type of both.
+    """
     less = comparison.less(value, best)
-    return None if not isinstance(less, bool) else value if less else best
+    return None if not isinstance(less, bool) else promoted(value, best) if less else promoted(best, value)
 
 
 def _greater(best: Value, value: Value) -> Value:
-    """Return the greater of two values, the first if they are equal; NULL if they cannot be ordered."""
+    """Return the greater of two values, the first if they are equal; NULL if they cannot be ordered.
+
+    A number has the wider type of both.
+    """
     less = comparison.less(best, value)
-    return None if not isinstance(less, bool) else value if less else best
+    return None if not isinstance(less, bool) else promoted(value, best) if less else promoted(best, value)
 
 
 def _numbers(values: list[Value]) -> list[float] | None:

@@ -237,7 +237,7 @@ def repeat(value: Value, count: Value) -> Value:
 
 @scalar("array_range", least=2, most=3, cost=range_cost)
 def array_range(start: Value, end: Value, step: Value = 1) -> Value:
-    """Return the numbers from `start` to `end` (exclusive); empty for a step of 0."""
+    """Return the numbers from `start` to `end` (exclusive), as doubles if an argument is one; empty for a step of 0."""
     first, last, by = number(start), number(end), number(step)
     if first is None or last is None or by is None:
         return None
@@ -245,12 +245,15 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
         return None
     if by == 0:
         return ()
-    _require_item_count(max(0, int((last - first) / by)))
+    length = max(0, math.ceil((last - first) / by))
+    _require_item_count(length)
+    if any(isinstance(each, float) for each in (first, last, by)):
+        first, by = float(first), float(by)
     elements: list[Value] = []
     value = first
-    while value < last if by > 0 else value > last:
+    while (value < last if by > 0 else value > last) and len(elements) <= length:
         elements.append(value)
-        value = first + len(elements) * by
+        value += by  # AsterixDB adds the step again and again, and so do the last digits of doubles
     return tuple(elements)
 
 
@@ -402,7 +405,7 @@ def binary_search(value: Value, target: Value) -> Value:
 
 @scalar("array_star", least=1, cost=quadratic_cost)
 def star(value: Value) -> Value:
-    """Transpose an array of objects to an object of arrays.
+    """Transpose an array of objects to an object of arrays, which has its fields in the order of their names.
 
     Each array has one item per object, NULL for an absent field.
     """
@@ -410,7 +413,7 @@ def star(value: Value) -> Value:
     if elements is None:
         return None
     objects = [item for item in elements if isinstance(item, dict)]
-    names = dict.fromkeys(name for item in objects for name in item)
+    names = sorted({name for item in objects for name in item})
     if not names:
         return MISSING
     return object_of(

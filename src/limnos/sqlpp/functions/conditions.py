@@ -12,6 +12,7 @@ from limnos.sqlpp.functions.costs import compare_cost, unit_cost
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values import comparison
+from limnos.sqlpp.values.arithmetic import promoted
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown
 
 
@@ -80,15 +81,19 @@ def nvl2(value: Value, known: Value, unknown: Value) -> Value:
 
 @scalar("greatest", least=1, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def greatest(*values: Value) -> Value:
-    """Return the greatest of the values that are not NULL or MISSING; NULL without any, or if two cannot be
-    compared.
+    """Return the greatest of the values that are not NULL or MISSING, a number in the widest type of the numbers.
+
+    NULL without any such value, or if two cannot be compared.
     """
     return _extreme(values, greatest=True)
 
 
 @scalar("least", least=1, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def least(*values: Value) -> Value:
-    """Return the least of the values that are not NULL or MISSING; NULL without any, or if two cannot be compared."""
+    """Return the least of the values that are not NULL or MISSING, a number in the widest type of the numbers.
+
+    NULL without any such value, or if two cannot be compared.
+    """
     return _extreme(values, greatest=False)
 
 
@@ -101,8 +106,8 @@ def _extreme(values: tuple[Value, ...], *, greatest: bool) -> Value:
         less = comparison.less(value, best)
         if less is not True and less is not False:
             return None
-        if less != greatest and comparison.equal(value, best) is not True:
-            best = value
+        is_better = less != greatest and comparison.equal(value, best) is not True
+        best = promoted(value, best) if is_better else promoted(best, value)
     return best
 
 

@@ -19,6 +19,7 @@ from limnos.sqlpp.values.model import Value
 from limnos.sqlpp.values.text import real_text
 
 _DIGITS_MAX = 400
+_BIGINT_EDGE = 1 << 63
 _EXACT = decimal.Context(prec=2 * _DIGITS_MAX)
 """Holds each digit of a rounded float: at most 309 before the point, and `_DIGITS_MAX` after it."""
 
@@ -50,24 +51,26 @@ def sign(value: Value) -> Value:
     return None if result is None else (result > 0) - (result < 0)
 
 
-def _round_value(value: Value, how: Callable[[float], float]) -> Value:
-    """Round a double or a float with `how`, preserving the type; integers are returned unchanged."""
+def _round_value(value: Value, how: Callable[[float], int]) -> Value:
+    """Round a double or a float with `how`, preserving the type and the sign of a zero; integers are returned
+    unchanged.
+    """
     result = number(value)
     if not isinstance(result, float) or not math.isfinite(result):
         return result
-    return type(result)(how(result))
+    return type(result)(math.copysign(how(result), result))
 
 
 @scalar("ceil", "ceiling", least=1, cost=linear_cost)
 def ceil(value: Value) -> Value:
     """Return the least integer that is greater than or equal to the number."""
-    return _round_value(value, lambda result: float(math.ceil(result)))
+    return _round_value(value, math.ceil)
 
 
 @scalar("floor", least=1, cost=linear_cost)
 def floor(value: Value) -> Value:
     """Return the greatest integer that is less than or equal to the number."""
-    return _round_value(value, lambda result: float(math.floor(result)))
+    return _round_value(value, math.floor)
 
 
 def half_up(value: float) -> float:
@@ -114,19 +117,25 @@ def _to_decimal(value: Value, digits: Value, *, rounding: str) -> Value:
 
 
 def _to_digits(value: Value, digits: Value, *, how: Callable[[float], float]) -> Value:
+    """Round a number after multiplying it by a power of ten.
+
+    An integer becomes a bigint, the nearest if the result does not fit; a zero has no sign.
+    """
     result, places = number(value), whole(digits)
     if result is None or places is None or not math.isfinite(result) or abs(places) > _DIGITS_MAX:
         return None if result is None or places is None else result
     if isinstance(result, int) and places >= 0:
         return result
     if places == 0:
-        return type(result)(how(result))
+        return type(result)(how(result) + 0.0)  # -0.0 + 0.0 is 0.0
     scale = 10.0 ** min(abs(places), 308)
     moved = float(result) * scale if places > 0 else float(result) / scale
     if not math.isfinite(moved):
         return result
     back = how(moved) / scale if places > 0 else how(moved) * scale
-    return type(result)(back)
+    if isinstance(result, int):
+        return min(max(int(back), -_BIGINT_EDGE), _BIGINT_EDGE - 1)
+    return type(result)(back + 0.0)
 
 
 def _of_double(name: str, work: Callable[[float], float]) -> None:

@@ -133,7 +133,7 @@ def _record_shape(type_: RecordType, *, lenient: bool, called: str) -> Callable[
         for name, label in needed:
             if value.get(name, MISSING) is MISSING:
                 raise SqlppError(MISMATCH, f"Type mismatch: missing a required field {name}: {label}")
-        fields: dict[str, Value] = {}
+        fields: dict[str, Value] = {name: MISSING for name in shapes if name in value}  # in the order of the type
         for name, item in value.items():
             shape = shapes.get(name)
             if shape is None and not type_.open:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import cast
 
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.values.model import (
@@ -32,6 +33,7 @@ UNDERFLOW = 8
 NOT_NEGATIVE = 10
 
 _WHOLE: dict[TypeName, type[int]] = {"tinyint": TinyInt, "smallint": SmallInt, "integer": Integer, "bigint": int}
+_NUMBERS: dict[TypeName, type[int | float]] = {**_WHOLE, "float": Float, "double": float}
 
 
 def add(left: Value, right: Value, *, function: str = "numeric-add") -> Value:
@@ -74,6 +76,16 @@ def negate(value: Value) -> Value:
     if type_name(value) in ("float", "double"):
         return _typed_result("numeric-unary-minus", -1.0, value, whole=None, real=float.__mul__, kind=type_name(value))
     return _typed_result("numeric-unary-minus", TinyInt(0), value, whole=int.__sub__, real=float.__sub__)
+
+
+def promoted(value: Value, other: Value) -> Value:
+    """Return a number in the wider type of two numbers; other values are returned unchanged."""
+    if type(value) is type(other):
+        return value
+    names = type_name(value), type_name(other)
+    if any(name not in NUMERIC for name in names):
+        return value
+    return _NUMBERS[max(names, key=NUMERIC.index)](cast("float", value))
 
 
 def _typed_result(
