@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.asterixdb.kinds import KINDS, kind_of
 from conformance.asterixdb.runner import DIFFERS, NOT_ELIGIBLE, OTHER_ERROR, PASSED, REFUSED
@@ -30,8 +30,11 @@ def write_ledger(outcomes: Path, page: Path = PAGE) -> None:
     page.write_text(head + MARK + "\n\n" + ledger(json.loads(outcomes.read_text())), encoding="utf-8")
 
 
-def ledger(outcomes: Iterable[dict[str, str]]) -> str:
-    """Return the tables of outcomes: by group, by kind of reason, and why cases are not eligible."""
+def ledger(outcomes: Iterable[dict[str, Any]]) -> str:
+    """Return the tables of outcomes: by group, by kind of reason, why cases are not eligible, and differences of texts.
+
+    An outcome is a `CaseOutcome` as a dictionary.
+    """
     all_of = list(outcomes)
     ran = [each for each in all_of if each["outcome"] != NOT_ELIGIBLE]
     passed = sum(each["outcome"] == PASSED for each in ran)
@@ -50,11 +53,13 @@ def ledger(outcomes: Iterable[dict[str, str]]) -> str:
         "Cases that are not eligible:",
         "",
         *_ineligible_table(all_of),
+        "",
+        *_text_table(ran),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _group_table(ran: list[dict[str, str]]) -> list[str]:
+def _group_table(ran: list[dict[str, Any]]) -> list[str]:
     groups: dict[str, Counter[str]] = {}
     for each in ran:
         groups.setdefault(each["group"], Counter())[each["outcome"]] += 1
@@ -70,7 +75,7 @@ def _group_table(ran: list[dict[str, str]]) -> list[str]:
     ]
 
 
-def _kind_table(ran: list[dict[str, str]]) -> list[str]:
+def _kind_table(ran: list[dict[str, Any]]) -> list[str]:
     counts = Counter(kind_of(each["reason"], each["key"]).name for each in ran if each["outcome"] != PASSED)
     decisions = {kind.name: kind.decision for kind in KINDS}
     return [
@@ -80,6 +85,21 @@ def _kind_table(ran: list[dict[str, str]]) -> list[str]:
     ]
 
 
-def _ineligible_table(outcomes: list[dict[str, str]]) -> list[str]:
+def _ineligible_table(outcomes: list[dict[str, Any]]) -> list[str]:
     counts = Counter(each["reason"].partition(":")[0] for each in outcomes if each["outcome"] == NOT_ELIGIBLE)
     return ["| reason | cases |", "|---|---|", *(f"| {reason} | {count} |" for reason, count in counts.most_common())]
+
+
+def _text_table(ran: list[dict[str, Any]]) -> list[str]:
+    texts = sum(each.get("texts", 0) for each in ran)
+    differences = Counter(text.partition(":")[0] for each in ran for text in each.get("text_differences", ()))
+    return [
+        (
+            f"Of {texts} results in ADM and CSV that are equal as values, {texts - differences.total()} are equal byte "
+            "for byte. The others differ in:"
+        ),
+        "",
+        "| difference | results |",
+        "|---|---|",
+        *(f"| {difference} | {count} |" for difference, count in differences.most_common()),
+    ]

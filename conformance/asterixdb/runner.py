@@ -181,7 +181,10 @@ class _CaseRun:
         if difference is not None:
             lines, answered = (lines_of(each, ordered=ordered) for each in (expected, answer))
             pair = next((both for both in zip(lines, answered, strict=False) if both[0] != both[1]), ("", ""))
-            self.text_differences.append(f"{difference}: {name}: expected {pair[0][:300]}, answer {pair[1][:300]}")
+            first = next((at for at, (one, other) in enumerate(zip(*pair, strict=False)) if one != other), 0)
+            start = max(0, first - 40)
+            expected, answer = (line[start : start + 300] for line in pair)
+            self.text_differences.append(f"{difference}: {name}: expected {expected}, answer {answer}")
 
 
 def run_case(case: Case, service: QueryService, *, root: Path) -> CaseOutcome:

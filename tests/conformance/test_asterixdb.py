@@ -204,7 +204,7 @@ def test_the_ledger_counts_by_group_and_kind(tmp_path: Path) -> None:
     page, file = tmp_path / "page.md", tmp_path / "outcomes.json"
     page.write_text(f"# Title\n{MARK}\nold")
     file.write_text(json.dumps([
-        {"key": "g/a", "group": "g", "outcome": PASSED, "reason": ""},
+        {"key": "g/a", "group": "g", "outcome": PASSED, "reason": "", "texts": 3, "text_differences": ["spaces: a, b"]},
         {"key": "g/b", "group": "g", "outcome": REFUSED, "reason": "ASX1081: Cannot find function with signature f(1)"},
         {"key": "g/c", "group": "g", "outcome": NOT_ELIGIBLE, "reason": "feeds"},
         {"key": "g/serial_kurtosis_int8", "group": "g", "outcome": DIFFERS, "reason": "expected 1, found 2"},
@@ -222,6 +222,8 @@ def test_the_ledger_counts_by_group_and_kind(tmp_path: Path) -> None:
     assert "| kurtosis of groups | 1 | AsterixDB contradicts itself" in text
     assert "| other values | 1 | open" in text
     assert "| feeds | 1 |" in text
+    assert "Of 3 results in ADM and CSV that are equal as values, 2 are equal byte for byte" in text
+    assert "| spaces | 1 |" in text
 
 
 def test_nothing_is_run_without_a_suite(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ from limnos.sqlpp.definitions import arity_of, index_name, statements_of, view_d
 from limnos.sqlpp.metadata_types import FIELDS
 from limnos.sqlpp.printer import render
 from limnos.sqlpp.stored import BUILT_IN
-from limnos.sqlpp.values.model import Bag, Value
+from limnos.sqlpp.values.model import Bag, DateTime, Value
 
 Levels = tuple[str, ...]
 METADATA: Final = (METADATA_NAME,)
@@ -160,7 +160,7 @@ def _external_record(one: MetadataObject) -> Fields:
         "ExternalDetails": {
             "DatasourceAdapter": statement.adapter,
             "Properties": tuple({"Name": each.name, "Value": each.value} for each in statement.options),
-            "LastRefreshTime": None,
+            "LastRefreshTime": DateTime(one.created_at),
             "TransactionState": 0,
         }
     }
