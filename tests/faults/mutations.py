@@ -32,7 +32,7 @@ PIPELINES, RUNS = f"{OWN}/metalakes/lake/pipelines", f"{OWN}/metalakes/lake/runs
 
 
 class Case(NamedTuple):
-    """A prepared mutation by the admin. `is_done` raises if it is half done; `again` has the statuses of a repetition."""
+    """A prepared mutation by the admin. `is_done` raises if it is half done; `again`: the statuses of a repetition."""
 
     method: str
     path: str
