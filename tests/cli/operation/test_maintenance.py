@@ -58,6 +58,19 @@ def test_an_explanation(fake: FakeServer, run: Run) -> None:
         assert line in shown
 
 
+def test_a_long_history_is_cut_as_text(fake: FakeServer, run: Run) -> None:
+    """The newest snapshots are shown, and how many there are beside them; JSON has all."""
+    history = [{"snapshot_id": each, "at": "2026-11-22T20:00:00Z", "kept_because": None} for each in range(200, 0, -1)]
+    fake.on("GET", f"{BASE}/table?table=raw.trips", {**REPORT, "history": history})
+    explain = ("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output")
+
+    text = run(*explain, "table").out
+    assert "  171 2026" in text
+    assert "  170 2026" not in text
+    assert "and 170 more" in text
+    assert len(run(*explain, "json").result["history"]) == 200
+
+
 def test_an_operation(fake: FakeServer, limnos: Run) -> None:
     """It is asked for by the table's path below the catalog, and its id is told; the status shows what became of it."""
     fake.on("POST", f"{BASE}/operations", {"operation": 7})

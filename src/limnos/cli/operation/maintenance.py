@@ -24,6 +24,8 @@ from limnos.client.paths import parts_of
 
 FindingKind = Literal["compact", "deletes", "manifests", "indexes", "retention", "expire", "metadata", "orphans"]
 app = App(name="maintenance")
+HISTORY_MAX: Final = 30
+"""Snapshots or versions that an explanation shows as text."""
 PAUSE_S: Final = 2.0
 """Seconds between two requests for an operation's state."""
 pause = time.sleep
@@ -45,9 +47,8 @@ def plan(catalog: str, /, *, kind: FindingKind | None = None, common: CommonFlag
     with common.client() as client:
         plan = client.maintenance.plan(catalog)
     rows = [msgspec.structs.asdict(each) for each in plan if kind in (None, each.kind)]
-    show_rows(
-        rows, ["table", "kind", "score", "reason", "found_at"], shape=common.shape, empty="no table needs maintenance"
-    )
+    empty = "no table that you may modify needs maintenance; a table that changed is assessed within some five minutes"
+    show_rows(rows, ["table", "kind", "score", "reason", "found_at"], shape=common.shape, empty=empty)
 
 
 @app.command
@@ -82,8 +83,10 @@ def _lines(report: MaintenanceReport) -> Iterator[str]:
         yield from (f"  policy {name} on the same object does not apply" for name in policy.not_applied)
     yield f"{report.removable} of {report.snapshots} snapshots may be removed"
     yield from (f"  branch or tag {name} is past its age" for name in report.refs_removable)
-    for each in report.history:
+    for each in report.history[:HISTORY_MAX]:
         yield f"  {each.snapshot_id} {each.at} {each.kept_because or 'may be removed'}"
+    if len(report.history) > HISTORY_MAX:
+        yield f"  and {len(report.history) - HISTORY_MAX} more: --output json shows them"
     yield from _orphan_lines(report.orphans)
 
 
@@ -230,9 +233,9 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     rewriting = "on" if status.rewrite else "off"
     lines = (
         f"assessing tables: {'on' if status.assess else 'off'}",
-        f"expiring snapshots without a policy: {'on' if status.expire else 'off'}",
-        f"rewriting files without a policy: {rewriting}",
-        f"metadata files outside of the metadata log are kept {retention}",
-        f"removing orphan files: {orphans}",
+        f"Iceberg tables: expiring snapshots without a policy: {'on' if status.expire else 'off'}",
+        f"Iceberg tables: rewriting files without a policy: {rewriting}",
+        f"Iceberg tables: metadata files outside of the metadata log are kept {retention}",
+        f"Iceberg tables: removing orphan files: {orphans}",
     )
     sys.stderr.write("".join(visible(line) + "\n" for line in lines))
