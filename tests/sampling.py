@@ -1,7 +1,7 @@
 """Sampling of tests: `make test` runs one part in seven of large groups, `make test-full` runs all tests.
 
 Four kinds of groups are large, and each is sampled by itself: a test's parameters; the tests of a module that starts
-servers, PostgreSQL or Spark; these modules themselves, of which two in seven run in each folder; and the modules
+servers, PostgreSQL or Spark; these modules themselves, of which one in seven runs in each folder; and the modules
 marked `heavy`, which take half a minute or more for any of their tests. A sample is never empty. The commit selects the
 part: 0 to 48, of which the remainder by seven selects tests and the quotient selects modules. Some dozens of commits
 try nearly everything, and a commit always tries the same. Must know nothing of any single test.
@@ -27,7 +27,7 @@ HEAVY: Final = "heavy"
 """The mark of a module that takes half a minute or more for any of its tests."""
 HEAVY_MIN: Final = 2
 """Minimum number of heavy modules that run."""
-SERVER_MODULES: Final = 2
+SERVER_MODULES: Final = 1
 """How many of seven modules of a folder run, of those that start servers, PostgreSQL or Spark."""
 CASES_MIN: Final = {"": 10, "integration": 2, "spark": 2}
 """Minimum number of tests of a group, by suite: a fast test costs milliseconds, one with servers a second."""
