@@ -78,7 +78,7 @@ fix: setup ## let ruff mend and format what it can
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-docs: setup ## write the tables of docs/reference/errors.md and docs/reference/metrics.md, and openapi/, from the code
+docs: setup ## write the tables of docs/reference (errors, metrics, settings, kinds and others) and openapi/ from the code
 	@$(BIN)/python scripts/generate_docs.py
 	@$(BIN)/python scripts/generate_openapi.py
 

@@ -2,7 +2,8 @@
 their own words.
 
 The JSON Schema of a pipeline's file, and the tables of docs/reference/pipeline-file.md, are written from its keys; the
-table of docs/reference/object-kinds.md is written from the table of kinds.
+table of docs/reference/object-kinds.md is written from the table of kinds, those of docs/reference/settings.md from the
+settings.
 
 Usage: generate_docs.py [--check]. What stands above the marker in each page is written by hand and kept.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from limnos.access.policy import POLICY
 from limnos.access.rules import Rule
+from limnos.config.report import reference
 from limnos.model.kind_table import ANY_CATALOG, KIND_TABLE
 from limnos.model.kinds import Kind
 from limnos.model.privileges import kind_word
@@ -193,6 +195,7 @@ def pages() -> dict[Path, str]:
         "", "`current_date`, `current_time`, `current_datetime` and `now` (0) are the statement's own moment.", "Functions of AsterixDB that are not built in:", "",
         "| about | functions |", "|---|---|", *(f"| {family} | {', '.join(sorted(names))} |" for family, names in ABSENT.items()),
     ]  # fmt: skip
+    tables["reference/settings.md"] = reference().rstrip("\n").split("\n")
     docs = ROOT / "docs"
     found = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
     return found | {ROOT / "src" / "limnos" / "pipeline" / "schema.json": build_schema_text()}

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from limnos.config import load
-from limnos.config.report import mask_value, reference, rows
+from limnos.config.report import mask_value, rows
 from limnos.config.settings import keys
-
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_every_setting_has_a_row_with_origin() -> None:
@@ -47,8 +43,3 @@ def test_password_is_masked_in_the_report() -> None:
 def test_mask_hides_secrets_only(value: object, expected: object) -> None:
     """Passwords in URLs are hidden, everything else is shown as it is."""
     assert mask_value(value) == expected
-
-
-def test_reference_page_is_current() -> None:
-    """The tables of docs/reference/settings.md are those that the settings themselves give."""
-    assert reference() in PAGE.read_text(encoding="utf-8"), "paste the output of limnos.config.report.reference()"
