@@ -1,4 +1,4 @@
-"""Reports of settings: effective values, origins, masked secrets, and the reference page."""
+"""Reports of settings: effective values, origins, and masked secrets."""
 
 from __future__ import annotations
 
