@@ -98,6 +98,7 @@ from tests.sqlpp.evaluation import value
         ("array_except([1, 2, 3], [2])", (1, 3)),
         ("array_symdiff([1, 2], [2, 3])", (1, 3)),
         ("array_star([{'a': 1, 'b': 2}, {'a': 3}])", {"a": (1, 3), "b": (2, None)}),
+        ("object_names(array_star([{'b': 2}, {'a': 3}]))", ("a", "b")),
         ("array_star([1])", MISSING),
         ("array_count([1, null, missing, 'a'])", 2),
         ("array_sum([1, 2, null])", 3),

@@ -143,6 +143,9 @@ def test_random_is_the_same_for_a_seed() -> None:
         ("array_max([7, float(1.5)])", "7.0", "float"),
         ("array_max([tinyint(7), 3])", "7", "bigint"),
         ("array_min(['a', 'b'])", "a", "string"),
+        ("array_range(1, 3.0)[0]", "1.0", "double"),
+        ("array_range(2, 9, 1.1)[6]", "8.6", "double"),
+        ("array_length(array_range(1e16, 1e16 + 4, 0.5))", "9", "bigint"),
     ],
 )
 def test_type_and_sign_of_a_number(text: str, expected: str, kind: str) -> None:

@@ -326,10 +326,10 @@ def _rounded(one: CallTerm, value: float, scale: float) -> float:
     if not math.isfinite(moved):
         return value
     how = {
-        "ceil": lambda: float(math.ceil(moved)),
-        "floor": lambda: float(math.floor(moved)),
-        "trunc": lambda: float(math.trunc(moved)),
-        "round": lambda: math.copysign(math.floor(abs(moved) + 0.5), moved),
+        "ceil": lambda: math.copysign(math.ceil(moved), moved),
+        "floor": lambda: math.copysign(math.floor(moved), moved),
+        "trunc": lambda: math.copysign(math.trunc(moved), moved),
+        "round": lambda: math.copysign(math.floor(abs(moved) + 0.5), moved) + 0.0,
     }
     return how[one.name]() / scale
 

@@ -78,6 +78,7 @@ def test_fields_come_in_the_declared_order() -> None:
     row = to_row(USERS)({"x": 1, "born": None, "name": "Ann", "id": Integer(1)})
 
     assert list(to_object(USERS)(row)) == ["id", "name", "born", "x"]
+    assert list(object_shaper(USERS)({"x": 1, "born": None, "name": "Ann", "id": 1})) == ["id", "name", "born", "x"]
 
 
 def test_columns_that_were_not_read_are_missing() -> None:

@@ -245,7 +245,7 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
         return None
     if by == 0:
         return ()
-    length = max(0, math.ceil((last - first) / by))
+    length = math.ceil(min(max(0, (last - first) / by), ITEMS_MAX + 1))  # the width of two doubles may be infinite
     _require_item_count(length)
     if any(isinstance(each, float) for each in (first, last, by)):
         first, by = float(first), float(by)
