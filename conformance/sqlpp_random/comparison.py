@@ -70,9 +70,12 @@ def difference_of(results: list[object], expected: list[object], *, is_ordered: 
 
 
 def _is_same(one: object, other: object) -> bool:
-    """Return whether two normal forms are equal, numbers to nine digits: of a half each side may keep another digit."""
+    """Return whether two normal forms are equal, numbers to nine digits: of a half each side may keep another digit.
+
+    A variance of equal values is 0 or, where an engine adds parts of a group, a number such as 7e-27.
+    """
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=2e-8)
+        return math.isclose(one, other, rel_tol=2e-8, abs_tol=1e-12)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_is_same, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
