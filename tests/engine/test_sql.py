@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from limnos.engine.relational import is_filtered_join
 from limnos.engine.sql import _CALLS, statement_of
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.relations import UntranslatableExpression
@@ -43,6 +44,30 @@ def test_names_are_quoted() -> None:
     text, _ = statement_of(read, found.layout, sources=lambda one: one.name)
 
     assert "`a``b` AS c1" in text
+
+
+def test_hint_for_the_parts_of_a_dataset() -> None:
+    """A dataset is read by a few tasks, or its rows are distributed over many."""
+    found = rewritten("select value o.id from orders o")
+
+    def text(*, is_spread: bool) -> str:
+        return statement_of(found.relation, found.layout, sources=lambda one: one.name, parts=3, is_spread=is_spread)[0]
+
+    assert "/*+ COALESCE(3) */" in text(is_spread=False)
+    assert "/*+ REPARTITION(3) */" in text(is_spread=True)
+
+
+@pytest.mark.parametrize(
+    "query, is_filtered",
+    [
+        ("select value [o.id, p.id] from orders o, people p where o.extra.n = p.id", True),
+        ("select value [o.id, p.id] from orders o, people p where o.id = p.id", False),
+        ("select value o.id from orders o where o.extra.n = 1", False),
+    ],
+)
+def test_joins_that_the_evaluator_filters(query: str, is_filtered: bool) -> None:
+    """Their rows are read in many small parts, because there may be many more of them than results."""
+    assert is_filtered_join(rewritten(query)) is is_filtered
 
 
 @pytest.mark.parametrize("query", CARRIED)

@@ -218,6 +218,7 @@ _MARKS: Mapping[str, Callable[[], SqlppError]] = {
     "CAST_OVERFLOW": _overflow_error,
     "maxResultSize": _too_large_error,
     "OutOfMemoryError": _too_large_error,
+    "TaskResultLost": _too_large_error,  # the heap had no room for the result of a task
     "ForbiddenException": _denied_error,
     "NotAuthorizedException": _denied_error,
     "NoSuchTableException": _gone_error,

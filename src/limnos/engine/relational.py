@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 FEW = 10_000
+SPREAD = 8
+"""Parts of each dataset of a join whose rows the evaluator filters; a Cartesian product has the square of them."""
 
 
 def values_of(
@@ -43,16 +45,34 @@ def values_of(
         tables: Finds the table of a dataset by its dataverse and name.
         parts: The number of tasks that read a dataset concurrently.
     """
-    frame = _planned_frame(spark, carried, tables=tables, parts=parts)
-    if parts > 1 and _multiplies(frame, carried.relation):
-        frame = _planned_frame(spark, carried, tables=tables, parts=1)
+    if is_filtered_join(carried):
+        frame = _planned_frame(spark, carried, tables=tables, parts=SPREAD, is_spread=True)
+    else:
+        frame = _planned_frame(spark, carried, tables=tables, parts=parts)
+        if parts > 1 and _multiplies(frame, carried.relation):
+            frame = _planned_frame(spark, carried, tables=tables, parts=1)
     return decoded(
         carried.layout, frame.toArrow().to_batches() if has_few_rows(carried.relation) else stream_batches(spark, frame)
     )
 
 
+def is_filtered_join(carried: RelationalQuery) -> bool:
+    """Return whether the evaluator filters the rows of a join: there may be many times as many as results.
+
+    The result of a task is in memory as a whole, some copies of it at once: with one task for 2 million pairs of
+    objects, a heap of 2 GB overflowed.
+    """
+    is_join = any(isinstance(one, Join) for one in parts_of(carried.relation))
+    return is_join and carried.layout.keep is not None
+
+
 def _planned_frame(
-    spark: SparkSession, carried: RelationalQuery, *, tables: Callable[[tuple[str, ...], str], DatasetTable], parts: int
+    spark: SparkSession,
+    carried: RelationalQuery,
+    *,
+    tables: Callable[[tuple[str, ...], str], DatasetTable],
+    parts: int,
+    is_spread: bool = False,
 ) -> DataFrame:
     """Return the data frame of the query, after Spark has planned it.
 
@@ -60,7 +80,9 @@ def _planned_frame(
     the bug.
     """
     for source in (_source, _source_apart):
-        statement = statement_of(carried.relation, carried.layout, sources=partial(source, tables), parts=parts)
+        statement = statement_of(
+            carried.relation, carried.layout, sources=partial(source, tables), parts=parts, is_spread=is_spread
+        )
         frame = spark.sql(statement.text, args=statement.parameters or None)
         try:
             _plan(frame)

@@ -47,6 +47,7 @@ def statement_of(
     *,
     sources: Callable[[nodes.DatasetRead], str],
     parts: int | None = None,
+    is_spread: bool = False,
 ) -> SparkStatement:
     """Generate the query that returns a relation's rows in a layout.
 
@@ -55,8 +56,10 @@ def statement_of(
         layout: The result columns, which are named `r0`, `r1` and so on.
         sources: Returns the FROM item of a dataset.
         parts: The largest number of tasks that read a dataset concurrently; None for no limit.
+        is_spread: Whether the rows of each dataset are distributed over exactly so many parts.
     """
-    writing = _StatementWriter(sources, "" if parts is None else f"/*+ COALESCE({int(parts)}) */ ")
+    hint = "REPARTITION" if is_spread else "COALESCE"
+    writing = _StatementWriter(sources, "" if parts is None else f"/*+ {hint}({int(parts)}) */ ")
     terms = [f"{writing.term(term)} AS r{at}" for at, (term, _) in enumerate(layout.columns)] or ["1 AS r0"]
     return SparkStatement(f"SELECT {', '.join(terms)} FROM {writing.within(relation)}", writing.parameters)
 
