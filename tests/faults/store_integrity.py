@@ -15,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 import psycopg
 
+from limnos.model.kinds import Kind
+
 Rows = list[tuple[object, ...]]
 CATALOG, NAMESPACE, TABLE, VIEW, USER = 2, 3, 4, 5, 20
 STAGED = "name_space = 'import'"
@@ -208,8 +210,8 @@ def feed_tells_the_tree(store: ExaminedStore) -> Iterator[str]:
     """The feed, replayed from the beginning, leads to just the live nodes, with their parents and names."""
     told: dict[object, tuple[object, object]] = {}
     for operation, node, old_parent, old_name, parent, name in store.rows(
-        "SELECT operation, node_id, old_parent, old_name, new_parent, new_name FROM change WHERE kind < 20"
-        " ORDER BY zone, revision, ordinal"
+        "SELECT operation, node_id, old_parent, old_name, new_parent, new_name FROM change"
+        f" WHERE kind IN ({', '.join(str(int(kind)) for kind in Kind if kind.is_node)}) ORDER BY zone, revision, ordinal"
     ):
         if operation in ("move", "drop") and told.pop(node, None) != (old_parent, old_name):
             yield f"the feed has a {operation} of {node} from {old_name}, where it was not"

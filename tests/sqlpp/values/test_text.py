@@ -3,6 +3,8 @@ r"""`||`, LIKE and the text of numbers, by hand-written vectors."""
 from __future__ import annotations
 
 import math
+import random
+import struct
 import sys
 
 import pytest
@@ -117,9 +119,21 @@ def test_no_pattern_takes_long() -> None:
     [
         (0.0, "0.0"), (-0.0, "-0.0"), (0.001, "0.001"), (0.0001, "1.0E-4"), (9999999.0, "9999999.0"), (1e7, "1.0E7"),
         (123456789.5, "1.234567895E8"), (-2.5e-20, "-2.5E-20"), (Float(2.1), "2.1"), (Float(1e10), "1.0E10"),
+        (1e23, "1.0E23"), (-1e-323, "-1.0E-323"),
         (math.inf, "INF"), (math.nan, "NaN"),
     ],
 )  # fmt: skip
 def test_numbers_are_written_as_java_does(number: float, text: str) -> None:
     """Single-precision numbers have the digits that identify them."""
     assert real_text(number) == text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_text_of_a_double_reads_as_the_same_double(seed: int) -> None:
+    """For doubles of all exponents, those beside powers of ten and the smallest ones, and for singles."""
+    chance = random.Random(seed)
+    doubles = [struct.unpack("<d", chance.randbytes(8))[0] for _ in range(2_000)]
+    powers = [float(f"{digits}e{power}") for power in range(-324, 309) for digits in (1, 9.999999999999999)]
+    singles = [Float(each) for each in doubles if abs(each) < 1e38]
+    for number in filter(math.isfinite, (*doubles, *powers, *(number * 5e-324 for number in range(1, 50)), *singles)):
+        assert type(number)(float(real_text(number))) == number

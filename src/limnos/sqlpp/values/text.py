@@ -7,6 +7,7 @@ to the lengths of text and pattern, regardless of the pattern.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Final
 
 from limnos.sqlpp.errors import SqlppError
@@ -82,10 +83,9 @@ def real_text(value: float) -> str:
     digits = _shortest_single(value) if isinstance(value, Float) else float.__repr__(float(value))
     if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
         return digits if "e" not in digits else f"{float(digits):f}"
-    mantissa, _, exponent = f"{float(digits):.17e}".partition("e")
-    sign = "-" if mantissa.startswith("-") else ""
+    sign = "-" if digits.startswith("-") else ""
     significant = digits.lower().lstrip("-").partition("e")[0].replace(".", "").strip("0") or "0"
-    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{int(exponent)}"
+    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{Decimal(digits).adjusted()}"
 
 
 def _shortest_single(value: float) -> str:

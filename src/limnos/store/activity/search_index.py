@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from json import dumps
 from typing import Final, NamedTuple
 
+from limnos.model.kinds import Kind
 from limnos.store.objects.name_search import COLUMNS, SearchCandidate
 from limnos.store.objects.nodes import DATA_ONLY
 from limnos.store.sql import Load, Sql, Value
@@ -75,9 +76,10 @@ PROGRESS_OF = Sql(
     f"{_PROGRESS} WHERE c.zone IN ({_among('zones')[0]})",
     on_sqlite=f"{_PROGRESS} WHERE c.zone IN ({_among('zones')[1]})",
 )
+_NODE_KINDS = ", ".join(str(int(kind)) for kind in Kind if kind.is_node)
 CHANGED = Sql(
     "SELECT DISTINCT node_id FROM change WHERE zone = :zone AND revision > :since AND revision <= :until"
-    " AND kind <= :node_kinds AND operation IN ('create', 'alter', 'commit', 'move', 'drop', 'undrop')"
+    f" AND kind IN ({_NODE_KINDS}) AND operation IN ('create', 'alter', 'commit', 'move', 'drop', 'undrop')"
     f" AND NOT (operation = 'commit' AND coalesce(new_name, '') = '{DATA_ONLY}')"
 )
 SCAN = Sql("SELECT id FROM node WHERE zone = :zone AND id > :after AND deleted = 0 ORDER BY id LIMIT :limit")
@@ -164,7 +166,7 @@ def progress_read(zones: Collection[int]) -> Load[list[ZoneProgress]]:
 
 def changed_read(zone: int, *, since: int, until: int) -> Load[list[int]]:
     """Read the ids of the nodes that changed between two revisions."""
-    rows = yield CHANGED, {"zone": zone, "since": since, "until": until, "node_kinds": 19}
+    rows = yield CHANGED, {"zone": zone, "since": since, "until": until}
     return [row[0] for row in rows]
 
 
