@@ -19,7 +19,7 @@ from tests.nodes.wire import GRAVITINO, namespace_path
 
 SERVICE = "/query/service"
 RECORDS = ("Dataverse", "Datatype", "Dataset", "Index", "Function", "Synonym")
-CHANGING = ("Timestamp", "DatasetId", "GroupName")
+CHANGING = ("Timestamp", "LastRefreshTime", "DatasetId", "GroupName")
 """What two datasets that are made in the same way differ in."""
 MADE = """create dataverse `{0}`; create dataverse `{0}`.low; create type `{0}`.t as {{ id: bigint, word: string? }}; create type `{0}`.unused as {{ n: bigint }};
 create dataset `{0}`.d(t) primary key id; create index i on `{0}`.d(word); create dataset `{0}`.spare(t) primary key id; create view `{0}`.v as select value 1;
