@@ -190,9 +190,9 @@ def builtin_template_body(template: BuiltinTemplate) -> dict[str, object]:
 def builtin_job_body(job: BuiltinJob) -> dict[str, object]:
     """Encode a job of a built-in template."""
     row = job.row
-    began, ended = instant(row.started_at), instant(row.ended_at)
-    audit = dto.compact(creator=row.user, createTime=began, lastModifiedTime=ended)
-    times = dto.compact(queuedAt=began, startedAt=None if row.state == "waiting" else began, finishedAt=ended)
+    queued, ended = instant(row.started_at), instant(row.ended_at)
+    audit = dto.compact(creator=row.user, createTime=queued, lastModifiedTime=ended)
+    times = dto.compact(queuedAt=queued, startedAt=instant(job.began_at), finishedAt=ended)
     return {
         "jobId": job.id, "jobTemplateName": job.template, "status": _BUILTIN_STATUSES[row.state], "audit": audit, **times,
     }  # fmt: skip

@@ -73,6 +73,18 @@ class BuiltinJob(NamedTuple):
     template: str
     row: OperationRow
 
+    @property
+    def began_at(self) -> int | None:
+        """The time at which the work began, in milliseconds since 1970; None for a job that waits for an executor, or
+        that was cancelled before one leased it.
+        """
+        row = self.row
+        if row.state == "waiting":
+            return None
+        if row.leased_at is not None:
+            return row.leased_at
+        return None if row.state == "cancelled" else row.started_at
+
 
 class OperationStop(msgspec.Struct, frozen=True):
     """The command to cancel an operation that rewrites files."""

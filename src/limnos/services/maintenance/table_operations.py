@@ -29,6 +29,7 @@ from limnos.names import display
 from limnos.names.path import Levels
 from limnos.services.maintenance.builtin_jobs import (
     TEMPLATES,
+    BuiltinJob,
     BuiltinTemplate,
     builtin_load,
     builtin_start,
@@ -55,12 +56,22 @@ METRICS: Final = ("total-data-files", "total-delete-files", "total-files-size", 
 SNAPSHOTS_MAX: Final = 1_000
 """The maximum number of snapshots of a table whose metrics are returned, newest first."""
 JOB_METRICS: Final = ("duration_ms",)
+"""The metrics of a job: the time from its beginning to its end, without the wait for an executor."""
 _KINDS: Final = {
     COMPACTION: (COMPACT,), TABLE_MAINTENANCE: (COMPACT, MANIFESTS), SNAPSHOT_EXPIRATION: (EXPIRE,),
     ORPHAN_FILE_REMOVAL: (ORPHANS,),
 }  # fmt: skip
 """The kinds of operations that a policy of a type asks for and that have a job template."""
 _BY_KIND: Final = {each.kind: each for each in TEMPLATES}
+_NOT_APPLIED: Final = (
+    "The policy does not apply to this table: it is not attached to the table or to an object above it, or another"
+    " policy of its type applies instead"
+)
+_NOT_ASKED: Final = "The policy requests no job here: its content turns the operations off, or a nearer policy decides"
+_NO_FINDING: Final = (
+    "There is no finding for the policy. Findings are up to five minutes old, and a new table has none before it is"
+    " assessed"
+)
 
 
 class NamedTable(NamedTuple):
@@ -80,6 +91,13 @@ class Recommendation(NamedTuple):
     template: str
     conf: dict[str, str]
     job: str | None = None
+
+
+class PolicyJobs(NamedTuple):
+    """The jobs that a policy recommends, and for each table without one the reason."""
+
+    jobs: tuple[Recommendation, ...]
+    without_jobs: dict[str, str]
 
 
 class MetricPoint(NamedTuple):
@@ -128,7 +146,7 @@ async def tables_require(ctx: Context, metalake: str, *, identifiers: Sequence[s
 
 async def strategy_jobs(
     ctx: Context, metalake: str, *, identifiers: Sequence[str], policy: str, limit: int | None, is_dry_run: bool
-) -> tuple[Recommendation, ...]:
+) -> PolicyJobs:
     """Recommend the jobs of a policy on the tables to which it applies, most useful first; without `is_dry_run` also
     start them.
 
@@ -139,12 +157,17 @@ async def strategy_jobs(
     if limit is not None and limit < 1:
         raise BadRequest(f"Field limit must be 1 at least, not {limit}")
     recommendations: list[Recommendation] = []
+    without_jobs: dict[str, str] = {}
     for table in tables:
-        recommendations += await _recommend(ctx, table, policy=policy, policy_type=policy_type)
+        jobs = await _recommend(ctx, table, policy=policy, policy_type=policy_type)
+        if isinstance(jobs, str):
+            without_jobs[table.identifier] = jobs
+        else:
+            recommendations += jobs
     chosen = sorted(recommendations, key=lambda each: -each.score)[:limit]
-    if is_dry_run:
-        return tuple(chosen)
-    return tuple([each._replace(job=await _start(ctx, metalake, recommendation=each)) for each in chosen])
+    if not is_dry_run:
+        chosen = [each._replace(job=await _start(ctx, metalake, recommendation=each)) for each in chosen]
+    return PolicyJobs(tuple(chosen), without_jobs)
 
 
 async def _start(ctx: Context, metalake: str, *, recommendation: Recommendation) -> str:
@@ -162,20 +185,24 @@ def _policy_type(request_view: RequestView, name: str) -> str:
     return policy_type
 
 
-async def _recommend(ctx: Context, table: NamedTable, *, policy: str, policy_type: str) -> list[Recommendation]:
-    """Return the jobs that a policy recommends for one table."""
+async def _recommend(ctx: Context, table: NamedTable, *, policy: str, policy_type: str) -> list[Recommendation] | str:
+    """Return the jobs that a policy recommends for one table, or the reason why there are none."""
     effective = await effective_policies(ctx.services, table.document.node_id)
     own = effective.get(policy_type)
-    if own is None or own.name != policy or not own.is_enabled:
-        return []
+    if own is None or own.name != policy:
+        return _NOT_APPLIED
+    if not own.is_enabled:
+        return "The policy is disabled"
     kinds = _KINDS[policy_type]
     if policy_type in (COMPACTION, TABLE_MAINTENANCE):
         kinds = tuple([kind for kind in kinds if asking_policy(effective, kind) == own])
+        if not kinds:
+            return _NOT_ASKED
     rows = await ctx.look_up(lambda: findings_of([table.document.node_id]))
     # Only the check itself finds out whether there are any.
     scores = {row.kind: row.score for row in rows} | {ORPHANS: 0}
     jobs = [(_BY_KIND[kind], scores[kind]) for kind in kinds if kind in scores]
-    return [Recommendation(table.identifier, score, each.name, _conf(table)) for each, score in jobs]
+    return [Recommendation(table.identifier, score, each.name, _conf(table)) for each, score in jobs] or _NO_FINDING
 
 
 def _conf(table: NamedTable) -> dict[str, str]:
@@ -281,9 +308,13 @@ async def job_metrics(ctx: Context, metalake: str, *, identifiers: Sequence[str]
         operation = operation_of(text)
         if operation is None:
             raise NotFound(f"Job {text[:200]} is not one of a built-in template", kind="job")
-        row = (await builtin_load(ctx, metalake, operation=operation)).row
-        ended = row.ended_at
-        metrics[text] = (
-            () if ended is None else (MetricPoint(JOB_METRICS[0], ended // 1000, max(0, ended - row.started_at)),)
-        )
+        metrics[text] = _job_points(await builtin_load(ctx, metalake, operation=operation))
     return metrics
+
+
+def _job_points(job: BuiltinJob) -> tuple[MetricPoint, ...]:
+    """Return the metrics of a job; empty if it has not ended, or ended before it began."""
+    began, ended = job.began_at, job.row.ended_at
+    if began is None or ended is None:
+        return ()
+    return (MetricPoint(JOB_METRICS[0], ended // 1000, max(0, ended - began)),)

@@ -88,10 +88,10 @@ REMEMBER = Sql(
     "INSERT INTO maintenance_checkpoint (reader_id, source, snapshot_id, at)"
     " VALUES (:reader, :source, :snapshot, :at) ON CONFLICT DO NOTHING"
 )
-_OPERATION = "id, catalog_id, node_id, kind, state, user_name, policy, result, started_at, ended_at"
+_OPERATION = "id, catalog_id, node_id, kind, state, user_name, policy, result, started_at, ended_at, leased_at"
 BEGIN = Sql(
     f"INSERT INTO maintenance_operation ({_OPERATION}, bytes)"
-    " VALUES (:id, :catalog, :node, :kind, :state, :user, :policy, NULL, :now, NULL, :bytes)"
+    " VALUES (:id, :catalog, :node, :kind, :state, :user, :policy, NULL, :now, NULL, NULL, :bytes)"
 )
 END = Sql(
     "UPDATE maintenance_operation SET state = :state, result = :result, ended_at = :now WHERE id = :id AND ended_at IS NULL"
@@ -189,7 +189,11 @@ class CheckpointRow(NamedTuple):
 
 
 class OperationRow(NamedTuple):
-    """An operation on a table: `waiting`, `running`, `done`, `failed`, `cancelled` or `lost`."""
+    """An operation on a table: `waiting`, `running`, `done`, `failed`, `cancelled` or `lost`.
+
+    Times are in milliseconds since 1970. `started_at` is the time of the request, `leased_at` the time at which an
+    executor last leased the operation: None if none did, as for an operation that the server carries out itself.
+    """
 
     id: int
     catalog_id: int
@@ -201,6 +205,7 @@ class OperationRow(NamedTuple):
     result: str | None
     started_at: int
     ended_at: int | None
+    leased_at: int | None = None
 
 
 def _heads(rows: Sequence[Row]) -> list[TableHead]:

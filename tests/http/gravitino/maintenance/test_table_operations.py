@@ -23,6 +23,7 @@ from tests.services.maintenance.rewriting.executor import FakeExecutor, commit_w
 OPS = "/api/maintenance/table/ops"
 COMPACTION, WHOLE = "system_iceberg_compaction", "system_iceberg_table_maintenance"
 REWRITE, STATS = "builtin-iceberg-rewrite-data-files", "builtin-iceberg-update-stats"
+HOUR_MS = 3_600_000
 NOW_MS = FIRST_MS + 30 * DAY_MS
 LINE = {"stats-type": "table", "identifier": "main.a.t", "custom-cost": 5}
 
@@ -43,6 +44,13 @@ def strategy(node: DriverNode, *tables: str, user: str = "admin", **more: object
     """Request the jobs of a policy."""
     body = {"identifiers": [*tables], "strategyName": "small", **more}
     return node.post(f"{OPS}/strategy-jobs", body, user=user)
+
+
+def reasons(node: DriverNode, *tables: str, policy: str = "small") -> dict[str, str]:
+    """Request the jobs of a policy that has none. Returns the beginning of the reason for each table."""
+    answer = strategy(node, *tables, strategyName=policy).json()
+    assert answer["results"] == []
+    return {each["identifier"]: each["reason"].partition(".")[0].partition(":")[0] for each in answer["withoutJobs"]}
 
 
 def lines(*records: dict[str, Any], **more: object) -> dict[str, object]:
@@ -71,17 +79,23 @@ def test_jobs_of_a_policy(node: DriverNode) -> None:
 
 
 def test_policies_that_ask_for_nothing(node: DriverNode) -> None:
-    """A policy that does not apply, is disabled, or is about other operations gives no jobs; a missing one is
-    reported.
+    """A policy that does not apply, is disabled, or is about other operations gives no jobs but reasons; a missing one
+    is reported.
     """
     add_policy(node, "small", WHOLE, {"compact": False}, on="main.a.t", kind="table")
-    assert strategy(node, "main.a.t", "main.a.u").json()["results"] == []
+    assert reasons(node, "main.a.t", "main.a.u") == {
+        "main.a.t": "There is no finding for the policy",
+        "main.a.u": "The policy does not apply to this table",
+    }
+    add_policy(node, "none", WHOLE, {"compact": False, "manifests": False}, on="main.a.u", kind="table")
+    assert reasons(node, "main.a.u", policy="none") == {"main.a.u": "The policy requests no job here"}
+    node.post(f"{API}/lake/objects/table/main.a.u/policies", {"policiesToRemove": ["none"]})
     node.post(f"{API}/lake/objects/catalog/main/policies", {"policiesToAdd": ["small"]})
     node.patch(f"{API}/lake/policies/small", {"enable": False})
-    assert strategy(node, "main.a.u").json()["results"] == []
+    assert reasons(node, "main.a.u") == {"main.a.u": "The policy is disabled"}
     retention = {"column": "id", "olderThanDays": 1}
     add_policy(node, "rows", "limnos-row-retention", retention, on="main", kind="catalog")
-    for name, status, text in (("none", 404, "Policy none"), ("rows", 400, "strategyName must name a policy of type")):
+    for name, status, text in (("no", 404, "Policy no"), ("rows", 400, "strategyName must name a policy of type")):
         answer = strategy(node, "main.a.t", strategyName=name)
         assert (answer.status, text in str(answer.body)) == (status, True), answer.body
 
@@ -226,10 +240,14 @@ def test_metrics_of_tables_and_jobs(node: DriverNode) -> None:
     assert node.get(f"{at}/jobs?identifiers={job['jobId']}").json()["results"] == [
         {"scopeType": "JOB", "identifier": job["jobId"], "metrics": {}}
     ]
+    set_clock(node, NOW_MS + HOUR_MS)
     (leased,) = FakeExecutor(node).lease()
     FakeExecutor(node).report(leased["operation"])
     (ended,) = node.get(f"{at}/jobs?identifiers={job['jobId']}").json()["results"]
     assert [*ended["metrics"]] == ["duration_ms"]
+    assert ended["metrics"]["duration_ms"][0]["value"] < HOUR_MS, "the wait for an executor does not count"
+    times = node.get(f"{API}/lake/jobs/runs/{job['jobId']}").json()["job"]
+    assert times["queuedAt"] < times["startedAt"] <= times["finishedAt"]
 
     last = seen["metrics"]["total-data-files"][-1]["timestamp"]
     body = {"identifiers": ["main.a.t"], "actionTime": last, "rangeSeconds": 100 * 86_400}

@@ -30,6 +30,7 @@ from limnos.services.maintenance.table_operations import MetricPoint, Recommenda
 from limnos.services.request.context import Context
 
 _RESERVED: Final = frozenset({"stats-type", "identifier", "partition-path", "timestamp"})
+_STATISTICS_TYPES: Final = ("table", "partition")
 LINES_MAX: Final = 1_000
 """The maximum number of lines of statistics in one request."""
 _RANGE_S: Final = 86_400
@@ -92,12 +93,17 @@ def _identifiers(request: Request) -> list[str]:
 
 
 async def strategy_jobs(request: Request, ctx: Context, *, body: StrategyJobs) -> Response:
-    """Start the jobs of a policy on the tables that need them, at most `limit`; `dryRun` only returns them."""
-    results = await operations.strategy_jobs(
+    """Start the jobs of a policy on the tables that need them, at most `limit`; `dryRun` only returns them.
+
+    `withoutJobs` has the reason for each table that needs none.
+    """
+    planned = await operations.strategy_jobs(
         ctx, _metalake(request, ctx), identifiers=body.identifiers, policy=body.strategy_name, limit=body.limit,
         is_dry_run=body.dry_run,
     )  # fmt: skip
-    return ok(results=[{"strategyName": body.strategy_name, **_job(each)} for each in results], dryRun=body.dry_run)
+    results = [{"strategyName": body.strategy_name, **_job(each)} for each in planned.jobs]
+    without = [{"identifier": identifier, "reason": reason} for identifier, reason in planned.without_jobs.items()]
+    return ok(results=results, withoutJobs=without, dryRun=body.dry_run)
 
 
 def _job(each: Recommendation) -> dict[str, object]:
@@ -124,12 +130,8 @@ async def statistics_append(request: Request, ctx: Context, *, body: StatisticsP
     metalake = _metalake(request, ctx)
     lines = await _lines(ctx, metalake, body=body)
     of_table: dict[str, list[tuple[str, str, object]]] = {}
-    counts = {"table": 0, "partition": 0}
+    counts = dict.fromkeys(_STATISTICS_TYPES, 0)
     for line, values in lines:
-        if line.stats_type not in counts or (line.stats_type == "partition") is not bool(line.partition_path):
-            raise BadRequest(
-                f"A line about {line.identifier[:200]} has the stats-type '{line.stats_type[:50]}': use table, or partition with a partition-path"
-            )
         counts[line.stats_type] += 1
         partition = "/".join(f"{name}={value}" for name, value in (line.partition_path or {}).items())
         of_table.setdefault(line.identifier, []).extend([(partition, name, value) for name, value in values.items()])
@@ -149,6 +151,7 @@ async def _lines(
     texts = [*filter(str.strip, body.statistics_payload.splitlines())]
     if not 0 < len(texts) <= LINES_MAX:
         raise BadRequest(f"Field statisticsPayload must have 1 to {LINES_MAX} lines, not {len(texts)}")
+    identifiers = frozenset(body.identifiers or ())
     lines = []
     for number, text in enumerate(texts, 1):
         try:
@@ -156,10 +159,16 @@ async def _lines(
             line = msgspec.convert(fields, StatisticsLine)
         except (msgspec.DecodeError, RecursionError) as error:
             raise BadRequest(f"Line {number} of statisticsPayload is not a record of statistics: {error}") from None
+        if identifiers and line.identifier not in identifiers:
+            continue
+        if line.stats_type not in _STATISTICS_TYPES or (line.stats_type == "partition") is not bool(
+            line.partition_path
+        ):
+            raise BadRequest(
+                f"Line {number} of statisticsPayload, about {line.identifier[:200]}, has the stats-type"
+                f" '{line.stats_type[:50]}': use table, or partition with a partition-path"
+            )
         lines.append((line, {name: _value(value) for name, value in fields.items() if name not in _RESERVED}))
-    if body.identifiers:
-        identifiers = frozenset(body.identifiers)
-        lines = [each for each in lines if each[0].identifier in identifiers]
     await tables_require(ctx, metalake, identifiers=list(dict.fromkeys(line.identifier for line, _ in lines)))
     return lines
 
