@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 from conformance.asterixdb.eligibility import ineligible_reason
 from conformance.asterixdb.runner import NOT_ELIGIBLE, OUTCOMES, PASSED, CaseOutcome, run_case
 from conformance.asterixdb.suite import Case, cases_of, root_of
-from conformance.asterixdb.world import served
+from conformance.asterixdb.world import AsterixDb, served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,6 +58,11 @@ def main(arguments: list[str]) -> int:
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m conformance.asterixdb", description=__doc__)
     parser.add_argument("--suite", type=Path, help="a checkout of apache/asterixdb")
+    parser.add_argument(
+        "--against",
+        metavar="URI",
+        help="send the cases to a running AsterixDB, such as http://127.0.0.1:19002, whose objects are dropped",
+    )
     parser.add_argument("--group", action="append", default=[], help="only cases of these groups")
     parser.add_argument("--case", action="append", default=[], help="only cases whose path has this text")
     parser.add_argument("--sample", type=int, help="so many eligible cases, drawn over all groups")
@@ -131,11 +137,17 @@ def _run(cases: list[Case], options: argparse.Namespace, *, root: Path, keep: Ca
 def _run_share(
     cases: Iterable[Case], options: argparse.Namespace, *, root: Path, keep: Callable[[CaseOutcome], None]
 ) -> None:
+    files = root / "asterix-app"
     with tempfile.TemporaryDirectory(prefix="limnos-asterixdb-", dir="/tmp") as name:
         work = Path(name)
-        with served(work, roots=[root / "asterix-app"], limit_s=options.limit) as service:
+        at = options.against
+        with (
+            served(work, roots=[files], limit_s=options.limit)
+            if at is None
+            else nullcontext(AsterixDb(at, limit_s=options.limit)) as service
+        ):
             for case in cases:
-                keep(run_case(case, service, root=root / "asterix-app"))
+                keep(run_case(case, service, root=files))
                 service.empty()
 
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conformance.asterixdb.suite import Step
 
 _PARAMETER: Final = re.compile(
@@ -60,13 +58,13 @@ class StepRequest:
         return self.kind in RESULT_KINDS or self.kind.endswith((".http", ".uri"))
 
 
-def with_local_paths(text: str, root: Path) -> str:
-    """Return a text in which paths of AsterixDB's data are paths below `root`."""
-    return _NODE.sub(f"file://{root}/", text)
+def with_local_paths(text: str, files: str) -> str:
+    """Return a text in which paths of AsterixDB's data begin with `files`, such as `file:///checkout/asterix-app/`."""
+    return _NODE.sub(files, text)
 
 
-def request_of(step: Step, *, root: Path) -> StepRequest:
-    """Read a step's request. Its files are those below `root`."""
+def request_of(step: Step, *, files: str) -> StepRequest:
+    """Read a step's request. The paths of its files begin with `files`."""
     text = step.read()
     remarks = {found["name"]: found["value"].strip() for found in _REMARK.finditer(text)}
     status = int(remarks["statuscode"]) if remarks.get("statuscode", "").isdigit() else None
@@ -87,7 +85,7 @@ def request_of(step: Step, *, root: Path) -> StepRequest:
     if "maxresultreads" in remarks:
         parameters["max-result-reads"] = remarks["maxresultreads"]
     kind = step.kind.removesuffix(".sqlpp")
-    statement = with_local_paths(text, root)
+    statement = with_local_paths(text, files)
     part = "signature" if kind == "signature" else ""
     return StepRequest(kind, statement, parameters, as_json, handle=handle, status=status, part=part)
 

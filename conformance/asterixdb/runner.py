@@ -73,7 +73,7 @@ class _Failure(Exception):
 class _CaseRun:
     case: Case
     service: QueryService
-    root: Path
+    files: str
     until: float
     errors: int = 0
     results: int = 0
@@ -82,7 +82,7 @@ class _CaseRun:
     handles: dict[str, str] = field(default_factory=dict)
 
     def step(self, step: Step) -> None:
-        request = request_of(step, root=self.root)
+        request = request_of(step, files=self.files)
         answer = self._send(request)
         if request.status is not None and answer.status != request.status:
             raise _Failure(OTHER_ERROR, f"status {answer.status} where {request.status} is expected")
@@ -153,7 +153,7 @@ class _CaseRun:
             raise _Failure(NOT_ELIGIBLE, "results absent")
         expected = self.case.expected[self.results]
         self.results += 1
-        text = with_local_paths(expected.read(), self.root)
+        text = with_local_paths(expected.read(), self.files)
         if expected.kind == "ignore":
             return
         if expected.kind.startswith("regex") or (expected.kind == "jsonl" and "R{" in text):
@@ -188,9 +188,13 @@ class _CaseRun:
 
 
 def run_case(case: Case, service: QueryService, *, root: Path) -> CaseOutcome:
-    """Send a case's steps. A case lasts at most twice the limit of a statement, and longer if it has over 20 steps."""
+    """Send a case's steps, whose files are below `root`.
+
+    A case lasts at most twice the limit of a statement, and longer if it has over 20 steps.
+    """
     began = time.monotonic()
-    run = _CaseRun(case, service, root, began + service.limit_s * max(2.0, len(case.steps) / 10))
+    files = f"{service.file_scheme}://{root}/"
+    run = _CaseRun(case, service, files, began + service.limit_s * max(2.0, len(case.steps) / 10))
     at = ""
 
     def ended(outcome: str, reason: str = "") -> CaseOutcome:

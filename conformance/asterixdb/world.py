@@ -1,4 +1,6 @@
-"""A server of the product's own to send cases to: started on a scratch directory, and emptied after each case.
+"""The servers to send cases to: one of the product's own, started on a scratch directory, or a running AsterixDB.
+
+Each is emptied after each case.
 
 May import the demo's server starter and the standard library. It must not know the suite.
 """
@@ -50,6 +52,9 @@ class Answer:
 class QueryService:
     """A query service: sends statements and other requests."""
 
+    file_scheme = "file"
+    """The scheme of the paths of files on the server's machine."""
+
     def __init__(self, uri: str, token: str, *, limit_s: float) -> None:
         self._address = urlsplit(uri)
         self._headers = {"Authorization": f"Bearer {token}"}
@@ -100,12 +105,26 @@ class QueryService:
         found = self.state(statement).body.get("results")
         return found if isinstance(found, list) else []
 
+    def parts(self, name: str) -> list[str]:
+        """Return the parts of a dataverse's canonical name: `@` stands before `@` and `.`."""
+        parts, at = [""], 0
+        while at < len(name):
+            if name[at] == "@" and at + 1 < len(name):
+                at += 1
+                parts[-1] += name[at]
+            elif name[at] == ".":
+                parts.append("")
+            else:
+                parts[-1] += name[at]
+            at += 1
+        return parts
+
     def _drop_functions(self) -> None:
         """Drop all functions: those of two dataverses may need each other, so that neither dataverse can be dropped."""
         for _ in range(3):
             for each in self.values(_FUNCTIONS):
                 if isinstance(each, dict) and each["DataverseName"] not in BUILT_IN:
-                    name = ".".join(map(_quoted, (*_parts(str(each["DataverseName"])), str(each["Name"]))))
+                    name = ".".join(map(_quoted, (*self.parts(str(each["DataverseName"])), str(each["Name"]))))
                     self.state(f"drop function {name}@{each['Arity']}")
 
     def empty(self) -> None:
@@ -118,7 +137,7 @@ class QueryService:
             if attempt:
                 self._drop_functions()
             for name in left:
-                answer = self.state(f"drop dataverse {'.'.join(map(_quoted, _parts(name)))} if exists")
+                answer = self.state(f"drop dataverse {'.'.join(map(_quoted, self.parts(name)))} if exists")
                 if attempt and answer.error:
                     print(f"dataverse {name} is left: {answer.error:.200}", flush=True)
         for kind, query in _LEFT_IN_DEFAULT:
@@ -129,19 +148,17 @@ class QueryService:
                 self.state(f"drop function {_quoted(str(each['Name']))}@{each['Arity']}")
 
 
-def _parts(name: str) -> list[str]:
-    """Return the parts of a dataverse's canonical name: `@` stands before `@` and `.`."""
-    parts, at = [""], 0
-    while at < len(name):
-        if name[at] == "@" and at + 1 < len(name):
-            at += 1
-            parts[-1] += name[at]
-        elif name[at] == ".":
-            parts.append("")
-        else:
-            parts[-1] += name[at]
-        at += 1
-    return parts
+class AsterixDb(QueryService):
+    """AsterixDB's own query service, for comparison. Its canonical names have `/` between their parts since 0.9.7."""
+
+    file_scheme = "asterix_nc1"
+
+    def __init__(self, uri: str, *, limit_s: float) -> None:
+        super().__init__(uri, "", limit_s=limit_s)
+
+    def parts(self, name: str) -> list[str]:
+        """Return the parts of a dataverse's canonical name."""
+        return name.split("/")
 
 
 def _quoted(name: str) -> str:

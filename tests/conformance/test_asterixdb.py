@@ -31,6 +31,7 @@ class ScriptedService:
         self.answers = list(answers)
         self.sent: list[tuple[str, dict[str, object]]] = []
         self.limit_s = 60.0
+        self.file_scheme = "file"
 
     def state(self, statement: str, parameters: dict[str, object], *, as_json: bool, accept: str | None) -> Answer:
         """Give the next answer."""
@@ -94,7 +95,7 @@ def test_a_parameter_of_a_json_request_is_a_value(tmp_path: Path) -> None:
         tmp_path, {"1.query.sqlpp": "// requesttype=application/json\n// param args:json=[1, 2]\nselect 1"}, {}
     )
 
-    request = request_of(case.steps[0], root=Path("/"))
+    request = request_of(case.steps[0], files="file:///")
 
     assert (request.as_json, request.parameters) == (True, {"args": [1, 2]})
 
