@@ -30,6 +30,7 @@ from tests.sqlpp.evaluation import value
         ("trunc(-1299.5, -2)", -1200.0),
         ("trunc(1299, -2)", 1299),
         ("abs(-2.5)", 2.5),
+        ("to_string(abs(-0.0))", "-0.0"),
         ("abs('x')", None),
         ("abs(null)", None),
         ("abs(missing)", MISSING),

@@ -380,7 +380,7 @@ _STRICT: Mapping[str, Callable[..., Held]] = {
     "ends_with": lambda _, value, other: value.endswith(other),
     "position": lambda _, value, other: value.find(other),
     "substr": lambda _, value, start, *count: value[start - 1 : None if not count else start - 1 + count[0]],
-    "abs": lambda _, value: abs(value),
+    "abs": lambda _, value: abs(value) if value else value,  # -0.0 stays
     "sqrt": lambda _, value: math.sqrt(value) if value >= 0 else math.nan,
     "size": lambda _, value: len(value),
     "count_known": lambda _, value: sum(item is not None for item in value),

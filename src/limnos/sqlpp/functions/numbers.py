@@ -39,9 +39,12 @@ def whole(value: Value) -> int | None:
 
 @scalar("abs", least=1, cost=linear_cost)
 def absolute(value: Value) -> Value:
-    """Return the absolute value; the result has the type of the argument."""
+    """Return the absolute value; the result has the type of the argument.
+
+    -0.0 is not below zero, and stays as it is in AsterixDB.
+    """
     result = number(value)
-    return None if result is None else negate(value) if result < 0 or math.copysign(1, result) < 0 else value
+    return None if result is None else negate(value) if result < 0 else value
 
 
 @scalar("sign", least=1, cost=linear_cost)

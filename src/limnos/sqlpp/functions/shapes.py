@@ -39,6 +39,8 @@ _TEXTS: dict[type[Shape], re.Pattern[str]] = {
 }
 _NUMBER = re.compile(_REAL, re.ASCII)
 _TEXT_MAX = 1 << 16
+_PI = 3.14159265
+"""The number by which AsterixDB computes areas of circles."""
 
 
 def shape_of(text: str, kind: type[Shape]) -> Value:
@@ -159,7 +161,7 @@ def spatial_distance(one: Value, other: Value) -> Value:
     """Return the Euclidean distance of two points."""
     if not isinstance(one, Point) or not isinstance(other, Point):
         return None
-    return math.dist(one.coordinates, other.coordinates)
+    return math.sqrt(sum((a - b) * (a - b) for a, b in zip(one.coordinates, other.coordinates, strict=True)))
 
 
 @scalar("spatial_area", least=1, cost=linear_cost)
@@ -169,7 +171,7 @@ def spatial_area(value: Value) -> Value:
         case Rectangle((x, y, other_x, other_y)):
             return (other_x - x) * (other_y - y)
         case Circle((_, _, radius)):
-            return math.pi * radius * radius
+            return _PI * radius * radius
         case Polygon(known):
             corners = list(zip(known[::2], known[1::2], strict=True))
             following = [*corners[1:], corners[0]]

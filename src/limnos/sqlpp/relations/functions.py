@@ -173,9 +173,12 @@ _of_time("unix_time_from_datetime_in_ms", "datetime")
 
 @translates_function("abs")
 def absolute(value: Shape) -> Shape:
-    """Translate `abs`."""
+    """Translate `abs`, which leaves -0.0 as it is."""
     one = of_type(value, "integer", "bigint", "double")
-    return _strict(call("abs", one.term), one.type, one)  # type: ignore[arg-type]
+    term = call("abs", one.term)
+    if one.type == "double":
+        term = call("if", call("=", one.term, LiteralTerm(0.0, "double")), one.term, term)
+    return _strict(term, one.type, one)  # type: ignore[arg-type]
 
 
 def _register_rounding(name: str) -> None:
