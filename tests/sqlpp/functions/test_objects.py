@@ -46,6 +46,7 @@ from tests.sqlpp.evaluation import value
         ("[pairs([1, {'a': 3}]), pairs({}), pairs('x'), pairs(missing) is missing]", ((("a", 3),), (), None, True)),
         ("object_replace({'a': 1, 'b': 2}, 1, 9)", {"a": 9, "b": 2}),
         ("object_concat({'a': 1}, {'a': 2, 'b': 3})", {"a": 2, "b": 3}),
+        ("object_names(object_concat({'a': 1, 'c': 0}, {'b': 3, 'a': 2}))", ("b", "a", "c")),
         ("object_concat({'a': 1}, 2)", None),
         ("object_merge({'a': {'x': 1}}, {'a': {'x': 2, 'y': 3}, 'b': 4})", {"a": {"x": 1, "y": 3}, "b": 4}),
         ("object_unwrap({'a': 5})", 5),

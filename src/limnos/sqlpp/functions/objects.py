@@ -121,7 +121,7 @@ def rename(value: Value, old: Value, new: Value) -> Value:
 @scalar("object_concat", "record_concat", "object_concat_strict", least=0, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
     """Merge the fields of all arguments, or of all objects in an array; of several fields with the same name the last
-    wins.
+    wins. The fields of the last object come first, as in AsterixDB.
     """
     if len(values) == 1 and (listed := items(values[0])) is not None:
         values = tuple(listed)
@@ -130,10 +130,11 @@ def concat(*values: Value) -> Value:
     if not values:
         return None
     fields: dict[str, Value] = {}
-    for value in values:
+    for value in reversed(values):
         if not isinstance(value, dict):
             return None
-        fields |= value
+        for name, item in value.items():
+            fields.setdefault(name, item)
     return fields
 
 
