@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.http.console.visitor import ConsoleVisitor, PageReader
-from tests.http.driver import DriverNode
+from tests.http.driver import DriverNode, grant
 
 
 def rows_of(page: PageReader) -> int:
@@ -52,3 +52,15 @@ def test_an_action_is_filtered_by_the_words_shown(admin: ConsoleVisitor) -> None
 
     assert rows_of(page) == rows_of(admin.read("/console/audit?action=create")) > 0
     assert any("action=create" in href for href in page.hrefs)
+
+
+def test_a_grant_names_privilege_and_object(admin: ConsoleVisitor, lake: DriverNode) -> None:
+    """Who reads the records of a grant and a revoke sees what was granted on which object, without ids."""
+    role = grant(lake, "ben", "select_table", kind="TABLE", on="main.raw.flights")
+    body = {"privileges": [{"name": "select_table", "condition": "ALLOW"}]}
+    lake.done("PUT", f"/api/metalakes/lake/permissions/roles/{role}/table/main.raw.flights/revoke", body)
+
+    page = admin.read(f"/console/audit?action=alter&path={role}")
+
+    assert "allow SELECT_TABLE on table main.raw.flights" in page.text
+    assert "no longer allow SELECT_TABLE on table main.raw.flights" in page.text

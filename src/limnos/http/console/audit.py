@@ -39,6 +39,8 @@ class AuditLine(msgspec.Struct, frozen=True):
     words: str
     kind: str
     words_href: str
+    detail: str
+    """What the columns lack, such as the privileges of a grant."""
     outcome: str
     look: str
     path: str
@@ -113,7 +115,7 @@ def _line(page_request: PageRequest, metalake: str, *, record: AuditRecord) -> A
     return AuditLine(
         record.at, record.user, _address(page_request, metalake, filters={"user": record.user}),
         words.replace("_", " "), "" if words.startswith(f"{record.kind}_") else record.kind.replace("_", " "),
-        _address(page_request, metalake, filters={"action": words}), record.outcome, look, record.path,
+        _address(page_request, metalake, filters={"action": words}), record.detail, record.outcome, look, record.path,
         _address(page_request, metalake, filters={"path": record.path}), record.request_id,
         _address(page_request, metalake, filters={"request": record.request_id}), record.client,
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """Roles, their rules, and the principals who hold them.
 
-May import `model` and the store's `sql`, `changes`, `ancestry`. Must not know policies. Every write moves the
+May import `model`, `names` and the store's `sql`, `changes`, `ancestry`. Must not know policies. Every write moves the
 metalake's access revision.
 """
 
@@ -15,7 +15,8 @@ from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.privileges import Privilege
 from limnos.model.records import RoleRecord, encode
-from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
+from limnos.names.display import render
+from limnos.store.ancestry import Ancestry, ancestry_of, path_of, with_ancestors
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.objects.trash import KEPT
@@ -77,6 +78,11 @@ OBJECTS_PART = with_ancestors(
     "SELECT g.object_id FROM access_grant g WHERE g.role_id = :id AND g.object_id > :after AND g.object_id <= :last"
 )
 GRANTS_ON = Sql("SELECT privilege, allowed FROM access_grant WHERE role_id = :id AND object_id = :object")
+OBJECTS_NAMED = Sql(
+    with_ancestors(_IDS.replace(":roles", ":objects")).text,
+    on_sqlite=with_ancestors("SELECT value FROM json_each(:objects)").text,
+)
+"""The statement that reads objects by their ids, with their ancestors."""
 PART_MAX = 1_000
 """The maximum number of rules of a role in one read. A role with more is read in parts."""
 LAST_ID = 2**63 - 1
@@ -302,7 +308,7 @@ class RoleWrites(Writes):
                 },
             )  # fmt: skip
         about = () if label else grants  # a replacement affects the rules on any object
-        self._altered(role, label + _grants_text(grants, allow="allow", deny="deny"), about=about)
+        self._altered(role, label + self._grants_text(grants, allow="allow", deny="deny"), about=about)
 
     def withdraw(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Remove the rules that equal one of `grants` in object, privilege and effect (allow or deny).
@@ -317,7 +323,7 @@ class RoleWrites(Writes):
                 "allowed": grant.allowed,
             }
             self.tx.count(WITHDRAW, params)
-        self._altered(role, _grants_text(grants, allow="no longer allow", deny="no longer deny"), about=grants)
+        self._altered(role, self._grants_text(grants, allow="no longer allow", deny="no longer deny"), about=grants)
 
     def replace(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Replace all rules of a role."""
@@ -333,6 +339,18 @@ class RoleWrites(Writes):
         """Revoke a role from a user or group. Does nothing if the principal does not hold it."""
         if self.tx.count(TAKE, {"principal": principal.id, "role": role.id}):
             self._held("take", principal, role)
+
+    def _grants_text(self, grants: Collection[Grant], *, allow: str, deny: str) -> str:
+        """Return a description of added or removed rules, for the audit. A dropped object is named by its id."""
+        ids = dumps(sorted({each.object_id for each in grants}))
+        nodes = ancestry_of(self.tx.rows(OBJECTS_NAMED, {"objects": ids})) if grants else {}
+        paths = {each.object_id: path_of(each.object_id, nodes) for each in grants}
+        texts = [
+            f"{allow if each.allowed else deny} {Privilege(each.privilege).name} on {each.object_kind.word}"
+            f" {each.object_id if (path := paths[each.object_id]) is None else render(path)}"
+            for each in grants
+        ]
+        return ", ".join(texts) or "no rules"
 
     def _altered(self, role: RoleEntity, detail: str, *, about: Collection[Grant]) -> None:
         """Write the change row of changed rules. If all rules are on one object, its id is in `new_parent`."""
@@ -361,12 +379,3 @@ class RoleWrites(Writes):
                 moves_access=True, detail=detail,
             )
         )  # fmt: skip
-
-
-def _grants_text(grants: Collection[Grant], *, allow: str, deny: str) -> str:
-    """Return a description of added or removed rules, for the audit."""
-    texts = [
-        f"{allow if each.allowed else deny} {Privilege(each.privilege).name} on {each.object_kind.word} {each.object_id}"
-        for each in grants
-    ]
-    return ", ".join(texts) or "no rules"
