@@ -354,7 +354,7 @@ class SparkEngine:
                         while (await _frame(reader))[0] == wire.ROWS:
                             pass
             except TimeoutError:
-                if process is self._process and self._is_starting():
+                if process is self._process and self.is_starting:
                     log.info("the engine of SQL++ is still starting", job=job.id)
                 else:
                     log.warning("the engine of SQL++ does not cancel a statement and is replaced", job=job.id)
@@ -364,8 +364,9 @@ class SparkEngine:
 
         _keep(asyncio.get_running_loop().create_task(watch()))
 
-    def _is_starting(self) -> bool:
-        """Return whether the engine may still be starting: it was started recently and has not responded yet."""
+    @property
+    def is_starting(self) -> bool:
+        """Whether the engine was started recently, and has not executed a job yet."""
         return not self._has_answered and asyncio.get_running_loop().time() < self._started_at + START_S
 
     def _forget(self, process: EngineProcess) -> None:

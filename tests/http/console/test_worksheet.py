@@ -12,6 +12,7 @@ from limnos.http.console.site import ConsoleSite
 from limnos.model.errors import BadRequest
 from limnos.services.request.context import Context
 from limnos.services.sqlpp import worksheet as service
+from limnos.services.sqlpp.execution.engine import ENGINE, NoSqlppEngine
 from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from limnos.services.sqlpp.worksheet import WorksheetRequest, worksheet_run
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
@@ -129,6 +130,33 @@ def test_late_statement_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPa
     slow = "SELECT VALUE count(*) FROM range(1, 900000) AS a, range(1, 900000) AS b;"
 
     assert "limnos sql" in run(admin, slow, status=400).text
+
+
+def test_late_statement_while_the_engine_starts(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The advice is to run the statement again, not to use a client."""
+
+    class StartingEngine(NoSqlppEngine):
+        is_starting = True
+
+    monkeypatch.setattr(service, "TIMEOUT_S", 0.3)
+    ENGINE.put(lake.built.services, StartingEngine())
+    slow = "SELECT VALUE count(*) FROM range(1, 900000) AS a, range(1, 900000) AS b;"
+
+    assert "The engine of SQL++ is starting" in run(ConsoleVisitor(lake).sign_in(), slow, status=503).text
+
+
+@pytest.mark.parametrize(
+    "text,hint",
+    [
+        ("SELEC VALUE 1;", "Did you mean SELECT instead of SELEC?"),
+        ("SELECT 1 AS order;", "order is a reserved word"),
+        ("SELECT VALUE d FROM main.`raw`.flights AS d;", "Names in statements begin below the catalog: leave out main"),
+    ],
+)
+def test_hints(admin: ConsoleVisitor, text: str, hint: str) -> None:
+    """An error says what was probably meant."""
+    page = run(admin, text, status=400).text
+    assert hint in page, page
 
 
 def test_own_run_is_cancelled_and_nobody_elses(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ async def _answer(
     )  # fmt: skip
     if failure is not None:
         message = unescape_percent(str(failure))
-        page = msgspec.structs.replace(page, error=message, hint=await hint_of(page_request, message))
+        page = msgspec.structs.replace(page, error=message, hint=await hint_of(page_request, message, text=page.text))
     elif result is not None:
         page = _with_results(page, result, view=view)
     status = 200 if failure is None else status_of(failure)

@@ -1,4 +1,5 @@
-"""Hints below an error of the worksheet: reserved words used as identifiers, and datasets with a similar name.
+"""Hints below an error of the worksheet: misspelt keywords, reserved words used as identifiers, names that begin with
+the catalog, and datasets with a similar name.
 
 May import `model`, `names`, `services`, `sqlpp` and this package's shared modules. Has no business rules: it compares a
 missing name with the names visible to the caller.
@@ -22,14 +23,20 @@ from limnos.sqlpp.tokens import KEYWORDS
 COMPARED_MAX: Final = 1_000
 """How many names of a dataverse are compared with a missing one."""
 _WORD: Final = re.compile(r'Encountered "(\w+)" at column')
+_LAST_WORD: Final = re.compile(r"(\w+)\s*$")
+_DATAVERSE: Final = re.compile(r"Cannot find dataverse with name (\S+)")
 _DATASET: Final = re.compile(r"Cannot find dataset (\S+) in dataverse (\S+) nor")
 
 
-async def hint_of(page_request: PageRequest, message: str) -> str:
-    """Return a sentence that helps with an error of a statement; empty if no hint applies."""
+async def hint_of(page_request: PageRequest, message: str, *, text: str) -> str:
+    """Return a sentence that helps with an error of the statements `text`; empty if no hint applies."""
     word = _WORD.search(message)
     if word is not None and word[1].upper() in KEYWORDS:
-        return f"{word[1]} is a reserved word. If you mean a name, write it in back-quotes: `{word[1]}`"
+        return _keyword_hint(word[1], text)
+    dataverse = _DATAVERSE.search(message)
+    catalog = page_request.ctx.services.defaults.sqlpp_catalog
+    if dataverse is not None and dataverse[1].split(".")[0] == catalog:
+        return f"Names in statements begin below the catalog: leave out {catalog}"
     dataset = _DATASET.search(message)
     if dataset is None:
         return ""
@@ -39,6 +46,16 @@ async def hint_of(page_request: PageRequest, message: str) -> str:
     if similar:
         return f"Did you mean {' or '.join(similar)}?"
     return "All datasets that you may read: SELECT d.DataverseName, d.DatasetName FROM Metadata.`Dataset` AS d;"
+
+
+def _keyword_hint(word: str, text: str) -> str:
+    """Return the hint for an unexpected keyword: the word before it may be a misspelt keyword."""
+    before = _LAST_WORD.search(text.partition(word)[0])
+    if before is not None and before[1].upper() not in KEYWORDS:
+        similar = get_close_matches(before[1].upper(), KEYWORDS, n=1, cutoff=0.8)
+        if similar:
+            return f"Did you mean {similar[0]} instead of {before[1]}?"
+    return f"{word} is a reserved word. If you mean a name, write it in back-quotes: `{word}`"
 
 
 async def _names(page_request: PageRequest, *, dataverse: str) -> list[str]:

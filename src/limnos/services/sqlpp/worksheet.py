@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from limnos.model.errors import BadRequest, NotFound
+from limnos.model.errors import BadRequest, NotFound, ServiceUnavailable
 from limnos.services.request.context import Context
+from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded, RunningRequest
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.services.sqlpp.statements import caller_require, statement_run, statements_of
@@ -24,6 +25,10 @@ BYTES_MAX: Final = 128 << 10
 TIMEOUT_S: Final = 20.0
 """The time limit of a worksheet's statements, in seconds. Longer statements need a client."""
 OWN_ID_MAX: Final = 100
+ENGINE_STARTS: Final = (
+    "The engine of SQL++ is starting for the first statement that reads data, which takes up to a minute: run the"
+    " statement again. With the setting engine.warm it starts with the server"
+)
 
 
 class WorksheetRequest(NamedTuple):
@@ -49,7 +54,8 @@ class WorksheetResult(NamedTuple):
 async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetResult:
     """Run statements and return their first results.
 
-    Raises BadRequest for a statement that is invalid, was cancelled or timed out, and the errors of statements.
+    Raises BadRequest for a statement that is invalid, was cancelled or timed out, ServiceUnavailable if the engine is
+    still starting, and the errors of statements.
     """
     asker = await caller_require(ctx)
     clock = ctx.services.store.time
@@ -67,6 +73,8 @@ async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetRes
     except SqlppError as error:
         raise BadRequest(error.text) from None
     except RequestEnded as error:
+        if error.late and ENGINE.of(ctx.services).is_starting:
+            raise ServiceUnavailable(ENGINE_STARTS) from None
         hint = (
             f". Statements of a worksheet may take {timeout_s:g} s: run longer ones with 'limnos sql'"
             if error.late

@@ -22,6 +22,11 @@ class SqlppEngine(Protocol):
         """Start the engine in the background, so that the first statement does not wait for the start."""
         ...
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether the engine was started recently, and has not executed a job yet."""
+        ...
+
     def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncIterator[bytes]:
         """Yield the results of a job, each one line of JSON without newline; append its warnings to the list.
 
@@ -41,6 +46,8 @@ class SqlppEngine(Protocol):
 
 class NoSqlppEngine:
     """Null engine: rejects every job, because the server has no SQL++ engine."""
+
+    is_starting = False
 
     def begin(self) -> None:
         """No-op: the null engine needs no preparation."""
