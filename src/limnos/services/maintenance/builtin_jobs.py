@@ -13,28 +13,21 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from limnos.access.actions import Action
 from limnos.formats.gravitino.policies import check_options
 from limnos.formats.maintenance.assessment import COMPACT, MANIFESTS
-from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
-from limnos.model.permits import Permit
 from limnos.names import display
 from limnos.services.maintenance.operations import EXPIRE, expiry_request
 from limnos.services.maintenance.orphans.requests import orphans_request
 from limnos.services.maintenance.orphans.rounds import ORPHANS
 from limnos.services.maintenance.reports import visible_paths
+from limnos.services.maintenance.rewriting.cancellation import rewrite_cancel
 from limnos.services.maintenance.rewriting.kinds import STATISTICS
-from limnos.services.maintenance.rewriting.leases import operation_cancel, token_revoke
 from limnos.services.maintenance.rewriting.planning import rewrite_request
-from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.request.request_view import RequestView
 from limnos.store.activity.maintenance import OperationRow, ancestors_read, metalake_operations_read, operation_read
-from limnos.store.activity.rewrites import LeaseRow
 from limnos.store.ancestry import path_of
-from limnos.store.tx import Tx
 
 PREFIX: Final = "builtin-"
 """The prefix of the names of built-in templates. Other templates cannot have a name with this prefix."""
@@ -84,14 +77,6 @@ class BuiltinJob(NamedTuple):
         if row.leased_at is not None:
             return row.leased_at
         return None if row.state == "cancelled" else row.started_at
-
-
-class OperationStop(msgspec.Struct, frozen=True):
-    """The command to cancel an operation that rewrites files."""
-
-    table: Node
-    operation: int
-    user: str
 
 
 def is_builtin(name: str) -> bool:
@@ -228,18 +213,5 @@ async def builtin_cancel(ctx: Context, metalake: str, *, operation: int) -> Buil
     if path is None:
         raise NotFound(f"Job {job.id} does not exist: its table was dropped", kind="job")
 
-    def decide(request_view: RequestView) -> Permit[OperationStop]:
-        node, _, decision = maintained_table(request_view, path[1:], action=Action.TABLE_MAINTAIN)
-        return request_view.permit(OperationStop(node, operation, request_view.user), decision)
-
-    lease = await ctx.write(RequestScope(metalake, path[0]), decide, operation_stop)
-    if lease is not None:
-        await token_revoke(ctx.services, lease)
+    await rewrite_cancel(ctx, RequestScope(metalake, path[0]), path=path[1:], operation=operation)
     return await builtin_load(ctx, metalake, operation=operation)
-
-
-def operation_stop(tx: Tx, permit: Permit[OperationStop]) -> LeaseRow | None:
-    """Cancel the operation of a job. Returns its lease, if it had one."""
-    command = permit.command
-    table = tx.nodes.confirm(command.table)
-    return operation_cancel(tx, command.operation, node_id=table.id, user=command.user)

@@ -11,6 +11,7 @@ from tests.http.iceberg import wire
 
 TAB = "/console/o/table/lake/main/raw/flights?tab=maintenance"
 FORM = "/console/maintain/table/lake/main/raw/flights"
+CANCEL = FORM.replace("/maintain/", "/maintain-cancel/")
 MAINTENANCE = f"{OWN}/metalakes/lake/catalogs/main/maintenance"
 
 
@@ -41,8 +42,28 @@ def test_form_asks_for_an_operation_that_the_tab_lists(written: ConsoleVisitor) 
     assert answer.status == 303
     assert answer.headers["location"].startswith(TAB)
     page = written.read(answer.headers["location"])
-    assert "Expire snapshots waiting admin" in page.text
+    (number,) = [str(each["id"]) for each in written.node.done("GET", f"{MAINTENANCE}/operations")["operations"]]
+    assert f"Expire snapshots {number} waiting admin" in page.text
+    assert "the server carries it out within a minute" in page.text
+    assert written.post(CANCEL, {"operation": number}).status == 405
     assert [each["kind"] for each in written.node.done("GET", f"{MAINTENANCE}/operations")["operations"]] == ["expire"]
+
+
+def test_a_waiting_compaction_is_explained_and_cancelled(written: ConsoleVisitor) -> None:
+    """The tab says that it waits for an executor; its button cancels it, a number of another table does not."""
+    written.post(FORM, {"operation": "compact"})
+    (number,) = [str(each["id"]) for each in written.node.done("GET", f"{MAINTENANCE}/operations")["operations"]]
+
+    page = written.read(TAB)
+    assert "waits for an executor: run limnos maintenance work" in page.text
+    assert f"Cancel operation {number}" in page.text
+    for fields, status in (({}, 400), ({"operation": "x"}, 400), ({"operation": "999999"}, 404)):
+        assert written.post(CANCEL, fields).status == status
+    assert written.post(CANCEL, {"operation": number}).status == 303
+
+    page = written.read(TAB)
+    assert "cancelled by admin" in page.text
+    assert "Cancel operation" not in page.text
 
 
 @pytest.mark.parametrize("fields", [{}, {"operation": "burn"}])
@@ -66,4 +87,5 @@ def test_readers_neither_see_nor_ask(written: ConsoleVisitor) -> None:
     for visitor in (ana, stranger):
         for operation in ("expire", "orphans", "compact"):
             assert visitor.post(FORM, {"operation": operation}).status == 403, text_of(visitor.get(TAB))
+        assert visitor.post(CANCEL, {"operation": "1"}).status == 403
     assert node.done("GET", f"{MAINTENANCE}/operations")["operations"] == []

@@ -22,6 +22,7 @@ from limnos.http.console.sheets import (
     SheetCell,
     SheetColumn,
     TabPart,
+    hidden_fields,
 )
 from limnos.http.console.tabs import Chip, Fact
 from limnos.http.response import Response
@@ -33,7 +34,10 @@ from limnos.services.lookup.securables import AttachmentTarget, render_full_name
 from limnos.services.maintenance.orphans.reports import OrphanReport
 from limnos.services.maintenance.reports import TableReport, table_explain
 from limnos.services.maintenance.requests import OPERATION_KINDS, operation_start
+from limnos.services.maintenance.rewriting.cancellation import rewrite_cancel
+from limnos.services.maintenance.rewriting.kinds import KINDS as REWRITES
 from limnos.services.request.name_codecs import codec_for
+from limnos.store.activity.maintenance import OperationRow
 
 _FATES_SHOWN: Final = 50
 
@@ -60,6 +64,9 @@ _LANCE: Final = _FormatWords(
     "Fragments", "Version", "versions",
 )  # fmt: skip
 _POLICY_PREFIXES: Final = ("system_iceberg_", "system_lance_", "system_")
+_EXECUTOR_WAITS: Final = (
+    "waits for an executor: run limnos maintenance work on a machine with Spark, or set maintenance.executor to local"
+)
 _LOOKS: Final = {
     "done": ("ok", "check"),
     "failed": ("bad", "cross"),
@@ -84,7 +91,8 @@ async def health_tab(page_request: PageRequest, address: ObjectAddress, *, is_la
             _due(report, words), _policies(page_request, address, report=report), _fates(report, words), _done(report, words),
             *_orphans(report.orphans), *statistics,
         ),
-        (_form(page_request, address, words=words),), "; ".join(report.blocked),
+        (_form(page_request, address, words=words), *_cancel_forms(page_request, address, report=report)),
+        "; ".join(report.blocked),
     )  # fmt: skip
 
 
@@ -155,17 +163,24 @@ def _fates(report: TableReport, words: _FormatWords) -> Sheet:
 
 
 def _done(report: TableReport, words: _FormatWords) -> Sheet:
-    columns = (SheetColumn("Operation"), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Started"), SheetColumn("Result", hides=True))  # fmt: skip
+    columns = (SheetColumn("Operation"), SheetColumn("Number", is_code=True), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Requested"), SheetColumn("Result", hides=True))  # fmt: skip
     rows = tuple(
         (
-            SheetCell(words.kinds.get(each.row.kind, each.row.kind)),
+            SheetCell(words.kinds.get(each.row.kind, each.row.kind)), SheetCell(str(each.row.id)),
             SheetCell(chips=(operation_chip(each.row.state),)),
             SheetCell(each.row.policy or each.row.user), SheetCell(at_ms=each.row.started_at),
-            SheetCell((each.row.result or "")[:300]),
+            SheetCell(operation_result(each.row)),
         )
         for each in report.operations
     )  # fmt: skip
-    return Sheet("Past operations", columns, rows, "No operation has been requested yet.")
+    return Sheet("Operations", columns, rows, "No operation has been requested yet.")
+
+
+def operation_result(row: OperationRow) -> str:
+    """Return the result of an operation, or what one that waits is waiting for."""
+    if row.state == "waiting" and not row.result:
+        return _EXECUTOR_WAITS if row.kind in REWRITES else "the server carries it out within a minute"
+    return (row.result or "")[:300]
 
 
 def operation_text(kind: str) -> str:
@@ -215,6 +230,26 @@ def _form(page_request: PageRequest, address: ObjectAddress, *, words: _FormatWo
     return FormView(action, "Request it", (), (FormInput("operation", "Operation", choices=choices),), title="Request an operation")  # fmt: skip
 
 
+def _cancel_forms(page_request: PageRequest, address: ObjectAddress, *, report: TableReport) -> tuple[FormView, ...]:
+    """Return a button for each operation of executors that has not ended."""
+    action = f"{page_request.base}/maintain-cancel{address.path.removeprefix('/o')}"
+    return tuple(
+        FormView(action, f"Cancel operation {each.row.id}", hidden_fields(operation=str(each.row.id)), is_danger=True)
+        for each in report.operations
+        if each.row.ended_at is None and each.row.kind in REWRITES
+    )
+
+
+async def maintain_cancel(page_request: PageRequest) -> Response:
+    """Cancel an operation on a table on behalf of the caller, and redirect to the tab."""
+    address = parse_address(page_request.request.params)
+    number = (await page_request.form()).get("operation", "")
+    if address.kind is not Kind.TABLE or not (number.isascii() and number.isdigit() and len(number) <= 18):
+        raise BadRequest("The form names no operation on a table")
+    await rewrite_cancel(page_request.ctx, address.scope, path=address.levels, operation=int(number))
+    return redirect(f"{page_request.base}{address.path}?tab=maintenance")
+
+
 async def maintain(page_request: PageRequest) -> Response:
     """Request an operation on a table on behalf of the caller, and redirect to the tab."""
     address = parse_address(page_request.request.params)
@@ -226,4 +261,7 @@ async def maintain(page_request: PageRequest) -> Response:
     return redirect(f"{page_request.base}{address.path}?{done}")
 
 
-ROUTES = (ConsoleRoute("POST", "/maintain/{kind}/{path...}", maintain, "maintain-from-console"),)
+ROUTES = (
+    ConsoleRoute("POST", "/maintain/{kind}/{path...}", maintain, "maintain-from-console"),
+    ConsoleRoute("POST", "/maintain-cancel/{kind}/{path...}", maintain_cancel, "cancel-maintenance-from-console"),
+)
