@@ -117,3 +117,8 @@ def test_an_executor_sends_no_tokens_unencrypted(fake: FakeServer, run: Run) -> 
     assert "is not encrypted" not in allowed.err
     fake.on("POST", "/api/limnos/v1/metalakes/lake/maintenance/leases", {"lease_s": 60, "operations": []})
     assert run("maintenance", "work", "--uri", fake.uri, "--idle", "0").code == 0
+    for wrong in (
+        ("--threads", "0"), ("--idle", "-1"), ("--executor-wait", "0"), ("--conf", "spark.cores.max"), ("--master", "banana"),
+    ):  # fmt: skip
+        answer = run("maintenance", "work", "--uri", fake.uri, "--idle", "0", *wrong)
+        assert (answer.code != 0, "internal error" in answer.err) == (True, False), answer.err

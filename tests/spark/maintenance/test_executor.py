@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from limnos.client.errors import UnavailableError
 from limnos.client.operation.maintenance_values import LeasedOperation, LeasedOperations
-from limnos.model.errors import ServiceUnavailable
 from limnos.spark.maintenance import executor as room
 from limnos.spark.maintenance.executor import DONE, MaintenanceExecutor, OperationEnd
 from limnos.spark.maintenance.outcomes import error_text
@@ -23,16 +23,19 @@ class FakeServer:
     reports: dict[int, tuple[str, str]] = field(default_factory=dict)
     renewals: int = 0
     silent: int = 0
+    refusal: UnavailableError = field(default_factory=lambda: UnavailableError("away", status=503))
+    unreported: int = 0
+    lease_s: int = 0
 
     def lease(self, holder: str, *, limit: int) -> LeasedOperations:
         """Give the next operations."""
         assert holder
         if self.silent:
             self.silent -= 1
-            raise ServiceUnavailable("away")
+            raise self.refusal
         given, self.waiting = self.waiting[:limit], self.waiting[limit:]
         return LeasedOperations(
-            0, tuple([LeasedOperation(each, "compact", "main", ("a", "t"), "lim_1_x") for each in given])
+            self.lease_s, tuple([LeasedOperation(each, "compact", "main", ("a", "t"), "lim_1_x") for each in given])
         )
 
     def renew(self, holder: str, operations: tuple[int, ...]) -> tuple[int, ...]:
@@ -42,6 +45,9 @@ class FakeServer:
 
     def report(self, holder: str, operation: int, *, outcome: str, text: str) -> bool:
         """Note an end."""
+        if self.unreported:
+            self.unreported -= 1
+            raise UnavailableError("no server answers")
         self.reports[operation] = (outcome, text)
         return operation not in self.lost
 
@@ -103,9 +109,10 @@ def test_an_error_fails_one_operation() -> None:
 def test_a_lost_lease_stops_its_operation() -> None:
     """The server's word that a lease is lost cancels what runs, and the executor ends all the same."""
     server, runner = FakeServer([7], lost={7}), FakeRunner({7: threading.Event()})
-    executor(server, runner).run()
+    summary = executor(server, runner).run()
 
-    assert (server.renewals > 0, runner.bars[7].is_set(), sorted(server.reports)) == (True, True, [7])
+    assert (server.renewals > 0, runner.bars[7].is_set(), server.reports) == (True, True, {})
+    assert (summary.ended, "cancelled" in summary.texts["lost"]) == ({"lost": 1}, True)
 
 
 def test_a_server_that_is_away() -> None:
@@ -117,6 +124,47 @@ def test_a_server_that_is_away() -> None:
     ).run()
 
     assert server.reports == {1: ("done", "3 files became 1")}
+
+
+def ticking(server: FakeServer, *, idle_s: float = 3.0) -> MaintenanceExecutor:
+    """An executor whose clock goes on by a second with each look at it."""
+    clock = iter(range(10_000))
+    return MaintenanceExecutor(
+        server,
+        FakeRunner(),
+        threads=2,
+        idle_s=idle_s,
+        poll_s=0.01,
+        clock=lambda: float(next(clock)),
+        sleep=lambda _: None,
+    )
+
+
+def test_a_server_that_restarts() -> None:
+    """An executor that was answered before outlives it: neither its idle time passes, nor is a report lost."""
+    server = FakeServer([1], refusal=UnavailableError("no server answers"), unreported=3, lease_s=60)
+    running = ticking(server)
+    assert running.run().ended == {"done": 1}
+    assert server.reports == {1: ("done", "3 files became 1")}
+
+    server.waiting, server.silent = [2], 20
+    assert running.run().ended == {"done": 2}
+
+
+def test_a_server_that_never_answers() -> None:
+    """Its address may be wrong: the executor says so at once. One that stays away is given up after a while."""
+    server = FakeServer([1], silent=1_000, refusal=UnavailableError("no server answers"))
+    with pytest.raises(UnavailableError):
+        ticking(server).run()
+    assert server.silent == 999
+
+    server.silent = 0
+    running = ticking(server)
+    running.run()
+    server.silent = 1_000
+    with pytest.raises(UnavailableError):
+        running.run()
+    assert server.silent > 500
 
 
 def test_it_ends_after_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,10 +165,11 @@ def work(
     Spark starts with the first operation.
     """
     _check_address(common.address, allow_http=allow_http)
+    _check_limits(threads=threads, idle=idle, executor_wait=executor_wait)
     runners = import_extra("limnos.spark.maintenance.runners", extra="spark")
-    from limnos.spark.maintenance.executor import MaintenanceExecutor
+    from limnos.spark.maintenance.executor import DONE, FAILED, MaintenanceExecutor
 
-    config = dict(pair.partition("=")[::2] for pair in conf or ())
+    config = dict(map(_setting, conf or ()))
     with common.client() as client:
         runner = runners.runner_for(
             common.address, metalake=common.metalake, master=master, config=config, ca_file=common.believed, s3=s3,
@@ -176,7 +177,26 @@ def work(
         )  # fmt: skip
         summary = MaintenanceExecutor(client.maintenance, runner, threads=threads, idle_s=idle).run()
     words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(summary.ended.items()))
-    show_done(f"ended: {words or 'nothing to do'}", dict(summary.ended), shape=common.shape)
+    reasons = [f"{outcome}: {summary.texts[outcome]}" for outcome in sorted(summary.ended) if outcome != DONE]
+    show_done("\n".join([f"ended: {words or 'nothing to do'}", *reasons]), dict(summary.ended), shape=common.shape)
+    if FAILED in summary.ended:
+        raise StoppedError(f"{summary.ended[FAILED]} of {summary.count} operations failed")
+
+
+def _check_limits(*, threads: int, idle: float | None, executor_wait: float) -> None:
+    """Raise UsageError for a number of threads or seconds that makes no sense."""
+    if threads < 1:
+        raise UsageError(f"--threads {threads}: use 1 at least")
+    if (idle is not None and not idle >= 0) or not executor_wait > 0:
+        raise UsageError("--idle must be 0 seconds at least, and --executor-wait more than 0")
+
+
+def _setting(text: str) -> tuple[str, str]:
+    """Parse a setting of Spark. Raises UsageError for a text without `=`."""
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        raise UsageError(f"--conf {text}: write KEY=VALUE, as spark.cores.max=2")
+    return key, value
 
 
 def _check_address(address: str, *, allow_http: bool) -> None:

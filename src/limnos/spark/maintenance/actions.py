@@ -7,14 +7,23 @@ command line. A rewrite that conflicts with another commit is abandoned, not for
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.spark.maintenance.executor import DONE, OperationEnd
+from limnos.spark.maintenance.executor import DONE, YIELDED, OperationEnd
 from limnos.spark.maintenance.old_rows import RETENTION, delete_old_rows
-from limnos.spark.maintenance.outcomes import CATALOG, EXECUTOR_WAIT_S, end_of_error, no_executor, table_identifier
+from limnos.spark.maintenance.outcomes import (
+    CATALOG,
+    EXECUTOR_WAIT_S,
+    end_of_error,
+    error_text,
+    no_executor,
+    table_identifier,
+)
 from limnos.spark.session import another_session, is_local, session
 
 if TYPE_CHECKING:
@@ -32,6 +41,7 @@ SETTINGS: Final = {
     "spark.log.level": "ERROR",
     "spark.driver.memory": "1g",
 }
+STANDALONE: Final = "spark://"
 _TOKEN_KEY: Final = f"spark.sql.catalog.{CATALOG}.header.Authorization"
 """The key of each session's token; Spark starts with it, and without a token."""
 _DELEGATION: Final = {"header.X-Iceberg-Access-Delegation": "vended-credentials,remote-signing"}
@@ -76,6 +86,8 @@ class SparkRunner:
             spark.sparkContext.setJobGroup(str(operation.operation), f"maintenance {operation.kind}", True)
             return OperationEnd(DONE, _rewrite(own, operation))
         except Exception as error:  # noqa: BLE001 - whatever Java raises ends this operation alone
+            if self._forget_stopped():
+                return OperationEnd(YIELDED, f"Spark at {self._master} has stopped: {error_text(error)}")
             return end_of_error(error)
 
     def cancel(self, operation: int) -> None:
@@ -90,6 +102,15 @@ class SparkRunner:
                 self._spark.stop()
                 self._spark = None
 
+    def _forget_stopped(self) -> bool:
+        """Forget the application if it has stopped, so that the next operation starts another one. Returns whether."""
+        with self._lock:
+            spark: Any = self._spark
+            if spark is None or not spark.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 - no call of PySpark says it
+                return False
+            self._spark = None
+            return True
+
     def _started(self) -> SparkSession:
         asked_at = time.monotonic()
         with self._lock:
@@ -97,19 +118,44 @@ class SparkRunner:
                 return self._spark
             if self._refused is not None and self._refused[0] >= asked_at:
                 raise self._refused[1]  # another thread's attempt failed while this one waited for the lock
+            try:
+                self._spark = self._start()
+            except ServiceUnavailable as error:
+                self._refused = (time.monotonic(), error)
+                raise
+            return self._spark
+
+    def _start(self) -> SparkSession:
+        """Start Spark. Raises ServiceUnavailable if it does not start or the cluster gives no executor in time."""
+        _require_master(self._master, wait_s=self._executor_wait_s)
+        try:
             spark = session(
                 self._uri, metalake=self._metalake, catalogs=(), master=self._master, app_name="limnos-maintenance",
                 config={**SETTINGS, **self._config, _TOKEN_KEY: ""}, ca_file=self._ca_file, s3=self._s3, files=self._files,
                 lance=False,
             )  # fmt: skip
-            try:
-                _await_executor(spark, self._master, wait_s=self._executor_wait_s)
-            except ServiceUnavailable as error:
-                self._refused = (time.monotonic(), error)
+        except Exception as error:
+            raise ServiceUnavailable(f"Spark did not start with master {self._master}: {error_text(error)}") from error
+        try:
+            _await_executor(spark, self._master, wait_s=self._executor_wait_s)
+        except Exception as error:
+            with contextlib.suppress(Exception):  # a stopped application cannot be stopped again
                 spark.stop()
+            if isinstance(error, ServiceUnavailable):
                 raise
-            self._spark = spark
-            return spark
+            raise ServiceUnavailable(f"Spark at {self._master} has stopped: {error_text(error)}") from error
+        return spark
+
+
+def _require_master(master: str, *, wait_s: float) -> None:
+    """Raise ServiceUnavailable if no standalone master accepts connections: Spark itself would try for two minutes."""
+    if not master.startswith(STANDALONE):
+        return
+    for each in master.removeprefix(STANDALONE).split(","):
+        host, _, port = each.rpartition(":")
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=min(wait_s, 10.0)):
+            return
+    raise ServiceUnavailable(f"No Spark master accepts connections at {master}")
 
 
 def _await_executor(spark: SparkSession, master: str, *, wait_s: float) -> None:

@@ -1,7 +1,8 @@
 """The executor's loop: leases operations, executes them in a few threads, renews leases, reports outcomes.
 
-May import `client` and `model`. Must not know Spark: an `OperationRunner` executes operations. One thread sends all
-requests. Spark starts with the first operation, so an executor without work does not start it.
+May import `client`. Must not know Spark: an `OperationRunner` executes operations. One thread sends all requests. Spark
+starts with the first operation, so an executor without work does not start it. A server that restarts costs an executor
+neither its life nor the operations that end within their lease.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from uuid import uuid4
 
-from limnos.model.errors import LimnosError, ServiceUnavailable
+from limnos.client.errors import ClientError, UnavailableError
 
 if TYPE_CHECKING:
     from limnos.client.operation.maintenance_values import LeasedOperation, LeasedOperations
 
 logger = logging.getLogger(__name__)
 DONE, FAILED, YIELDED = "done", "failed", "yielded"
+LOST: Final = "lost"
+"""The outcome of an operation whose lease was lost: it was cancelled, or another executor took it."""
+AWAY_S: Final = 300.0
+"""For how many seconds an executor waits for a server that has answered before."""
 OPERATIONS_MAX: Final = 500
 """The number of operations after which an executor ends, because its Java heap grows with each operation."""
 
@@ -66,9 +71,10 @@ class OperationRunner(Protocol):
 
 @dataclass
 class ExecutorSummary:
-    """The result of an executor: counts of ended operations by outcome."""
+    """The result of an executor: counts of ended operations by outcome, and the last text of each outcome."""
 
     ended: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -100,12 +106,18 @@ class MaintenanceExecutor:
         self._threads, self._idle_s, self._poll_s = threads, idle_s, poll_s
         self._clock, self._sleep = clock, sleep
         self._running: dict[Future[OperationEnd], int] = {}
+        self._lost: set[int] = set()
         self._renewed_at = 0.0
         self._renew_s = 15.0
+        self._answered_at: float | None = None
+        self._is_away = False
 
     def run(self) -> ExecutorSummary:
         """Execute operations until the executor has been idle for `idle_s` seconds, or until `OPERATIONS_MAX`
-        operations have ended. Raises the client's errors if the server refuses.
+        operations have ended.
+
+        Raises the client's errors if the server refuses, if it does not answer the first request, or if it does not
+        answer for `AWAY_S` seconds.
         """
         busy_at = self._clock()
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="maintenance")
@@ -114,6 +126,9 @@ class MaintenanceExecutor:
                 if self._take(pool) or self._running:
                     busy_at = self._clock()
                     self._wait()
+                elif self._is_away:
+                    busy_at = self._clock()
+                    self._sleep(self._poll_s)
                 elif self._idle_s is not None and self._clock() - busy_at >= self._idle_s:
                     break
                 else:
@@ -134,14 +149,26 @@ class MaintenanceExecutor:
             return False
         try:
             leased = self._source.lease(self.holder, limit=room)
-        except ServiceUnavailable as error:
-            logger.warning("no operations could be leased: %s", error.message)
+        except UnavailableError as error:
+            self._bear(error)
             return False
+        self._answered_at, self._is_away = self._clock(), False
         self._renew_s = leased.lease_s / 4
         for each in leased.operations:
             logger.info("starts operation %d: %s of %s", each.operation, each.kind, ".".join(each.path))
             self._running[pool.submit(self._runner.run, each)] = each.operation
         return bool(leased.operations)
+
+    def _bear(self, error: UnavailableError) -> None:
+        """Note that the server is away. Raises the error if it has never answered, or is away for too long."""
+        now = self._clock()
+        if error.status:  # it answered that it is busy
+            self._answered_at = now
+        if self._answered_at is None or now - self._answered_at >= AWAY_S:
+            raise error
+        if not self._is_away:
+            logger.warning("the server is away and is asked again for %g s: %s", AWAY_S, error.message)
+        self._is_away = True
 
     def _wait(self) -> None:
         """Wait until an operation ends or leases must be renewed; then report outcomes and renew leases."""
@@ -154,22 +181,39 @@ class MaintenanceExecutor:
     def _report(self, operation: int, future: Future[OperationEnd]) -> None:
         error = future.exception()
         end = future.result() if error is None else OperationEnd(FAILED, f"{type(error).__name__}: {error}"[:2000])
+        if operation in self._lost:
+            end = OperationEnd(LOST, "its lease was lost: it was cancelled, or another executor took it")
         self.summary.ended[end.outcome] = self.summary.ended.get(end.outcome, 0) + 1
+        self.summary.texts[end.outcome] = end.text
         logger.info("operation %d ended: %s, %s", operation, end.outcome, end.text)
-        try:
-            if not self._source.report(self.holder, operation, outcome=end.outcome, text=end.text):
-                logger.warning("operation %d: its lease was lost before its end", operation)
-        except LimnosError as refusal:
-            logger.warning("the end of operation %d could not be reported: %s", operation, refusal.message)
+        if end.outcome == LOST:
+            self._lost.discard(operation)
+        else:
+            self._send(operation, end)
+
+    def _send(self, operation: int, end: OperationEnd) -> None:
+        """Report an outcome; while the server is away, again and again for the length of the lease."""
+        until = self._clock() + 4 * self._renew_s
+        while True:
+            try:
+                if not self._source.report(self.holder, operation, outcome=end.outcome, text=end.text):
+                    logger.warning("operation %d: its lease was lost before its end", operation)
+                return
+            except ClientError as error:
+                if not isinstance(error, UnavailableError) or self._clock() >= until:
+                    logger.warning("the end of operation %d could not be reported: %s", operation, error.message)
+                    return
+            self._sleep(self._poll_s)
 
     def _renew(self) -> None:
         """Renew all leases, and stop the operations whose leases are lost."""
         try:
             lost = self._source.renew(self.holder, tuple(self._running.values()))
-        except LimnosError as error:
+        except ClientError as error:
             logger.warning("leases could not be renewed: %s", error.message)
             return
         self._renewed_at = self._clock()
         for operation in lost:
             logger.warning("operation %d lost its lease and is stopped", operation)
+            self._lost.add(operation)
             self._runner.cancel(operation)

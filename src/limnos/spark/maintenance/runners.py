@@ -5,7 +5,8 @@ May import `spark` and `model`. Must not know the work of a runner.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from limnos.model.errors import BadRequest
 from limnos.spark.connect import SCHEME
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.spark.maintenance.executor import OperationRunner
+
+
+_MASTER: Final = re.compile(
+    r"local(-cluster)?(\[[^]]+])?|yarn|k8s://\S+|sc://\S+|spark://[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*"
+)
 
 
 def runner_for(
@@ -32,8 +38,13 @@ def runner_for(
     """Return a runner of operations: a ConnectRunner for a `sc://` URL, else a SparkRunner that starts Spark for
     `master`.
 
-    Raises BadRequest for `ca_file` with a Spark Connect server, which has its own trust store.
+    Raises BadRequest for an address that is no Spark master, and for `ca_file` with a Spark Connect server, which has
+    its own trust store.
     """
+    if _MASTER.fullmatch(master) is None:
+        raise BadRequest(
+            f"'{master}' is no Spark master: use local[2], spark://host:7077, yarn, k8s://… or sc://host:15002"
+        )
     if not master.startswith(SCHEME):
         return SparkRunner(
             uri, metalake=metalake, master=master, config=config, ca_file=ca_file, s3=s3,
