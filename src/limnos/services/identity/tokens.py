@@ -7,7 +7,7 @@ created.
 from __future__ import annotations
 
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 import msgspec
 
@@ -31,6 +31,9 @@ from limnos.store.identity.principals import user_status_read
 from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import token_key, tokens_key
+
+STATEMENT_PREFIX: Final = "statement "
+"""The beginning of the names of tokens that the server makes for SQL++ statements."""
 
 EXPIRES_MAX_S = 100 * 365 * 24 * 3600
 

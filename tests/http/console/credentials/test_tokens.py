@@ -71,3 +71,18 @@ def test_incomplete_forms_make_nothing(admin: ConsoleVisitor, fields: dict[str, 
     assert admin.post("/console/tokens/create", fields).status == 400
     assert admin.post("/console/tokens/revoke", {"id": "x"}).status == 400
     assert admin.node.done("GET", f"{OWN}/tokens")["tokens"] == before
+
+
+def test_ended_tokens_of_statements_are_left_out(admin: ConsoleVisitor) -> None:
+    """Each statement that reads data has a token for a moment; the list would be full of them."""
+    for name in ("statement 5c75", "laptop"):
+        admin.post("/console/tokens/create", MAKE | {"name": name})
+    assert "statement 5c75" in admin.read("/console/tokens").text
+
+    for each in admin.node.done("GET", f"{OWN}/tokens")["tokens"]:
+        if each["name"] in ("statement 5c75", "laptop"):
+            admin.post("/console/tokens/revoke", {"id": str(each["id"])})
+    page = admin.read("/console/tokens")
+
+    assert "statement 5c75" not in page.text
+    assert "laptop" in page.text

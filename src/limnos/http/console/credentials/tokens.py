@@ -28,7 +28,7 @@ from limnos.http.console.tabs import Chip, Fact
 from limnos.http.response import Response
 from limnos.model.entities import Token
 from limnos.model.errors import BadRequest
-from limnos.services.identity.tokens import token_create, token_revoke, tokens_visible
+from limnos.services.identity.tokens import STATEMENT_PREFIX, token_create, token_revoke, tokens_visible
 
 DAY_S: Final = 86_400
 LIVES: Final = (("30", "30 days"), ("7", "7 days"), ("1", "1 day"), ("365", "1 year"), ("", "until it is revoked"))
@@ -37,8 +37,15 @@ NAME_MAX: Final = 100
 
 
 async def tokens_page(page_request: PageRequest) -> Response:
-    """Show the user's own tokens without their values, and a form to create one."""
-    tokens = await tokens_visible(page_request.ctx, None)
+    """Show the user's own tokens without their values, and a form to create one.
+
+    Ended tokens of statements are left out: each statement that reads data has one.
+    """
+    tokens = [
+        each
+        for each in await tokens_visible(page_request.ctx, None)
+        if state_of(each, page_request.now_ms).look == "ok" or not each.name.startswith(STATEMENT_PREFIX)
+    ]
     frame = await frame_of(page_request, "Your API tokens", section="sessions")
     columns = (
         SheetColumn("Name"), SheetColumn("Made"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),

@@ -21,7 +21,7 @@ from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.display import render as display_name
 from limnos.names.path import Levels
-from limnos.services.identity.tokens import token_create, token_revoke
+from limnos.services.identity.tokens import STATEMENT_PREFIX, token_create, token_revoke
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import external_ref_of, ref_of
@@ -263,7 +263,7 @@ async def job_rows(
     reads = () if work.source is None else await _reads(ctx, work.source)
     seconds = session.seconds_left
     token, text = await token_create(
-        ctx, user=None, name=f"statement {ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S
+        ctx, user=None, name=f"{STATEMENT_PREFIX}{ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S
     )
     job = EngineJob(
         id=f"{ctx.request_id}-{token.id}" if change is None else change.statement, kind=work.kind, plan=b"" if work.source is None else wire.encode(work.source.expression),
