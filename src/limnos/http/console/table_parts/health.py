@@ -1,8 +1,8 @@
 """The tab about a table's maintenance: findings with their reasons, past operations, statistics, and a form. It serves
 Iceberg and Lance tables, which have different operations.
 
-May import `model`, `names`, `services` and the console's shared modules. Has no business rules. Callers who may not
-maintain the table see only its statistics.
+May import `model`, `names`, `services`, `store` for the type of an operation, and the console's shared modules. Has no
+business rules. Callers who may not maintain the table see only its statistics.
 """
 
 from __future__ import annotations
