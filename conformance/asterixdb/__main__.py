@@ -79,7 +79,10 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         help="with --resume: run cases of these outcomes again",
     )
     parser.add_argument("--ledger", action="store_true", help="write the page of the outcomes in the file")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.against is not None and options.jobs > 1:
+        parser.error("--against has one server, which is emptied after each case: leave --jobs out")
+    return options
 
 
 def _choose(cases: list[Case], options: argparse.Namespace, *, root: Path) -> tuple[list[CaseOutcome], list[Case]]:

@@ -18,7 +18,7 @@ from conformance.asterixdb.runner import DIFFERS, NOT_ELIGIBLE, OTHER_ERROR, PAS
 from conformance.asterixdb.suite import RUNTIME, Case, cases_of, root_of
 from conformance.asterixdb.texts import DIGITS, DIGITS_AND_ORDER, ORDER, OTHER, SPACES, text_difference
 from conformance.asterixdb.values import UnreadableResult, difference, read_values
-from conformance.asterixdb.world import Answer
+from conformance.asterixdb.world import Answer, AsterixDb
 
 NAMESPACE = "urn:xml.testframework.asterix.apache.org"
 UNIT = '<test-case FilePath="{group}"><compilation-unit name="{name}"><output-dir compare="Text">{name}</output-dir>{more}</compilation-unit></test-case>'
@@ -87,6 +87,19 @@ def test_steps_are_sent_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     assert [text.split()[0] for text, _ in service.sent] == ["create", "load", "--"]
     assert "file:///checkout/data/birds.adm" in service.sent[1][0]
     assert service.sent[2][1] == {"$n": "3"}
+
+
+def test_a_running_asterixdb_has_its_own_paths_and_names(tmp_path: Path) -> None:
+    """Files are named by its node, and its canonical names have slashes."""
+    service = AsterixDb("http://127.0.0.1:1", limit_s=1)
+    case = case_of(
+        tmp_path, {"1.update.sqlpp": 'load dataset d using localfs(("path"="asterix_nc1://data/b.adm"))'}, {}
+    )
+
+    request = request_of(case.steps[0], files=f"{service.file_scheme}:///checkout/")
+
+    assert "asterix_nc1:///checkout/data/b.adm" in request.statement
+    assert service.parts("a/b") == ["a", "b"]
 
 
 def test_a_parameter_of_a_json_request_is_a_value(tmp_path: Path) -> None:

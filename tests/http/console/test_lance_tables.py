@@ -102,6 +102,9 @@ def test_maintenance_is_asked_for_on_the_page(lance: DriverNode) -> None:
     assert ("post", FORM) in page.actions
     answer = admin.post(FORM, {"operation": "indexes"})
     assert answer.status == 303
+    admin.post(FORM, {"operation": "compact"})
+    tab = admin.read(f"{PAGE}?tab=maintenance").text
+    assert ("waits for an executor" in tab, "Cancel operation" in tab) == (False, False), "the server does it itself"
     assert re.search(r"Update indexes \d+ waiting admin", admin.read(answer.headers["location"]).text)
 
 

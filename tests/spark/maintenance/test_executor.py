@@ -167,6 +167,24 @@ def test_a_server_that_never_answers() -> None:
     assert server.silent > 500
 
 
+def test_a_server_that_is_away_after_a_long_operation() -> None:
+    """The time of the absence counts, not the time since the last lease: no lease is asked for while all are busy."""
+    server = FakeServer([1, 2])
+    clock = [0.0]
+
+    class LongRunner(FakeRunner):
+        def run(self, operation: LeasedOperation) -> OperationEnd:
+            clock[0] += 2 * room.AWAY_S
+            server.silent, server.refusal = 3, UnavailableError("no server answers")
+            return super().run(operation)
+
+    MaintenanceExecutor(
+        server, LongRunner(), threads=1, idle_s=0, poll_s=0.01, clock=lambda: clock[0], sleep=lambda _: None
+    ).run()
+
+    assert sorted(server.reports) == [1, 2]
+
+
 def test_it_ends_after_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of its Java grows with each operation: what is left waits for the next executor."""
     monkeypatch.setattr(room, "OPERATIONS_MAX", 3)

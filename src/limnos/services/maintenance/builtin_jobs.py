@@ -15,7 +15,7 @@ import msgspec
 
 from limnos.formats.gravitino.policies import check_options
 from limnos.formats.maintenance.assessment import COMPACT, MANIFESTS
-from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
+from limnos.model.errors import BadRequest, NotFound
 from limnos.names import display
 from limnos.services.maintenance.operations import EXPIRE, expiry_request
 from limnos.services.maintenance.orphans.requests import orphans_request
@@ -206,8 +206,6 @@ async def builtin_cancel(ctx: Context, metalake: str, *, operation: int) -> Buil
     job = await builtin_load(ctx, metalake, operation=operation)
     if job.row.ended_at is not None:
         return job
-    if job.row.kind in (EXPIRE, ORPHANS):
-        raise UnsupportedOperation("The server executes this job within a minute: it cannot be cancelled")
     ancestry = await ctx.look_up(lambda: ancestors_read([job.row.node_id]))
     path = path_of(job.row.node_id, ancestry)
     if path is None:

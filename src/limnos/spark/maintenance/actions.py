@@ -106,10 +106,15 @@ class SparkRunner:
         """Forget the application if it has stopped, so that the next operation starts another one. Returns whether."""
         with self._lock:
             spark: Any = self._spark
-            if spark is None or not spark.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 - no call of PySpark says it
+            if spark is None:
                 return False
-            self._spark = None
-            return True
+            try:
+                is_stopped = bool(spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - no call of PySpark says it
+            except Exception:  # noqa: BLE001 - the Java process has ended
+                is_stopped = True
+            if is_stopped:
+                self._spark = None
+            return is_stopped
 
     def _started(self) -> SparkSession:
         asked_at = time.monotonic()

@@ -109,8 +109,8 @@ class MaintenanceExecutor:
         self._lost: set[int] = set()
         self._renewed_at = 0.0
         self._renew_s = 15.0
-        self._answered_at: float | None = None
-        self._is_away = False
+        self._has_answered = False
+        self._away_since: float | None = None
 
     def run(self) -> ExecutorSummary:
         """Execute operations until the executor has been idle for `idle_s` seconds, or until `OPERATIONS_MAX`
@@ -126,7 +126,7 @@ class MaintenanceExecutor:
                 if self._take(pool) or self._running:
                     busy_at = self._clock()
                     self._wait()
-                elif self._is_away:
+                elif self._away_since is not None:
                     busy_at = self._clock()
                     self._sleep(self._poll_s)
                 elif self._idle_s is not None and self._clock() - busy_at >= self._idle_s:
@@ -150,25 +150,26 @@ class MaintenanceExecutor:
         try:
             leased = self._source.lease(self.holder, limit=room)
         except UnavailableError as error:
-            self._bear(error)
+            self._note_absence(error)
             return False
-        self._answered_at, self._is_away = self._clock(), False
+        self._has_answered, self._away_since = True, None
         self._renew_s = leased.lease_s / 4
         for each in leased.operations:
             logger.info("starts operation %d: %s of %s", each.operation, each.kind, ".".join(each.path))
             self._running[pool.submit(self._runner.run, each)] = each.operation
         return bool(leased.operations)
 
-    def _bear(self, error: UnavailableError) -> None:
-        """Note that the server is away. Raises the error if it has never answered, or is away for too long."""
+    def _note_absence(self, error: UnavailableError) -> None:
+        """Note that the server does not answer or is too busy. Raises the error if no server has ever answered, or for
+        too long.
+        """
         now = self._clock()
-        if error.status:  # it answered that it is busy
-            self._answered_at = now
-        if self._answered_at is None or now - self._answered_at >= AWAY_S:
+        if self._away_since is None:
+            logger.warning("the server gives no operations and is asked again for %g s: %s", AWAY_S, error.message)
+            self._away_since = now
+        self._has_answered = self._has_answered or error.status != 0
+        if not self._has_answered or now - self._away_since >= AWAY_S:
             raise error
-        if not self._is_away:
-            logger.warning("the server is away and is asked again for %g s: %s", AWAY_S, error.message)
-        self._is_away = True
 
     def _wait(self) -> None:
         """Wait until an operation ends or leases must be renewed; then report outcomes and renew leases."""

@@ -91,7 +91,10 @@ async def health_tab(page_request: PageRequest, address: ObjectAddress, *, is_la
             _due(report, words), _policies(page_request, address, report=report), _fates(report, words), _done(report, words),
             *_orphans(report.orphans), *statistics,
         ),
-        (_form(page_request, address, words=words), *_cancel_forms(page_request, address, report=report)),
+        (
+            _form(page_request, address, words=words),
+            *(() if is_lance else _cancel_forms(page_request, address, report=report)),
+        ),
         "; ".join(report.blocked),
     )  # fmt: skip
 
@@ -169,17 +172,18 @@ def _done(report: TableReport, words: _FormatWords) -> Sheet:
             SheetCell(words.kinds.get(each.row.kind, each.row.kind)), SheetCell(str(each.row.id)),
             SheetCell(chips=(operation_chip(each.row.state),)),
             SheetCell(each.row.policy or each.row.user), SheetCell(at_ms=each.row.started_at),
-            SheetCell(operation_result(each.row)),
+            SheetCell(_result(each.row, words)),
         )
         for each in report.operations
     )  # fmt: skip
     return Sheet("Operations", columns, rows, "No operation has been requested yet.")
 
 
-def operation_result(row: OperationRow) -> str:
-    """Return the result of an operation, or what one that waits is waiting for."""
+def _result(row: OperationRow, words: _FormatWords) -> str:
+    """Return the result of an operation, or what one that waits is waiting for. The server maintains Lance tables."""
     if row.state == "waiting" and not row.result:
-        return _EXECUTOR_WAITS if row.kind in REWRITES else "the server carries it out within a minute"
+        is_rewrite = words is _ICEBERG and row.kind in REWRITES
+        return _EXECUTOR_WAITS if is_rewrite else "the server carries it out within a minute"
     return (row.result or "")[:300]
 
 
