@@ -105,7 +105,7 @@ async def frame_of(
             tree = await tree_of(page_request, own, at=at)
     return Frame(
         page_request.base, static_version(), title, page_request.now_ms, page_request.user, own, links, tree, _is_access_off(page_request),
-        notice=(page_request.request.query("done") or "")[:300], section=section, metalake_quoted=quote(own),
+        notice=page_request.notice, section=section, metalake_quoted=quote(own),
         question=question,
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from limnos.access.authentication import cookie_credential
 from limnos.http.console.answers import redirect
+from limnos.http.console.notices import PARAMETER, signed_location, verified_notice
 from limnos.http.console.site import ConsoleSite
 from limnos.http.request import Request
 from limnos.http.response import Response
@@ -88,6 +89,11 @@ class PageRequest:
         path = self.site.prefix + self.request.path.decode("latin-1")
         return f"{path}?{query}" if query else path
 
+    @property
+    def notice(self) -> str:
+        """The notice of the form that led to this page; empty if this session did not sign it."""
+        return verified_notice(self.request.query(PARAMETER), self.site.cookie_of(self.request.headers))
+
     async def identify(self) -> None:
         """Authenticate by the session's cookie, and extend the session.
 
@@ -127,14 +133,25 @@ async def serve(
             site.require_own_page(request.headers)
         if not route.is_public:
             await page_request.identify()
-        return await route.handler(page_request)
+        response = await route.handler(page_request)
+        if route.method != "GET" and not route.is_public:
+            _sign_notice(page_request, response)
     except (LimnosError, InvalidName) as error:
         request.failure = error
         if isinstance(error, AuthenticationFailed) and not route.is_public:
             return _to_sign_in(page_request)
         response = await error_page(page_request, error)
         response.reason = str(error)
-        return response
+    return response
+
+
+def _sign_notice(page_request: PageRequest, response: Response) -> None:
+    """Sign the notice in a form's redirect. Public routes redirect to targets of their requests, and sign none."""
+    secret = page_request.site.cookie_of(page_request.request.headers)
+    if secret is not None:
+        response.headers = tuple(
+            (name, signed_location(value, secret) if name == b"location" else value) for name, value in response.headers
+        )
 
 
 def _to_sign_in(page_request: PageRequest) -> Response:

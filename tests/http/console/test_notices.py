@@ -1,0 +1,75 @@
+"""Notices after a form: shown to the session that sent it, and never with text from a link."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import pytest
+
+from limnos.http.console.notices import signed_location, verified_notice
+from limnos.http.console.protocol import CONSOLE_ROUTES
+from limnos.names.percent import unquote_form
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+from tests.http.driver import DriverAnswer, DriverNode
+
+SPOOF = "Call 555-1234"
+PAGES = [route for route in CONSOLE_ROUTES if route.method == "GET" and not route.is_public]
+PARTS = {"{kind}/{path...}": "table/lake/main/raw/flights", "{kind}/{m}": "user/lake", "{m}": "lake", "{name}": "admin"}
+"""Values of the parameters of paths: of pages without such an object, the error page shows the notice."""
+
+
+def address_of(path: str, *, done: str) -> str:
+    """Return the URL of a route with a notice."""
+    for parameter, value in PARTS.items():
+        path = path.replace(parameter, value)
+    return f"/console{path}?done={done}"
+
+
+def enable(visitor: ConsoleVisitor) -> DriverAnswer:
+    """Send a form that succeeds."""
+    return visitor.post("/console/people/enable", {"metalake": "lake", "name": "admin", "enabled": "yes"})
+
+
+@pytest.mark.parametrize("route", PAGES, ids=lambda route: route.operation)
+def test_no_page_shows_the_text_of_a_link(lake: DriverNode, admin: ConsoleVisitor, route) -> None:
+    """A text without a signature, or with one of another session, is left out; so is another text with it."""
+    lake.done("POST", "/api/metalakes/lake/tags", {"name": "admin", "comment": "", "properties": {}})
+    own = enable(admin).headers["location"].partition("?done=")[2]
+    foreign = enable(ConsoleVisitor(lake).sign_in()).headers["location"].partition("?done=")[2]
+    changed = own[: own.index(".") + 1] + "Call%20555-1234"
+
+    for done in ("Call+555-1234", changed, foreign):
+        answer = admin.get(address_of(route.path, done=done))
+        assert "555-1234" not in text_of(answer)
+        assert "is enabled" not in text_of(answer)
+    if "done" in route.query:
+        assert "admin is enabled" in text_of(admin.get(address_of(route.path, done=own)))
+
+
+def test_a_sign_in_signs_no_notice(lake: DriverNode, admin: ConsoleVisitor) -> None:
+    """The page to open after a sign-in is a text of the link, so its notice stays without a signature."""
+    target = "/console/?done=Call+555-1234"
+
+    for visitor in (ConsoleVisitor(lake), admin):
+        answer = visitor.post("/console/sign-in", {"user": "admin", "next": target})
+
+        assert answer.headers["location"] == target
+        assert SPOOF not in PageReader(text_of(visitor.get(target))).text
+
+
+@pytest.mark.parametrize("text", ["plain", "a.b.c is back", "Größe \N{PILE OF POO} & more=?", ""])
+def test_a_signed_notice_is_read(text: str) -> None:
+    """Any text is read again with the same secret, and by no other."""
+    location = signed_location(f"/console/x?a=1&{urlencode({'done': text})}&b=2".encode(), b"secret").decode()
+    value = unquote_form(location.partition("done=")[2].removesuffix("&b=2"))
+
+    assert location.startswith("/console/x?a=1&done=")
+    assert verified_notice(value, b"secret") == text
+    assert verified_notice(value, b"another") == ""
+    assert verified_notice(value, None) == ""
+
+
+def test_other_redirects_stay() -> None:
+    """A target without a notice is not changed."""
+    assert signed_location(b"/console/sign-in", b"secret") == b"/console/sign-in"
+    assert signed_location(b"/console/x?a=1&undone=2", b"secret") == b"/console/x?a=1&undone=2"
