@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from limnos.http.console.notices import signed_location, verified_notice
+from limnos.http.console.page_requests import ConsoleRoute
 from limnos.http.console.protocol import CONSOLE_ROUTES
 from limnos.names.percent import unquote_form
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
@@ -31,7 +32,7 @@ def enable(visitor: ConsoleVisitor) -> DriverAnswer:
 
 
 @pytest.mark.parametrize("route", PAGES, ids=lambda route: route.operation)
-def test_no_page_shows_the_text_of_a_link(lake: DriverNode, admin: ConsoleVisitor, route) -> None:
+def test_no_page_shows_the_text_of_a_link(lake: DriverNode, admin: ConsoleVisitor, route: ConsoleRoute) -> None:
     """A text without a signature, or with one of another session, is left out; so is another text with it."""
     lake.done("POST", "/api/metalakes/lake/tags", {"name": "admin", "comment": "", "properties": {}})
     own = enable(admin).headers["location"].partition("?done=")[2]

@@ -6,8 +6,9 @@ reveals no more than the admin API's error body.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 import msgspec
 
@@ -15,7 +16,9 @@ from limnos.http.console.addresses import KINDS
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of, plain_frame
 from limnos.http.console.look import render
+from limnos.http.console.notices import PARAMETER
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.sheets import FormView
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent, visible_decision_json
 from limnos.http.response import Response
@@ -34,6 +37,9 @@ _TITLES: Final = {
     429: "Too many attempts",
     503: "Not available at the moment",
 }
+_FORM_TITLE: Final = "This was not done"
+_NOT_OF_FORMS: Final = frozenset({401, 403, 429})
+"""Statuses below 500 whose own titles fit the error of a form, too."""
 
 
 class DecisionFactorView(msgspec.Struct, frozen=True):
@@ -60,13 +66,24 @@ class ErrorPage(msgspec.Struct, frozen=True):
     factors: tuple[DecisionFactorView, ...]
     trash: str
     """The URL of the trash, if the page is about an object that may have been dropped; else empty."""
+    back: str
+    """The URL of the page with the form that was sent; empty if it is unknown, or the error is not one of a form."""
+    forms: tuple[FormView, ...]
+    """The form with the values that were sent."""
 
 
-async def error_page(page_request: PageRequest, failure: LimnosError | InvalidName) -> Response:
-    """Render the page for an error with its HTTP status."""
+async def error_page(
+    page_request: PageRequest, failure: LimnosError | InvalidName, *, is_page: Callable[[str], bool]
+) -> Response:
+    """Render the page for an error with its HTTP status. `is_page` is whether a path has a page, without the prefix of
+    a proxy.
+    """
     error = hidden_metalake(failure)
     status = status_of(error)
+    is_form = page_request.route.has_form
     heading = _TITLES.get(status, "An unexpected error occurred" if status >= 500 else "The request was refused")
+    if is_form and status < 500 and status not in _NOT_OF_FORMS:
+        heading = _FORM_TITLE
     frame = plain_frame(page_request, heading)
     if page_request.user and status < 500:
         try:
@@ -77,10 +94,47 @@ async def error_page(page_request: PageRequest, failure: LimnosError | InvalidNa
     view = ErrorPage(
         frame, status, heading, unescape_percent(str(error)), page_request.request.id, status == 403, status >= 500,
         page_request.user, "" if decision is None else str(decision["action"]), factors_of(decision),
-        _trash_address(page_request, error, frame=frame),
+        "" if is_form else _trash_address(page_request, error, frame=frame),
+        form_address(page_request, is_page=is_page) if is_form else "",
+        _forms(page_request, status),
     )  # fmt: skip
     headers = ((b"retry-after", b"%d" % error.retry_after_s),) if isinstance(error, ServiceUnavailable) else ()
     return html_response(page_request.request, render("error.html", view), status=status, headers=headers)
+
+
+def _forms(page_request: PageRequest, status: int) -> tuple[FormView, ...]:
+    """Return the form that was sent, if it can succeed with other values."""
+    retry = page_request.retry
+    can_succeed = status < 500 and status not in _NOT_OF_FORMS
+    return (retry,) if can_succeed and isinstance(retry, FormView) else ()
+
+
+def form_address(page_request: PageRequest, *, is_page: Callable[[str], bool]) -> str:
+    """Return the URL of the page with the form that was sent, without its notice; empty if it is unknown.
+
+    The page is that of the Referer header if this is a page of the console at this origin, else the form's own path if
+    that has a page, too.
+    """
+    referer = _own_referer(page_request)
+    if referer is not None and is_page(referer.path.removeprefix(page_request.site.prefix)):
+        query = urlencode([pair for pair in parse_qsl(referer.query) if pair[0] != PARAMETER])
+        return f"{referer.path}?{query}" if query else referer.path
+    own = page_request.own_path.partition("?")[0]
+    has_page = page_request.request.method != "GET" and is_page(own.removeprefix(page_request.site.prefix))
+    return own if has_page else ""
+
+
+def _own_referer(page_request: PageRequest) -> SplitResult | None:
+    """Return the parts of the Referer header if it is the URL of a path of the console at this origin."""
+    site, headers = page_request.site, page_request.request.headers
+    try:
+        parts = urlsplit(headers.get(b"referer", b"").decode("latin-1"))
+    except ValueError:
+        return None
+    is_own = (
+        f"{parts.scheme}://{parts.netloc}" == site.own_origin(headers) and site.path_below(parts.path) == parts.path
+    )
+    return parts if is_own else None
 
 
 def _trash_address(page_request: PageRequest, error: LimnosError | InvalidName, *, frame: Frame) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
+import msgspec
+
 from limnos.access.authentication import cookie_credential
 from limnos.http.console.answers import redirect
 from limnos.http.console.notices import PARAMETER, signed_location, verified_notice
@@ -34,7 +36,7 @@ FIELDS_MAX: Final = 1_000
 class ConsoleRoute(NamedTuple):
     """A route of the console: method, path below the console's root, handler, name, and the query parameters it reads.
 
-    `is_public` routes need no session.
+    `is_public` routes need no session. `is_form` is a page that the form of another page requests by GET.
     """
 
     method: str
@@ -43,18 +45,29 @@ class ConsoleRoute(NamedTuple):
     operation: str
     query: tuple[str, ...] = ()
     is_public: bool = False
+    is_form: bool = False
+
+    @property
+    def has_form(self) -> bool:
+        """Whether requests of this route have the fields of a form."""
+        return self.is_form or self.method != "GET"
 
 
 class PageRequest:
-    """A request for a page of the console. `user` is empty without a session."""
+    """A request for a page of the console. `user` is empty without a session.
 
-    __slots__ = ("_children", "ctx", "request", "site", "user")
+    `retry` is the form with the values that were sent: the error page shows it again.
+    """
 
-    def __init__(self, request: Request, ctx: Context, *, site: ConsoleSite) -> None:
+    __slots__ = ("_children", "ctx", "request", "retry", "route", "site", "user")
+
+    def __init__(self, request: Request, ctx: Context, *, route: ConsoleRoute, site: ConsoleSite) -> None:
         self.request = request
         self.ctx = ctx
+        self.route = route
         self.site = site
         self.user = ""
+        self.retry: msgspec.Struct | None = None
         self._children: dict[tuple[RequestScope, Levels, ChildrenRequest], ChildrenPage] = {}
 
     async def children(self, scope: RequestScope, parent: Levels, *, request: ChildrenRequest) -> ChildrenPage:
@@ -127,7 +140,7 @@ async def serve(
     """Serve a page: check the origin of POST requests, authenticate the caller, call the handler, and turn errors into
     pages.
     """
-    page_request = PageRequest(request, ctx, site=site)
+    page_request = PageRequest(request, ctx, route=route, site=site)
     try:
         if route.method != "GET":
             site.require_own_page(request.headers)

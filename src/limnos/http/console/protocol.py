@@ -6,6 +6,8 @@ credential except the session's cookie, and no other protocol reads that cookie.
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from limnos.http.console import audit, home, issuer_sign_in, objects, searches, sessions, static_files, worksheet
@@ -67,12 +69,18 @@ class ConsoleProtocol:
 
     def _route(self, route: ConsoleRoute) -> Route[Handler]:
         async def handler(request: Request, ctx: Context) -> Response:
-            response = await serve(request, ctx, route=route, site=self.site, error_page=error_page)
+            error = partial(error_page, is_page=self._has_page)
+            response = await serve(request, ctx, route=route, site=self.site, error_page=error)
             if self.site.is_tls:
                 response.headers = (*response.headers, HSTS)
             return response
 
         return Route(route.method, ROOT + route.path, handler, route.operation, takes="form", query=route.query)
+
+    def _has_page(self, path: str) -> bool:
+        """Return whether the path of a URL has a page."""
+        match = self.router.find(path.strip("/").encode().split(b"/"))
+        return match is not None and "GET" in match[0]
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Return the server as the scope: no route of the console accepts a long body."""

@@ -6,6 +6,8 @@ forms.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from limnos.http.console.answers import html_response
@@ -136,6 +138,24 @@ def sheet_response(page_request: PageRequest, page: SheetPage, *, is_secret: boo
 def hidden_fields(**fields: str) -> tuple[HiddenField, ...]:
     """Return hidden fields from names and values."""
     return tuple(HiddenField(name, value) for name, value in fields.items())
+
+
+def with_values(form: FormView, fields: Mapping[str, str]) -> FormView:
+    """Return a form whose inputs have the values that were sent."""
+    inputs = tuple(
+        msgspec.structs.replace(
+            each,
+            value=fields.get(each.name, each.value),
+            choices=tuple(
+                msgspec.structs.replace(choice, is_chosen=choice.value == fields[each.name])
+                if each.name in fields
+                else choice
+                for choice in each.choices
+            ),
+        )
+        for each in form.inputs
+    )
+    return msgspec.structs.replace(form, inputs=inputs)
 
 
 def number_field(text: str | None, *, what: str) -> int:

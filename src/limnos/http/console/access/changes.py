@@ -17,7 +17,7 @@ from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
-from limnos.http.console.sheets import HiddenField
+from limnos.http.console.sheets import FormInput, FormView, HiddenField, hidden_fields
 from limnos.http.console.tabs import access_address, object_frame
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, NotFound
@@ -58,6 +58,7 @@ async def grant_page(page_request: PageRequest) -> Response:
     """Show the consequence of a grant or revoke on an object."""
     address = parse_address(page_request.request.params)
     fields = {name: page_request.request.query(name) or "" for name in ("change", "role", "privileges", "condition")}
+    page_request.retry = _role_form(grant_address(page_request, address), fields)
     change = await _privileges_change(page_request, address, fields=fields)
     consequence = await rules_consequence(page_request.ctx, change)
     verb, preposition = ("Grant", "to") if change.grants_them else ("Revoke", "from")
@@ -70,6 +71,13 @@ async def grant_page(page_request: PageRequest) -> Response:
         page_request, frame, consequence=consequence, sentence=sentence, action=grant_address(page_request, address),
         fields=fields, back=page_request.base + access_address(address), is_revoke=not change.grants_them,
     )  # fmt: skip
+
+
+def _role_form(action: str, fields: Mapping[str, str]) -> FormView:
+    """Return the form that asks for the consequence again, with another role."""
+    rest = {name: value for name, value in fields.items() if name != "role"}
+    inputs = (FormInput("role", "Role", fields["role"], is_required=True),)
+    return FormView(action, "See what it changes…", hidden_fields(**rest), inputs, title="Another role", method="get")
 
 
 def _page(
@@ -146,6 +154,7 @@ def _roles_change(page_request: PageRequest, fields: Mapping[str, str]) -> Roles
 async def assign_page(page_request: PageRequest) -> Response:
     """Show the consequence of assigning a role to a user or group, or of revoking it."""
     fields = {name: page_request.request.query(name) or "" for name in ("change", "role")}
+    page_request.retry = _role_form(page_request.own_path.partition("?")[0], fields)
     change = _roles_change(page_request, fields)
     consequence = await roles_consequence(page_request.ctx, change)
     verb, preposition = ("Assign", "to") if change.gives else ("Revoke", "from")
@@ -172,9 +181,14 @@ async def assign_change(page_request: PageRequest) -> Response:
 
 ROUTES = (
     ConsoleRoute(
-        "GET", "/grant/{kind}/{path...}", grant_page, "grant-page", ("change", "role", "privileges", "condition")
+        "GET",
+        "/grant/{kind}/{path...}",
+        grant_page,
+        "grant-page",
+        ("change", "role", "privileges", "condition"),
+        is_form=True,
     ),
     ConsoleRoute("POST", "/grant/{kind}/{path...}", grant_change, "grant-from-console"),
-    ConsoleRoute("GET", "/assign/{kind}/{m}/{name}", assign_page, "assign-page", ("change", "role")),
+    ConsoleRoute("GET", "/assign/{kind}/{m}/{name}", assign_page, "assign-page", ("change", "role"), is_form=True),
     ConsoleRoute("POST", "/assign/{kind}/{m}/{name}", assign_change, "assign-from-console"),
 )

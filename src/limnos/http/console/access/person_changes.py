@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from limnos.http.console.addresses import segment_of
 from limnos.http.console.answers import redirect
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
-from limnos.http.console.sheets import FormInput, FormView, hidden_fields
+from limnos.http.console.sheets import FormInput, FormView, hidden_fields, with_values
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
@@ -58,6 +58,7 @@ async def create(page_request: PageRequest) -> Response:
     metalake, word, name = (fields.get(each, "").strip() for each in ("metalake", "kind", "name"))
     if word not in PRINCIPAL_KINDS or not metalake or not name:
         raise BadRequest("Give the user, group or role a name")
+    page_request.retry = with_values(creation_form(page_request, word, metalake=metalake), fields)
     if word == "role":
         await role_create(page_request.ctx, metalake=metalake, name=name, properties={}, wishes=())
     else:

@@ -23,6 +23,7 @@ from limnos.http.console.sheets import (
     SheetPage,
     hidden_fields,
     sheet_response,
+    with_values,
 )
 from limnos.http.console.tabs import object_frame
 from limnos.http.response import Response
@@ -117,6 +118,8 @@ async def change(page_request: PageRequest) -> Response:
     address = parse_address(page_request.request.params)
     fields = {name: text.strip() for name, text in (await page_request.form()).items()}
     name, on = fields.get("name", ""), _target(page_request, address)
+    if fields.get("change") == "set":
+        page_request.retry = with_values(_form(page_request, address), fields)
     if fields.get("change") not in ("set", "remove") or not name:
         raise BadRequest("Give the restriction a name")
     if fields["change"] == "remove":

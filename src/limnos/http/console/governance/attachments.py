@@ -26,6 +26,7 @@ from limnos.http.console.sheets import (
     SheetPage,
     hidden_fields,
     sheet_response,
+    with_values,
 )
 from limnos.http.console.tabs import Chip, Fact
 from limnos.http.response import Response
@@ -184,7 +185,7 @@ def _object_row(
     return SheetCell(text, href, is_name=True), SheetCell(on.kind.word.replace("_", " ")), SheetCell(form=detach)
 
 
-def _forms(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) -> tuple[FormView, ...]:
+def _attachment(page_request: PageRequest, kind: Kind, *, metalake: str, name: str) -> FormView:
     kinds = tuple(
         Choice(each.word, each.word.replace("_", " "), is_chosen=each is Kind.TABLE) for each in HOLDERS
     )  # fmt: skip
@@ -194,10 +195,14 @@ def _forms(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) 
     ]
     if kind is Kind.TAG:
         inputs.append(FormInput("value", "Value"))
-    attach = FormView(
+    return FormView(
         f"{page_request.base}/{kind.word}/attach", "Attach",
-        hidden_fields(metalake=metalake, name=node.name, change="attach"), tuple(inputs), title="Attach to an object",
+        hidden_fields(metalake=metalake, name=name, change="attach"), tuple(inputs), title="Attach to an object",
     )  # fmt: skip
+
+
+def _forms(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) -> tuple[FormView, ...]:
+    attach = _attachment(page_request, kind, metalake=metalake, name=node.name)
     if kind is Kind.TAG:
         return (attach,)
     is_enabled = cast("PolicyRecord", node.record).enabled
@@ -212,6 +217,7 @@ async def create(page_request: PageRequest, *, kind: Kind) -> Response:
     """Create a tag or policy, which the caller then owns, and redirect to its page."""
     fields = await page_request.form()
     metalake, name, comment = (fields.get(each, "").strip() for each in ("metalake", "name", "comment"))
+    page_request.retry = with_values(_creation(page_request, kind, metalake=metalake), fields)
     if not metalake or not name:
         raise BadRequest(f"Give the {kind.word} a name")
     ctx = page_request.ctx
@@ -237,6 +243,8 @@ async def attach(page_request: PageRequest, *, kind: Kind) -> Response:
     fields = await page_request.form()
     metalake, name, text = (fields.get(each, "").strip() for each in ("metalake", "name", "path"))
     change = fields.get("change", "")
+    if change == "attach":
+        page_request.retry = with_values(_attachment(page_request, kind, metalake=metalake, name=name), fields)
     if change not in ("attach", "detach") or not metalake or not name or not text:
         raise BadRequest(f"Name the object that gets the {kind.word}")
     on = _target_of(page_request, metalake, word=fields.get("kind", ""), path=display.parse(text))

@@ -1,0 +1,93 @@
+"""Errors of forms: their message, their values, and the way back to the form."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+from tests.http.driver import DriverAnswer, DriverNode
+
+OWN = {"sec_fetch_site": "same-origin", "origin": "http://localhost:8090"}
+GRANT = "/console/grant/table/lake/main/raw/flights"
+ACCESS = "http://localhost:8090/console/access/table/lake/main/raw/flights"
+NOT_BACK = (
+    "https://evil.example.com/console/tags",
+    "http://localhost:8090/elsewhere",
+    "http://localhost:8090/console/../iceberg/v1/config",
+    "http://localhost:8090/console/tags/create",
+    "http://localhost:8090@evil.example.com/console/tags",
+    "javascript:alert(1)",
+    "http://[/console/tags",
+)
+"""Referers that are no page of the console at this origin."""
+
+
+def create_tag(admin: ConsoleVisitor, referer: str, **fields: str) -> DriverAnswer:
+    """Send the form of tags, by default with a name that is taken."""
+    body = {"metalake": "lake", "name": "pii", "comment": "Names & <addresses>", "values": "a, b"} | fields
+    return admin.post("/console/tags/create", body, **OWN, referer=referer)
+
+
+def test_a_form_says_what_was_refused_and_keeps_its_values(admin: ConsoleVisitor) -> None:
+    """The error page has the service's message, the form as it was sent, and a link back without the old notice."""
+    first = create_tag(admin, "http://localhost:8090/console/tags?metalake=lake")
+
+    again = create_tag(admin, "http://localhost:8090/console/tags?metalake=lake&done=x.y")
+    text, page = text_of(again), PageReader(text_of(again))
+
+    assert (first.status, again.status) == (303, 409)
+    assert "This was not done" in page.text
+    assert "Back to the form" in page.text
+    assert "/console/tags?metalake=lake" in page.hrefs
+    assert ("post", "/console/tags/create") in page.actions
+    assert 'value="Names &amp; &lt;addresses&gt;"' in text
+    assert 'value="a, b"' in text
+    assert page.faults == []
+
+
+@pytest.mark.parametrize("referer", NOT_BACK)
+def test_the_way_back_is_a_page_of_the_console(admin: ConsoleVisitor, referer: str) -> None:
+    """A Referer of another origin, of another path or without a page is no way back."""
+    answer = create_tag(admin, referer, name="")
+
+    assert answer.status == 400
+    assert "Back to the form" not in text_of(answer)
+    assert "evil" not in text_of(answer)
+
+
+def test_a_form_at_its_page_needs_no_referer(admin: ConsoleVisitor) -> None:
+    """A form that is posted to the path of its page leads back to it."""
+    path = "/console/restrictions/table/lake/main/raw/flights"
+    answer = admin.post(
+        path, {"change": "set", "name": "r", "column": "nothing", "mask": "no-mask", "filter": "id > 1"}
+    )
+
+    assert answer.status == 400
+    assert path in PageReader(text_of(answer)).hrefs
+    assert 'value="id &gt; 1"' in text_of(answer)
+
+
+@pytest.mark.parametrize("path", [GRANT, "/console/assign/user/lake/admin"])
+def test_an_unknown_role_is_an_error_of_the_form(lake: DriverNode, admin: ConsoleVisitor, path: str) -> None:
+    """The page that previews a change names the role that does not exist, and takes another one."""
+    change = "assign" if "assign" in path else "grant&privileges=select_table&condition=allow"
+    answer = admin.get(f"{path}?change={change}&role=reeders", referer=ACCESS)
+    page = PageReader(text_of(answer))
+
+    assert answer.status in {400, 404}
+    assert "This was not done" in page.text
+    assert "reeders" in page.text
+    assert ("get", path) in page.actions
+    assert "/console/access/table/lake/main/raw/flights" in page.hrefs
+    assert "trash" not in page.text
+
+
+def test_other_errors_have_their_own_titles(lake: DriverNode, admin: ConsoleVisitor) -> None:
+    """A missing page is one, and a refused form says that the caller may not send it."""
+    lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+    refused = create_tag(ConsoleVisitor(lake).sign_in("ana"), "http://localhost:8090/console/tags")
+
+    assert "There is no such page or object" in text_of(admin.get("/console/tag/lake/nothing"))
+    assert refused.status == 403
+    assert "You may not do this" in text_of(refused)
+    assert "Back to the form" in text_of(refused)
