@@ -128,6 +128,8 @@ class SheetPage(msgspec.Struct, frozen=True):
     blocks: tuple[CodeBlock, ...] = ()
     sheets: tuple[Sheet, ...] = ()
     forms: tuple[FormView, ...] = ()
+    cancel: str = ""
+    """The URL of the page to which a caller who does not send the form goes back."""
 
 
 def sheet_response(page_request: PageRequest, page: SheetPage, *, is_secret: bool = False) -> Response:

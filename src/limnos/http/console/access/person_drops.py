@@ -59,7 +59,7 @@ async def drop_page(page_request: PageRequest) -> Response:
         SheetPage(
             frame, f"Drop the {word} {name}?", "key" if word == "role" else "person", _ENDS[word],
             (Link(f"{word.capitalize()}s", listed), Link(name, own)), facts=(fact,), forms=(form,),
-            warning="This cannot be undone.",
+            warning="This cannot be undone.", cancel=own,
         ),
     )  # fmt: skip
 

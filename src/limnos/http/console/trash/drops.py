@@ -16,6 +16,7 @@ from limnos.http.console.frame import Link, crumbs_of, icon_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import FormView, SheetPage, sheet_response
 from limnos.http.console.tabs import Fact, drop_address, facts_of, object_frame
+from limnos.http.console.trash.readers import readers_sheets
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
@@ -85,7 +86,8 @@ async def drop_page(page_request: PageRequest) -> Response:
             frame, f"Drop {address.name}?", icon_of(address.kind.word),
             _consequence(_keep_ms(page_request), address, is_external=is_external),
             (*crumbs_of(page_request, address), own), warning=warning, forms=() if warning else (form,),
-            facts=(Fact("Path", path, is_code=True), *facts_of(details)),
+            facts=(Fact("Path", path, is_code=True), *facts_of(details)), cancel=own.href,
+            sheets=await readers_sheets(page_request, address),
         ),
     )  # fmt: skip
 

@@ -1,0 +1,52 @@
+"""The page that drops a table or view: the objects that read it, and the way back."""
+
+from __future__ import annotations
+
+from tests.http.console.conftest import add_table
+from tests.http.console.lineage.test_graph import tell
+from tests.http.console.visitor import ConsoleVisitor
+from tests.http.driver import DriverNode, grant
+
+DROP = "/console/drop/table/lake/main/raw/flights"
+TABLE = "/console/o/table/lake/main/raw"
+
+
+def test_readers_of_a_table_are_listed(lake: DriverNode, admin: ConsoleVisitor) -> None:
+    """The page lists objects that read the table directly, not its sources or later steps, and goes back."""
+    for name in ("clean", "report"):
+        add_table(lake, "raw", name)
+    before = admin.read(DROP)
+    tell(lake, ("files/2026.csv", "flights"), ("flights", "clean"), ("clean", "report"))
+
+    page = admin.read(DROP)
+
+    assert "Objects that read it" not in before.text
+    assert "Objects that read it" in page.text
+    assert f"{TABLE}/clean" in page.hrefs
+    assert "2026.csv" not in page.text
+    assert "main.raw.report" not in page.text
+    assert ("post", DROP) in page.actions
+    assert "Cancel" in page.text
+    assert f"{TABLE}/flights" in page.hrefs
+
+
+def test_hidden_readers_have_no_name(lake: DriverNode) -> None:
+    """Readers that the caller may not load are counted, as on the page of the lineage."""
+    add_table(lake, "raw", "canary")
+    tell(lake, ("flights", "canary"))
+    grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(lake, "ana", "select_table", kind="TABLE", on="main.raw.flights")
+
+    page = ConsoleVisitor(lake).sign_in("ana").read(DROP)
+
+    assert "1 object reads it that you may not see" in page.text
+    assert "canary" not in page.text
+
+
+def test_a_user_is_not_dropped_by_going_back(lake: DriverNode, admin: ConsoleVisitor) -> None:
+    """The page that drops a user, group or role leads back to that object."""
+    lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+    page = admin.read("/console/people/drop/user/lake/ana")
+
+    assert "Cancel" in page.text
+    assert page.hrefs.count("/console/people/user/lake/ana") == 2
