@@ -16,6 +16,7 @@ from limnos.http.console.addresses import KINDS, ObjectAddress
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of, icon_of
 from limnos.http.console.look import render, static_version
+from limnos.http.console.navigation.palette import PaletteLink, palette_links
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
@@ -72,13 +73,14 @@ class SearchPage(msgspec.Struct, frozen=True):
 
 
 class PalettePart(msgspec.Struct, frozen=True):
-    """The data of the search palette: the first hits, and corrected queries."""
+    """The data of the search palette: pages and people, the first hits, and corrected queries."""
 
     base: str
     version: str
     hits: tuple[HitLine, ...]
     note: str
     meant: tuple[QueryLink, ...] = ()
+    links: tuple[PaletteLink, ...] = ()
 
 
 async def search_page(page_request: PageRequest) -> Response:
@@ -123,17 +125,19 @@ def _facet_links(
 async def _palette(page_request: PageRequest, text: str) -> Response:
     """Return a few hits for the palette, without the frame of a page. An invalid query finds nothing."""
     metalake = page_request.request.query("metalake") or page_request.ctx.services.defaults.metalake
-    note = "No object that you may see was found." if text else "Type the start of a name."
+    note = "No object that you may see was found." if text else "Type the start of a name, or of a page such as trash."
     hits: tuple[HitLine, ...] = ()
     meant: tuple[QueryLink, ...] = ()
+    links: tuple[PaletteLink, ...] = ()
     if text:
+        links = await palette_links(page_request, metalake, text=text)
         try:
             answer = await search(page_request.ctx, metalake, question=question_of(text, {}), limit=PALETTE_HITS)
             meant = tuple(_link(page_request, corrected(text, each), metalake=metalake) for each in answer.meant)
             hits = tuple(_line(page_request, metalake, hit=hit) for hit in answer.hits)
         except BadRequest as error:
             note = error.message
-    part = PalettePart(page_request.base, static_version(), hits, note, meant)
+    part = PalettePart(page_request.base, static_version(), hits, note, meant, links)
     return html_response(page_request.request, render("part_palette.html", part))
 
 

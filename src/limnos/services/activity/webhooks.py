@@ -118,6 +118,11 @@ def _is_climbing(path: str) -> bool:
     return True
 
 
+def may_manage_webhooks(request_view: RequestView) -> bool:
+    """Return whether the caller may manage the metalake's webhooks. No refusal is recorded for the audit."""
+    return request_view.decide(Action.WEBHOOK_MANAGE, request_view.settled.outer).allowed
+
+
 async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | None) -> Webhook:
     """Create a webhook; only this response contains its secret. Raises BadRequest for an invalid URL or position,
     PositionPruned, PermissionDenied.

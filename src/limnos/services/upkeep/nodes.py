@@ -65,6 +65,11 @@ async def server_state(ctx: Context) -> ServerState:
     return ServerState(nodes, SearchBehind(len(behind), sum(each.behind for each in behind)))
 
 
+def may_inspect(request_view: RequestView) -> bool:
+    """Return whether the caller may inspect the server's state. No refusal is recorded for the audit."""
+    return request_view.decide(Action.SERVER_INSPECT, ()).allowed
+
+
 def require_inspect(request_view: RequestView) -> None:
     """Raise PermissionDenied for callers who may not inspect the server's state."""
     request_view.require(Action.SERVER_INSPECT, ())

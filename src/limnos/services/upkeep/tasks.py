@@ -28,6 +28,11 @@ class TaskRetry(msgspec.Struct, frozen=True):
     task_id: int
 
 
+def may_manage_tasks(request_view: RequestView) -> bool:
+    """Return whether the caller may list and retry tasks. No refusal is recorded for the audit."""
+    return request_view.decide(Action.TASK_MANAGE, ()).allowed
+
+
 def _require(request_view: RequestView) -> None:
     request_view.require(Action.TASK_MANAGE, ())
 

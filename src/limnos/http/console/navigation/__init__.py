@@ -1,0 +1,4 @@
+"""Navigation of the console: its pages, which of them the caller may open, and links of the palette.
+
+Imports as its modules do.
+"""

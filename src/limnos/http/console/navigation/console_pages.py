@@ -1,0 +1,77 @@
+"""The pages of the console that are no objects, for the navigation and the palette, by what the caller may open.
+
+May import `access`, `model`, `services` and the standard library. The services make all access decisions.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from limnos.names.percent import quote
+from limnos.services.activity.webhooks import may_manage_webhooks
+from limnos.services.identity.service_accounts import may_manage_secrets
+from limnos.services.request.request_view import RequestView
+from limnos.services.upkeep.nodes import may_inspect
+from limnos.services.upkeep.tasks import may_manage_tasks
+
+OPERATIONS: Final = "operations"
+INSPECTION: Final = "inspection"
+SECRETS: Final = "secrets"
+WORKSHEET: Final = "worksheet"
+
+
+class ConsolePage(NamedTuple):
+    """A page of the console.
+
+    - `path`: its path below the console's root, with a query or without.
+    - `section`: its name in the navigation; empty for a page that is only in the palette.
+    - `key`: the keys that open it.
+    - `words`: further words by which the palette finds it.
+    - `needs`: what the caller needs to open it; empty for pages of every user.
+    """
+
+    path: str
+    text: str
+    icon: str
+    section: str = ""
+    key: str = ""
+    words: str = ""
+    needs: str = ""
+
+    def href(self, base: str, metalake: str) -> str:
+        """Return the URL of the page for a metalake."""
+        return f"{base}{self.path}{'&' if '?' in self.path else '?'}metalake={quote(metalake)}"
+
+
+CONSOLE_PAGES: Final = (
+    ConsolePage("/", "Home", "home", "home"),
+    ConsolePage("/pipelines", "Pipelines", "run", "pipelines", "g p", "runs"),
+    ConsolePage("/worksheet", "Worksheet", "function", "worksheet", words="sql query statements", needs=WORKSHEET),
+    ConsolePage("/jobs", "Jobs", "list", "jobs"),
+    ConsolePage("/maintenance", "Maintenance", "wrench", "maintenance", "g m", "compaction snapshots"),
+    ConsolePage("/audit", "Audit", "clock", "audit", "g a", "log history"),
+    ConsolePage("/people", "Users and roles", "person", "people", "g u", "groups people"),
+    ConsolePage("/people?kind=group", "Groups", "person"),
+    ConsolePage("/people?kind=role", "Roles", "key", words="privileges"),
+    ConsolePage("/tags", "Tags", "tag", "tags"),
+    ConsolePage("/policies", "Policies", "lock", "policies"),
+    ConsolePage("/trash", "Trash", "trash", "trash", words="dropped restore"),
+    ConsolePage("/operations", "Operations", "clock", "operations", words="tasks webhooks", needs=OPERATIONS),
+    ConsolePage("/nodes", "Nodes", "list", words="server processes", needs=INSPECTION),
+    ConsolePage("/settings", "Settings", "wrench", words="configuration", needs=INSPECTION),
+    ConsolePage("/accounts", "Service accounts", "key", words="secrets programs", needs=SECRETS),
+    ConsolePage("/storage", "Storage", "catalog", words="check"),
+    ConsolePage("/sessions", "Your sessions", "person", words="sign out"),
+    ConsolePage("/tokens", "API tokens", "key", words="your credentials"),
+)  # fmt: skip
+"""All pages that need no object, in the order of the navigation."""
+
+
+def openable_needs(request_view: RequestView) -> frozenset[str]:
+    """Return the `needs` of pages that the caller has, in the metalake of the request view. No refusal is recorded."""
+    has_tasks = may_manage_tasks(request_view)
+    pairs = (
+        (OPERATIONS, has_tasks or may_manage_webhooks(request_view)), (INSPECTION, may_inspect(request_view)),
+        (SECRETS, may_manage_secrets(request_view)),
+    )  # fmt: skip
+    return frozenset(need for need, is_allowed in pairs if is_allowed)
