@@ -12,6 +12,7 @@ import msgspec
 
 from limnos.http.console.addresses import ObjectAddress, catalog_address, quote_path, segment_of
 from limnos.http.console.look import static_version
+from limnos.http.console.navigation.console_pages import CONSOLE_PAGES, openable_needs
 from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
@@ -54,6 +55,16 @@ class Link(msgspec.Struct, frozen=True):
     is_current: bool = False
 
 
+class SectionLink(msgspec.Struct, frozen=True):
+    """A link of the navigation to a page of the console, with its icon and the keys that open it."""
+
+    text: str
+    href: str
+    icon: str
+    key: str
+    is_current: bool
+
+
 class Frame(msgspec.Struct, frozen=True):
     """The parts of a console page around its content: title, user, navigation, tree and notice."""
 
@@ -67,7 +78,7 @@ class Frame(msgspec.Struct, frozen=True):
     tree: tuple[TreeItem, ...] = ()
     is_access_off: bool = False
     notice: str = ""
-    section: str = ""
+    sections: tuple[SectionLink, ...] = ()
     metalake_quoted: str = ""
     question: str = ""
     """The text in the search box."""
@@ -100,14 +111,26 @@ async def frame_of(
         Link(name, f"{page_request.base}/?metalake={quote(name)}", name == own) for name in visible[:METALAKES_MAX]
     )
     tree: tuple[TreeItem, ...] = ()
+    sections: tuple[SectionLink, ...] = ()
     if own in visible:
+        page_request.needs = await page_request.ctx.read(RequestScope(own), openable_needs)
+        sections = _sections(page_request, own, current=section)
         with suppress(LimnosError):  # an error in the tree must not break the page
             tree = await tree_of(page_request, own, at=at)
     return Frame(
         page_request.base, static_version(), title, page_request.now_ms, page_request.user, own, links, tree, _is_access_off(page_request),
-        notice=page_request.notice, section=section, metalake_quoted=quote(own),
+        notice=page_request.notice, sections=sections, metalake_quoted=quote(own),
         question=question,
     )  # fmt: skip
+
+
+def _sections(page_request: PageRequest, metalake: str, *, current: str) -> tuple[SectionLink, ...]:
+    """Return links to the pages of the navigation that the caller may open."""
+    return tuple(
+        SectionLink(each.text, each.href(page_request.base, metalake), each.icon, each.key, each.section == current)
+        for each in CONSOLE_PAGES
+        if each.section and each.is_openable(page_request.site, needs=page_request.needs)
+    )
 
 
 def _first(page_request: PageRequest, visible: list[str]) -> str:

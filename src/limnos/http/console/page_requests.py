@@ -56,10 +56,11 @@ class ConsoleRoute(NamedTuple):
 class PageRequest:
     """A request for a page of the console. `user` is empty without a session.
 
-    `retry` is the form with the values that were sent: the error page shows it again.
+    - `retry`: the form with the values that were sent; the error page shows it again.
+    - `needs`: the needs of pages that the caller has (`ConsolePage.needs`), as the frame has read them.
     """
 
-    __slots__ = ("_children", "ctx", "request", "retry", "route", "site", "user")
+    __slots__ = ("_children", "ctx", "needs", "request", "retry", "route", "site", "user")
 
     def __init__(self, request: Request, ctx: Context, *, route: ConsoleRoute, site: ConsoleSite) -> None:
         self.request = request
@@ -68,6 +69,7 @@ class PageRequest:
         self.site = site
         self.user = ""
         self.retry: msgspec.Struct | None = None
+        self.needs: frozenset[str] = frozenset()
         self._children: dict[tuple[RequestScope, Levels, ChildrenRequest], ChildrenPage] = {}
 
     async def children(self, scope: RequestScope, parent: Levels, *, request: ChildrenRequest) -> ChildrenPage:

@@ -65,6 +65,11 @@ def metalake_object_load(request_view: RequestView, kind: Kind, *, name: str) ->
     return metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_load")).entity
 
 
+def may_create(request_view: RequestView, kind: Kind) -> bool:
+    """Return whether the caller may create metalake objects of a kind. No refusal is recorded for the audit."""
+    return request_view.decide(Action(f"{kind.word}_create"), request_view.settled.outer).allowed
+
+
 def metalake_objects_list(request_view: RequestView, kind: Kind) -> list[Node]:
     """Return the metalake objects of a kind that the caller may load, by name.
 

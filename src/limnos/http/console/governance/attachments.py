@@ -39,7 +39,12 @@ from limnos.names import display
 from limnos.services.governance.attachments import HOLDERS, AttachedObject, attached_objects_list, attachments_associate
 from limnos.services.governance.policies import PolicyRequest, policies_associate, policy_alter, policy_create
 from limnos.services.governance.tag_values import TagValuePair, allowed_values, pairs_associate, tag_record
-from limnos.services.lookup.metalake_objects import metalake_object_create, metalake_object_load, metalake_objects_list
+from limnos.services.lookup.metalake_objects import (
+    may_create,
+    metalake_object_create,
+    metalake_object_load,
+    metalake_objects_list,
+)
 from limnos.services.lookup.securables import AttachmentTarget, render_full_name
 from limnos.services.request.name_codecs import codec_for
 from limnos.services.request.property_edits import PropertyEdits
@@ -66,7 +71,9 @@ async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
     plural = _PLURAL[kind]
     frame = await frame_of(page_request, plural.capitalize(), section=plural)
     scope = RequestScope(frame.metalake)
-    nodes = await page_request.ctx.read(scope, lambda view: metalake_objects_list(view, kind))
+    nodes, is_maker = await page_request.ctx.read(
+        scope, lambda view: (metalake_objects_list(view, kind), may_create(view, kind))
+    )
     second = "Values" if kind is Kind.TAG else "Type"
     columns = (SheetColumn("Name"), SheetColumn(second), SheetColumn("Description", hides=True), SheetColumn("Made", hides=True))  # fmt: skip
     rows = tuple(_row(page_request, kind, metalake=frame.metalake, node=node) for node in nodes[:SHOWN])
@@ -78,7 +85,7 @@ async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
                 more=f"The first {SHOWN} of {len(nodes)} are shown." if len(nodes) > SHOWN else "",
             ),
         ),
-        forms=(_creation(page_request, kind, metalake=frame.metalake),),
+        forms=(_creation(page_request, kind, metalake=frame.metalake),) if is_maker else (),
     )  # fmt: skip
     return sheet_response(page_request, page)
 

@@ -1,12 +1,13 @@
 """The pages of the console that are no objects, for the navigation and the palette, by what the caller may open.
 
-May import `access`, `model`, `services` and the standard library. The services make all access decisions.
+May import `names`, `services` and `site`. The services make all access decisions.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from limnos.http.console.site import ConsoleSite
 from limnos.names.percent import quote
 from limnos.services.activity.webhooks import may_manage_webhooks
 from limnos.services.identity.service_accounts import may_manage_secrets
@@ -37,6 +38,12 @@ class ConsolePage(NamedTuple):
     key: str = ""
     words: str = ""
     needs: str = ""
+
+    def is_openable(self, site: ConsoleSite, *, needs: frozenset[str]) -> bool:
+        """Return whether a caller with some needs may open the page of this server."""
+        if self.needs == WORKSHEET:
+            return site.has_sqlpp
+        return not self.needs or self.needs in needs
 
     def href(self, base: str, metalake: str) -> str:
         """Return the URL of the page for a metalake."""

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from limnos.http.console.addresses import segment_of
-from limnos.http.console.navigation.console_pages import CONSOLE_PAGES, WORKSHEET, ConsolePage, openable_needs
+from limnos.http.console.navigation.console_pages import CONSOLE_PAGES, ConsolePage, openable_needs
 from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import NotInUse, PermissionDenied
 from limnos.model.kinds import Kind
@@ -39,12 +39,10 @@ async def palette_links(page_request: PageRequest, metalake: str, *, text: str) 
     needs, people = await page_request.ctx.read(
         RequestScope(metalake), lambda view: (openable_needs(view), _people(view, text.casefold()))
     )
-    if page_request.site.has_sqlpp:
-        needs |= {WORKSHEET}
     pages = tuple(
         PaletteLink(each.text, "page", each.icon, each.href(page_request.base, metalake))
         for each in CONSOLE_PAGES
-        if (not each.needs or each.needs in needs) and _is_match(each, text)
+        if each.is_openable(page_request.site, needs=needs) and _is_match(each, text)
     )
     return pages + tuple(
         PaletteLink(

@@ -1,0 +1,68 @@
+"""The navigation: entries that the caller may open, and no others."""
+
+from __future__ import annotations
+
+from limnos.http.console.navigation.console_pages import CONSOLE_PAGES
+from limnos.http.console.protocol import CONSOLE_ROUTES, ConsoleProtocol
+from limnos.http.console.site import ConsoleSite
+from tests.http.console.visitor import ConsoleVisitor, PageReader
+from tests.http.driver import API, DriverNode
+
+OPERATIONS = "/console/operations?metalake=lake"
+INSPECTED = {f"/console/{path}?metalake=lake" for path in ("nodes", "settings", "accounts")}
+
+
+def sections(page: PageReader) -> set[str]:
+    """Return the URLs of the navigation's entries."""
+    own = {each.href("/console", "lake") for each in CONSOLE_PAGES}
+    return own & set(page.hrefs)
+
+
+def test_every_entry_opens(lake: DriverNode) -> None:
+    """The admin, an owner of the metalake and a member get entries, and tabs of operations, that open."""
+    for name in ("olga", "ana"):
+        lake.done("POST", f"{API}/lake/users", {"name": name})
+    lake.done("PUT", f"{API}/lake/owners/metalake/lake", {"name": "olga", "type": "USER"})
+    admin, olga, ana = (ConsoleVisitor(lake).sign_in(user) for user in ("admin", "olga", "ana"))
+
+    of_admin, of_olga, of_ana = (sections(visitor.read("/console/")) for visitor in (admin, olga, ana))
+
+    assert OPERATIONS in of_admin & of_olga
+    assert of_ana == of_admin - {OPERATIONS}
+    for visitor, paths in ((admin, of_admin), (olga, of_olga)):
+        for path in paths | sections(visitor.read(OPERATIONS)):
+            assert visitor.get(path).status == 200, path
+    assert sections(admin.read(OPERATIONS)) >= INSPECTED
+    assert not sections(olga.read(OPERATIONS)) & INSPECTED
+    assert not sections(ana.read("/console/storage")) & (INSPECTED | {OPERATIONS})
+
+
+def test_a_server_without_statements_has_no_worksheet(lake: DriverNode) -> None:
+    """The entry of the worksheet is left out if the server runs no statements."""
+    protocol = ConsoleProtocol(ConsoleSite(believes_names=True, has_sqlpp=False))
+    application = lake.built.application
+    application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
+
+    page = ConsoleVisitor(lake).sign_in().read("/console/")
+
+    assert not [href for href in page.hrefs if href.startswith("/console/worksheet")]
+
+
+def test_pages_are_those_of_routes() -> None:
+    """Each entry is a page of the console, and each key is of one entry."""
+    paths = {route.path for route in CONSOLE_ROUTES if route.method == "GET"}
+    keys = [each.key for each in CONSOLE_PAGES if each.key]
+
+    assert {each.path.partition("?")[0] for each in CONSOLE_PAGES} <= paths
+    assert len(keys) == len(set(keys))
+
+
+def test_forms_that_create_are_of_those_who_may(lake: DriverNode) -> None:
+    """Tags and policies have a form for callers with the privilege alone."""
+    lake.done("POST", f"{API}/lake/users", {"name": "ana"})
+    admin, ana = (ConsoleVisitor(lake).sign_in(user) for user in ("admin", "ana"))
+
+    for plural in ("tags", "policies"):
+        form = ("post", f"/console/{plural}/create")
+        assert form in admin.read(f"/console/{plural}").actions
+        assert form not in ana.read(f"/console/{plural}").actions
