@@ -52,6 +52,26 @@ def test_values_are_escaped_and_unknown_fields_are_errors() -> None:
         environment().render_str("{{ view.nothing }}", view={})
 
 
+def test_names_break_after_dots() -> None:
+    """A line of a name may be broken after its dots, and the name is escaped."""
+    assert environment().render_str("{{ name|breaks }}", name="main.<b>.x") == "main.<wbr>&lt;b&gt;.<wbr>x"
+
+
+def test_first_click_changes_the_colours() -> None:
+    """The button's second theme differs from that of the system, whichever it is."""
+    script = static_file("limnos.js").decode()
+
+    assert 'isDark ? ["", "light", "dark"] : ["", "dark", "light"]' in script
+
+
+def test_wide_lists_have_an_edge() -> None:
+    """A list that is wider than its box shades the edge behind which more columns are."""
+    sheet = static_file("limnos.css").decode().partition(".sheet {")[2].partition("}")[0]
+
+    assert "overflow-x: auto" in sheet
+    assert sheet.count("local") == 2
+
+
 @pytest.mark.parametrize("name", STATIC)
 def test_static_files_are_in_the_package(name: str) -> None:
     """Templates are read as package resources, so that they work in a wheel."""

@@ -248,3 +248,10 @@ def test_hints_name_no_hidden_dataset(lake: DriverNode) -> None:
 
     assert answer.status in {400, 403, 404}
     assert "flights" not in PageReader(text_of(answer)).text
+
+
+def test_numbers_stand_below_their_heading(admin: ConsoleVisitor) -> None:
+    """The heading of a column of numbers is aligned as they are."""
+    answer = admin.post(PAGE, {"text": 'SELECT VALUE r FROM [{"a": 1, "b": "x"}] AS r;'})
+
+    assert '<th scope="col" class="number">a</th><th scope="col">b</th>' in text_of(answer)

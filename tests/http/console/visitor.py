@@ -11,7 +11,7 @@ from tests.http.driver import DriverAnswer, DriverNode
 
 HOST = "localhost:8090"
 FORM = "application/x-www-form-urlencoded"
-VOID = frozenset({"meta", "link", "input", "br", "img", "hr", "use", "path"})
+VOID = frozenset({"meta", "link", "input", "br", "img", "hr", "use", "path", "wbr"})
 
 
 class PageReader(HTMLParser):
@@ -27,6 +27,7 @@ class PageReader(HTMLParser):
         self.words: list[str] = []
         self.faults: list[str] = []
         self._open: list[str] = []
+        self._is_broken = False
         self.feed(text)
         self.close()
         self.faults += [f"<{tag}> is not closed" for tag in self._open]
@@ -34,6 +35,7 @@ class PageReader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Open an element."""
         self.tags.append(tag)
+        self._is_broken = tag == "wbr" and bool(self.words)
         given = {name: value or "" for name, value in attrs}
         self.attributes += given.items()
         if "id" in given:
@@ -57,7 +59,11 @@ class PageReader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         """Keep a text."""
-        self.words.append(data)
+        if self._is_broken:
+            self.words[-1] += data  # of the same word, which may have its line broken here
+            self._is_broken = False
+        else:
+            self.words.append(data)
 
     @property
     def text(self) -> str:

@@ -157,17 +157,22 @@ def factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, 
     for number, each in enumerate(factors):
         key = ("clause", each.clause) if each.kind == "missing" else ("own", number)
         clauses.setdefault(key, []).append(each)
-    return tuple(_factor_view(alternatives) for alternatives in clauses.values())
+    is_allowed = bool(decision["allowed"])
+    return tuple(_factor_view(alternatives, is_allowed=is_allowed) for alternatives in clauses.values())
 
 
-def _factor_view(alternatives: list[_FactorFields]) -> DecisionFactorView:
+def _factor_view(alternatives: list[_FactorFields], *, is_allowed: bool) -> DecisionFactorView:
     first = alternatives[0]
     rights = " or ".join(
         dict.fromkeys(_RIGHTS.get(each.privilege or "", each.privilege or "a right") for each in alternatives)
     )
     on = "" if first.object is None else f"{first.object.kind} {first.object.name}"
     words = _WORDS.get(first.kind, first.kind).format(rights)
-    return DecisionFactorView(first.kind in {"missing", "deny"}, words, on, first.role or "")
+    if first.kind == "member":
+        words, on = f"is {'' if is_allowed else 'not '}a user of the {on or 'metalake'}", ""
+    return DecisionFactorView(
+        first.kind in {"missing", "deny"} or (first.kind == "member" and not is_allowed), words, on, first.role or ""
+    )
 
 
 _RIGHTS: Final = {"OWNER": "ownership"}
@@ -177,7 +182,6 @@ _WORDS: Final = {
     "allow": "has {}",
     "owner": "owns the object",
     "service-admin": "is a service admin",
-    "member": "is no user of the metalake",
     "restricted": "is subject to a read restriction",
     "lent": "has {} through a view",
     "self": "is the user",

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from minijinja import Environment
+from minijinja import Environment, Markup, escape
 
 _PACKAGE: Final = "limnos.http.console"
 STATIC: Final = {
@@ -85,6 +85,11 @@ def count_text(count: int) -> str:
     return f"{count:,}".replace(",", "\u202f")
 
 
+def breakable_name(name: str) -> Markup:
+    """Escape a name, and let browsers break its line after dots rather than inside a word."""
+    return Markup(str(escape(name)).replace(".", ".<wbr>"))
+
+
 def duration_text(duration_ms: int) -> str:
     """Return a duration in one or two units: `2 min 5 s`."""
     seconds = max(0, duration_ms) / 1000
@@ -110,6 +115,7 @@ def environment() -> Environment:
     environment_of_templates.add_filter("exact", exact_time)
     environment_of_templates.add_filter("size", size_text)
     environment_of_templates.add_filter("count", count_text)
+    environment_of_templates.add_filter("breaks", breakable_name)
     return environment_of_templates
 
 

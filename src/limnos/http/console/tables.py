@@ -17,6 +17,7 @@ from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import count_text, render, size_text
+from limnos.http.console.navigation.heading_words import format_chip
 from limnos.http.console.object_tabs import TABLE_TABS
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.sheets import TabPart
@@ -148,7 +149,7 @@ async def _page(
 ) -> TablePage:
     is_bound = state.visible.bound is not None
     columns, count = column_lines(metadata.current_schema(), state.details.column_tags)
-    chips = [Chip(f"Iceberg v{metadata.format_version}", "accent", "table")]
+    chips = [format_chip(metadata.format_version)]
     if is_bound:
         chips.append(Chip("You see only a part of it", "warn", "alert"))
     heading = heading_of(

@@ -4,6 +4,8 @@ others.
 
 from __future__ import annotations
 
+import pytest
+
 from tests.http.console.visitor import ConsoleVisitor
 from tests.http.driver import DriverNode, grant
 
@@ -97,3 +99,25 @@ def test_grants_begin_with_reading(lake: DriverNode) -> None:
     assert role in values
     assert page.text.index("Read ") < page.text.index("Read and write")
     assert ("selected", "") in page.attributes
+
+
+@pytest.mark.parametrize("path", [TABLE, TABLE.replace("/access/", "/lineage/")])
+def test_heading_is_that_of_the_first_page(admin: ConsoleVisitor, path: str) -> None:
+    """The access and lineage pages of a table have its format and comment."""
+    page = admin.read(path)
+
+    assert "Iceberg v2" in page.text
+    assert "Flights of three airports" in page.text
+
+
+def test_a_stranger_is_named_as_one(lake: DriverNode) -> None:
+    """The explanation for a user of no metalake is one sentence, and a member's is no refusal."""
+    add_reader(lake)
+    admin = ConsoleVisitor(lake).sign_in()
+
+    stranger = admin.read(f"{TABLE}?user=nobody&action=table_load").text
+
+    assert "nobody is not a user of the metalake lake." in stranger
+    assert "is not a user of the metalake lake Add user nobody to the metalake lake." in stranger
+    assert "doesn't exist" not in stranger
+    assert "not a user" not in admin.read(f"{TABLE}?user=ana&action=table_load").text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.http.console.governance.policy_examples import POLICY_EXAMPLES, PolicyExample
 from tests.http.console.conftest import NASTY
 from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, DriverNode, grant
@@ -79,6 +80,25 @@ def test_policy_is_made_attached_and_disabled(admin: ConsoleVisitor) -> None:
     assert "main.raw.flights" in page.text
     assert "compaction" in admin.read("/console/policies").text
     assert admin.node.done("GET", f"{API}/lake/policies/tidy")["policy"]["enabled"] is False
+
+
+@pytest.mark.parametrize("example", POLICY_EXAMPLES, ids=lambda each: each.policy_type)
+def test_examples_of_policies_are_valid(admin: ConsoleVisitor, example: PolicyExample) -> None:
+    """The form names each type, of maintenance first; the page has an example that the form takes."""
+    page = admin.read("/console/policies")
+    fields = MAINTENANCE | {"type": example.policy_type, "content": example.content}
+
+    values = [value for name, value in page.attributes if name == "value"]
+    assert (
+        values.index("system_iceberg_table_maintenance") <= values.index(example.policy_type) <= values.index("custom")
+    )
+    assert example.content in page.text
+    assert admin.post("/console/policies/create", fields).status == 303
+
+
+def test_a_policy_without_content_has_the_defaults(admin: ConsoleVisitor) -> None:
+    """An empty content of a type of maintenance is valid."""
+    assert admin.post("/console/policies/create", MAINTENANCE | {"content": ""}).status == 303
 
 
 @pytest.mark.parametrize("content", ["[]", "{", '{"minDataFileMse": -1}'])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import Any
 
@@ -14,6 +15,8 @@ from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg import wire
 
+BAR = re.compile(r'<rect x="([\d.]+)%" y="\d+" width="([\d.]+)%"')
+"""The place and width of a bar of the time line, in percent of its picture."""
 LAKE = f"{OWN}/metalakes/lake"
 TABLE = f"{ICEBERG}/namespaces/raw/tables/flights"
 STEPS = [
@@ -101,6 +104,10 @@ def test_run_has_time_line_steps_and_findings(lake_of_runs: PipelineLake) -> Non
         assert words in page.text
     assert "Publish" not in page.text
     assert "data-going" in part
+    assert 'width="100%"' in part
+    bars = [(x, width) for x, width in BAR.findall(part)]
+    assert bars
+    assert all(float(x) + float(width) <= 100 for x, width in bars)
     assert "<html" not in part
 
 

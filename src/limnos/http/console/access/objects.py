@@ -19,6 +19,7 @@ from limnos.http.console.answers import html_response
 from limnos.http.console.errors import DecisionFactorView, factors_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render
+from limnos.http.console.navigation.heading_words import HeadingWords, heading_words
 from limnos.http.console.object_tabs import tabs_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import Choice
@@ -28,7 +29,7 @@ from limnos.http.response import Response
 from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import BINDS, Privilege
-from limnos.services.governance.details import details_load
+from limnos.services.governance.details import ObjectDetails, details_load
 from limnos.services.identity.access_holders import (
     AccessHolder,
     AccessRules,
@@ -42,6 +43,7 @@ from limnos.services.identity.access_reach import Reach, ReachRequest, access_re
 from limnos.services.identity.explain import access_explain
 from limnos.services.identity.roles import roles_list
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, LANCE, format_of
 
 SHOWN: Final = 100
@@ -138,10 +140,7 @@ async def access_page(page_request: PageRequest) -> Response:
     """Show the users with access to an object, the reasons, and the caller's own rights."""
     address = parse_address(page_request.request.params)
     ctx = page_request.ctx
-    details, table_format = await ctx.read(
-        address.scope,
-        lambda view: (details_load(view, address.kind, levels=address.levels), format_of(view)),
-    )
+    details, table_format, (chips, comment) = await ctx.read(address.scope, lambda view: _described(view, address))
     question = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
     refusal, page, rules = "", None, None
     try:
@@ -163,7 +162,7 @@ async def access_page(page_request: PageRequest) -> Response:
         await object_frame(page_request, address),
         heading_of(
             page_request, address, details=details, tabs=tabs_of(address.kind, is_lance=table_format == LANCE),
-            tab="access",
+            tab="access", chips=chips, comment=comment,
         ), own, grant_address(page_request, address), refusal, levels,
         tuple(_holder_line(page_request, each, own=own, levels=levels, address=address) for each in page.holders)
         if page is not None
@@ -178,6 +177,12 @@ async def access_page(page_request: PageRequest) -> Response:
         await role_names(page_request, address.metalake) if "grant" in details.rights else (),
     )  # fmt: skip
     return html_response(page_request.request, render("access_object.html", view))
+
+
+def _described(view: RequestView, address: ObjectAddress) -> tuple[ObjectDetails, str, HeadingWords]:
+    """Return an object's details, the format of its catalog's tables, and the words of its heading."""
+    details = details_load(view, address.kind, levels=address.levels)
+    return details, format_of(view), heading_words(view, address, details=details)
 
 
 async def role_names(page_request: PageRequest, metalake: str) -> tuple[str, ...]:
@@ -277,8 +282,11 @@ async def _why(page_request: PageRequest, address: ObjectAddress, *, user: str) 
         path=(address.catalog, *address.levels),
     )  # fmt: skip
     factors = factors_of(decision_json(decision))
+    sentence = unescape_percent(decision.message())
+    if not decision.allowed and any(each.kind == "member" for each in decision.factors):
+        sentence = f"{user} is not a user of the metalake {address.metalake}."
     return WhyPart(
-        user, word, decision.allowed, unescape_percent(decision.message()), factors,
+        user, word, decision.allowed, sentence, factors,
         tuple(unescape_percent(each) for each in suggestions),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ import msgspec
 from limnos.http.console.addresses import KINDS, ObjectAddress, part_of, segment_of
 from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, frame_of
+from limnos.http.console.governance.policy_examples import POLICY_EXAMPLES, examples_sheet, type_text
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import (
     Choice,
@@ -57,10 +58,6 @@ _INTROS: Final = {
     Kind.TAG: "Labels for objects and columns. An object has the tags of its containers, too.",
     Kind.POLICY: "Rules that are attached to objects. Maintenance policies define how the server maintains tables.",
 }
-_POLICY_TYPES: Final = (
-    "limnos-row-retention", "system_iceberg_table_maintenance", "system_iceberg_compaction", "system_iceberg_snapshot_expiration",
-    "system_iceberg_orphan_file_removal", "custom",
-)  # fmt: skip
 _OBJECTS: Final = (
     SheetColumn("Object", is_code=True), SheetColumn("Kind"), SheetColumn("Action"),
 )  # fmt: skip
@@ -84,6 +81,7 @@ async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
                 "", columns, rows, note=f"There are no {plural} that you may see.",
                 more=f"The first {SHOWN} of {len(nodes)} are shown." if len(nodes) > SHOWN else "",
             ),
+            *((examples_sheet(),) if is_maker and kind is Kind.POLICY else ()),
         ),
         forms=(_creation(page_request, kind, metalake=frame.metalake),) if is_maker else (),
     )  # fmt: skip
@@ -96,7 +94,7 @@ def _row(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) ->
         second = SheetCell(_values_text(cast("TagRecord", node.record)))
     else:
         record = cast("PolicyRecord", node.record)
-        second = SheetCell(_type_text(record.policy_type), chips=() if record.enabled else (Chip("disabled", "warn"),))
+        second = SheetCell(type_text(record.policy_type), chips=() if record.enabled else (Chip("disabled", "warn"),))
     comment = cast("TagRecord | PolicyRecord", node.record).comment or ""
     return SheetCell(node.name, href, is_name=True), second, SheetCell(comment), SheetCell(at_ms=node.created_at)
 
@@ -110,17 +108,16 @@ def _values_text(record: TagRecord) -> str:
     return "any" if values is None else ", ".join(values) or "none"
 
 
-def _type_text(policy_type: str) -> str:
-    return policy_type.removeprefix("system_iceberg_").replace("_", " ")
-
-
 def _creation(page_request: PageRequest, kind: Kind, *, metalake: str) -> FormView:
     inputs = [FormInput("name", "Name", is_required=True), FormInput("comment", "Description")]
     if kind is Kind.TAG:
         inputs.append(FormInput("values", "Allowed values, separated by commas"))
     else:
-        types = tuple(Choice(each, _type_text(each)) for each in _POLICY_TYPES)
-        inputs += [FormInput("type", "Type", choices=types), FormInput("content", "Content as JSON", "{}", rows=3)]
+        types = tuple(Choice(each.policy_type, type_text(each.policy_type)) for each in POLICY_EXAMPLES)
+        inputs += [
+            FormInput("type", "Type", choices=types),
+            FormInput("content", "Content as JSON; empty for the defaults", rows=3),
+        ]
     return FormView(
         f"{page_request.base}/{_PLURAL[kind]}/create", "Create", hidden_fields(metalake=metalake), tuple(inputs),
         title=f"Create a {kind.word}",
@@ -164,7 +161,7 @@ def _facts(kind: Kind, node: Node) -> tuple[Fact, ...]:
     if kind is Kind.TAG:
         own = Fact("Allowed values", _values_text(cast("TagRecord", node.record)))
     else:
-        own = Fact("Type", _type_text(cast("PolicyRecord", node.record).policy_type))
+        own = Fact("Type", type_text(cast("PolicyRecord", node.record).policy_type))
     return own, Fact("Made", f"by {node.created_by}", node.created_at)
 
 

@@ -13,7 +13,7 @@ import msgspec
 from limnos.http.console.addresses import run_path
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of
-from limnos.http.console.look import duration_text, render
+from limnos.http.console.look import count_text, duration_text, render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture
 from limnos.http.console.pipelines.states import message_text, state_chip, steps_picture
@@ -186,7 +186,7 @@ async def _finding_lines(page_request: PageRequest, metalake: str, *, name: str)
 
 
 def _result_chip(body: FindingBody) -> Chip:
-    words = f"{body.broken} of {body.checked}"
+    words = f"{count_text(body.broken)} of {count_text(body.checked)}"
     return Chip(words, "ok", "check") if body.held else Chip(words, "bad" if body.action == "fail" else "warn", "alert")
 
 

@@ -37,21 +37,20 @@ from limnos.services.runs.run_access import RunView
 from limnos.services.runs.runs import run_cancel, run_finish, run_load
 from limnos.services.transactions.held_runs import RunOutput, branches_remove, held_run_publish, run_outputs
 
-_WIDTH: Final = 640
-_ROW: Final = 28
-_LABEL: Final = 200
+_ROW: Final = 44
+_WIDTH_MIN: Final = 0.5
 OUTPUTS_COMPARED: Final = 50
 
 
 class TimeBar(msgspec.Struct, frozen=True):
-    """The bar of a step on the timeline: its position and width in pixels."""
+    """The bar of a step on the timeline, which has any width: `x` and `width` are percent of it, `y` is in pixels."""
 
     name: str
     words: str
     look: str
-    x: int
+    x: float
     y: int
-    width: int
+    width: float
 
 
 class StepLine(msgspec.Struct, frozen=True):
@@ -145,19 +144,18 @@ def _bars(view: RunView) -> tuple[TimeBar, ...]:
     start = min([view.run.started_at, *begins])
     ends = [step.ended_at for step in view.steps if step.ended_at is not None]
     end = max([view.run.ended_at or view.now_ms if view.run.state in LIVE else start + 1, *ends, *begins])
-    scale = _WIDTH / max(1, end - start)
+    scale = 100 / max(1, end - start)
     bars = []
     for number, step in enumerate(view.steps):
         if step.started_at is None:
-            bars.append(TimeBar(step.name, step.state, "none", _LABEL, number * _ROW + 4, 0))
+            bars.append(TimeBar(step.name, step.state, "none", 0, number * _ROW + 4, 0))
             continue
         until = step.ended_at if step.ended_at is not None else end
         look = "going" if step.ended_at is None else {"done": "ok", "failed": "bad"}.get(step.state, "plain")
         words = f"{step.state}, {duration_text(until - step.started_at)}"
-        x = _LABEL + round((step.started_at - start) * scale)
-        bars.append(
-            TimeBar(step.name, words, look, x, number * _ROW + 4, max(3, round((until - step.started_at) * scale)))
-        )
+        width = max(_WIDTH_MIN, round((until - step.started_at) * scale, 2))
+        x = min(round((step.started_at - start) * scale, 2), 100 - width)
+        bars.append(TimeBar(step.name, words, look, x, number * _ROW + 4, width))
     return tuple(bars)
 
 

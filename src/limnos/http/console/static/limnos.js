@@ -100,7 +100,8 @@ function filterRows() {
 document.addEventListener("input", (event) => { if (event.target.matches("[data-filter]")) filterRows(); });
 
 // Theme: light, dark, as the system.
-const themes = ["", "light", "dark"];
+const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+const themes = isDark ? ["", "light", "dark"] : ["", "dark", "light"]; // the first click changes the colours
 function showTheme() {
   let theme = "";
   try { theme = localStorage.getItem("limnos-theme") ?? ""; } catch { /* no storage */ }

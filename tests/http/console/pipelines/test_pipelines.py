@@ -1,0 +1,10 @@
+"""The page of a pipeline: results of its expectations."""
+
+from __future__ import annotations
+
+from limnos.http.console.pipelines.pipelines import FindingBody, _result_chip
+
+
+def test_results_have_thousands_separators() -> None:
+    """The label of a result has both numbers as other pages write them."""
+    assert _result_chip(FindingBody(broken=1200, checked=336000)).text == "1\u202f200 of 336\u202f000"
