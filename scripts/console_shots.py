@@ -123,6 +123,8 @@ def fill(server: LakeServer) -> None:
     privileges = [{"name": name, "condition": "allow"} for name in ("use_catalog", "use_schema", "select_table")]
     objects = [{"fullName": "main", "type": "CATALOG", "privileges": privileges}]
     server.ask("POST", f"{lake}/roles", {"name": "readers", "properties": {}, "securableObjects": objects})
+    server.ask("POST", f"{lake}/groups", {"name": "staff"})
+    server.ask("POST", "/api/limnos/v1/metalakes/lake/groups/staff/members", {"users": ["ana"]})
     server.ask("PUT", f"{lake}/permissions/users/ana/grant", {"roleNames": ["readers"]})
     compaction = {"name": "tidy", "policyType": "system_iceberg_compaction", "content": {}, "comment": "Small files"}
     server.ask("POST", f"{lake}/policies", compaction)
@@ -324,6 +326,7 @@ PAGES = {
     "worksheet": "/console/worksheet?text=SELECT+VALUE+t+FROM+raw.trips+AS+t+LIMIT+10%3B",
     "people": "/console/people",
     "user": "/console/people/user/lake/ana",
+    "group": "/console/people/group/lake/staff",
     "roles": "/console/people?kind=role",
     "role": "/console/people/role/lake/readers",
     "assign": "/console/assign/user/lake/ana?change=unassign&role=readers",

@@ -7,7 +7,14 @@ import pytest
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
-from limnos.services.identity.groups import MEMBERS_MAX, member_remove, members_add, members_list
+from limnos.services.identity.groups import (
+    MEMBERS_MAX,
+    groups_of_user,
+    may_change_members,
+    member_remove,
+    members_add,
+    members_list,
+)
 from limnos.services.identity.users import principal_add, principal_remove
 from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import LAKE
@@ -70,3 +77,40 @@ def test_leaving(crew: ServiceDesk) -> None:
     crew.run(principal_remove(crew.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
     crew.users("ana")
     assert members(crew) == ()
+
+
+def groups_of(desk: ServiceDesk, user: str, *, by: str) -> tuple[str, ...]:
+    """Return the groups of a user that another user sees."""
+    return desk.run(desk.ctx(by).read(RequestScope(LAKE), lambda request_view: groups_of_user(request_view, user)))
+
+
+def test_groups_of_a_user_are_those_that_the_caller_may_load(crew: ServiceDesk) -> None:
+    """A user sees her own groups. A manager of users without the right to load groups sees none, others are refused."""
+    crew.run(principal_add(crew.ctx(), metalake=LAKE, kind=Kind.GROUP, name="admins"))
+    join(crew, "ana")
+    crew.run(members_add(crew.ctx(), metalake=LAKE, group="admins", users=("ana",)))
+    crew.allow("bob", Kind.METALAKE, LAKE, Privilege.MANAGE_USERS)
+
+    assert groups_of(crew, "ana", by="ana") == ("admins", "crew")
+    assert groups_of(crew, "ana", by="bob") == ()
+    assert groups_of(crew, "bob", by="admin") == ()
+    with pytest.raises(PermissionDenied):
+        groups_of(crew, "bob", by="ana")
+
+
+def test_changing_members_takes_the_right_to_grant(crew: ServiceDesk) -> None:
+    """A manager of groups without the right to grant roles, and a member, may load the group and not change it. Others
+    are refused.
+    """
+    crew.users("cyd", "dan")
+    join(crew, "ana")
+    crew.allow("bob", Kind.METALAKE, LAKE, Privilege.MANAGE_GROUPS)
+    crew.allow("cyd", Kind.METALAKE, LAKE, Privilege.MANAGE_GROUPS, Privilege.MANAGE_GRANTS)
+
+    def may(user: str) -> bool:
+        scope = RequestScope(LAKE)
+        return crew.run(crew.ctx(user).read(scope, lambda request_view: may_change_members(request_view, "crew")))
+
+    assert [may(user) for user in ("ana", "bob", "cyd", "admin")] == [False, False, True, True]
+    with pytest.raises(PermissionDenied):
+        may("dan")

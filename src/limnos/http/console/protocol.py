@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from limnos.http.console import audit, home, issuer_sign_in, objects, searches, sessions, static_files, worksheet
-from limnos.http.console.access import changes, people, person_changes, person_drops, restrictions
+from limnos.http.console.access import changes, members, people, person_changes, person_drops, restrictions
 from limnos.http.console.access import objects as access_objects
 from limnos.http.console.answers import HSTS, SAFE
 from limnos.http.console.credentials import secrets, tokens
@@ -39,7 +39,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
 _MODULES = (
-    home, objects, drops, access_objects, changes, people, person_changes, person_drops, restrictions, lineage_graph, pipelines, runs, attachments, health, maintenance_overview, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, worksheet, sessions, issuer_sign_in,
+    home, objects, drops, access_objects, changes, people, members, person_changes, person_drops, restrictions, lineage_graph, pipelines, runs, attachments, health, maintenance_overview, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, worksheet, sessions, issuer_sign_in,
     static_files,
 )  # fmt: skip
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)

@@ -37,7 +37,11 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class FormInput(msgspec.Struct, frozen=True):
-    """An input of a form: a text field; with `choices` a selection, with `rows` a text area."""
+    """An input of a form: a text field; with `choices` a selection, with `rows` a text area.
+
+    `suggestions` are values that the browser offers for a text field. Only one input of a page with a given name may
+    have them.
+    """
 
     name: str
     label: str
@@ -45,6 +49,7 @@ class FormInput(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...] = ()
     is_required: bool = False
     rows: int = 0
+    suggestions: tuple[str, ...] = ()
 
 
 class FormView(msgspec.Struct, frozen=True):

@@ -1,4 +1,5 @@
-"""Group members: list, add and remove. `services.identity.users` adds and removes the groups themselves.
+"""Group members: list, add and remove; the groups of a user. `services.identity.users` adds and removes the groups
+themselves.
 
 May import the layers below. Must not know any wire format.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.decisions import ChainLink
 from limnos.model.entities import Principal
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
@@ -17,8 +19,8 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.tx import Tx
-from limnos.view.cache_miss import for_each, require_fact
-from limnos.view.keys import members_key
+from limnos.view.cache_miss import for_each, require_fact, require_facts
+from limnos.view.keys import groups_key, members_key, principal_id_key
 
 MEMBERS_MAX = 1_000
 """The maximum number of users that one request may add to a group."""
@@ -45,6 +47,33 @@ def members_list(request_view: RequestView, group: str) -> tuple[str, ...]:
     """
     principal = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_LOAD).entity
     return require_fact(request_view.view, members_key(principal.id), zone=request_view.zone)
+
+
+def may_change_members(request_view: RequestView, group: str) -> bool:
+    """Return whether the caller may add and remove members of a group. No refusal is recorded for the audit.
+
+    Raises NotFound, NotInUse, PermissionDenied for a group that the caller may not load.
+    """
+    chain = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_LOAD).chain
+    return request_view.decide(Action.GROUP_MEMBERS, chain).allowed
+
+
+def groups_of_user(request_view: RequestView, user: str) -> tuple[str, ...]:
+    """Return the names of a user's groups that the caller may load, sorted.
+
+    Raises NotFound, NotInUse, PermissionDenied for a user that the caller may not load.
+    """
+    principal, chain, _ = principal_look_up(request_view, Kind.USER, user, Action.USER_LOAD)
+    ids = require_fact(request_view.view, groups_key(principal.id), zone=request_view.zone)
+    groups = require_facts(request_view.view, [principal_id_key(each) for each in ids], zone=request_view.zone)
+    return tuple(
+        sorted(
+            each.name
+            for each in groups
+            if each is not None
+            and request_view.decide(Action.GROUP_LOAD, (ChainLink(each.id, Kind.GROUP, each.name), *chain[1:])).allowed
+        )
+    )
 
 
 async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[str, ...]) -> tuple[str, ...]:

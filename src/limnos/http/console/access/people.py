@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from limnos.http.console.access.members import group_links, members_part
 from limnos.http.console.access.objects import role_names
 from limnos.http.console.access.person_changes import (
     PRINCIPAL_KINDS,
@@ -25,7 +26,7 @@ from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, frame_of
 from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
-from limnos.http.console.sheets import FormView
+from limnos.http.console.sheets import FormView, TabPart
 from limnos.http.console.tabs import access_address
 from limnos.http.response import Response
 from limnos.model.entities import Principal, RoleEntity
@@ -100,6 +101,10 @@ class PersonPage(msgspec.Struct, frozen=True):
     """Roles that the user or group does not have, as suggestions."""
     drop: str
     """The URL of the page that drops the user, group or role; empty if the caller may not."""
+    groups: tuple[Link, ...]
+    """The groups of a user that the caller may see."""
+    part: TabPart
+    """The members of a group, with the forms that change them."""
 
 
 async def people_page(page_request: PageRequest) -> Response:
@@ -151,6 +156,8 @@ async def person_page(page_request: PageRequest) -> Response:
     is_enabled, secrets = True, ""
     reach: tuple[Link, ...] = ()
     forms: tuple[FormView, ...] = ()
+    groups: tuple[Link, ...] = ()
+    part = TabPart()
     if word == "role":
         rules, is_cut = await _role_rules(page_request, scope, name=name)
     else:
@@ -163,14 +170,18 @@ async def person_page(page_request: PageRequest) -> Response:
         if word == "user":
             is_admin = await page_request.ctx.read(RequestScope(), may_manage_secrets)
             secrets = f"{page_request.base}/secrets/{segment_of(metalake)}/{segment_of(name)}" if is_admin else ""
+            groups = await group_links(page_request, metalake, user=name)
             reach = await _reach_links(page_request, metalake, user=name)
             forms = await _user_forms(page_request, metalake, name=name, is_enabled=is_enabled, is_admin=is_admin)
+        else:
+            part = await members_part(page_request, metalake, group=name)
     frame = await frame_of(page_request, name, metalake=metalake, section="people")
     own = f"/{word}/{segment_of(metalake)}/{segment_of(name)}"
     view = PersonPage(
         frame, name, word, f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}", _WORDS[word],
         is_enabled, "" if word == "role" else f"{page_request.base}/assign{own}", roles, rules, is_cut, secrets,
         reach, forms, assignable, await _drop_url(page_request, word, metalake=metalake, name=name),
+        groups, part,
     )  # fmt: skip
     return html_response(page_request.request, render("person.html", view))
 
@@ -241,5 +252,5 @@ def _access_address(page_request: PageRequest, metalake: str, *, kind: Kind, pat
 
 ROUTES = (
     ConsoleRoute("GET", "/people", people_page, "people-page", ("metalake", "kind", "starts", "after")),
-    ConsoleRoute("GET", "/people/{kind}/{m}/{name}", person_page, "person-page", ("done",)),
+    ConsoleRoute("GET", "/people/{kind}/{m}/{name}", person_page, "person-page", ("done", "after")),
 )

@@ -1,0 +1,119 @@
+"""Members of groups: a list with buttons that remove them, a form that adds one, and the groups of a user.
+
+May import `model`, `services` and the console's shared modules. The services make all access decisions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlencode
+
+from limnos.http.console.access.person_changes import person_address
+from limnos.http.console.answers import redirect
+from limnos.http.console.frame import Link
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.sheets import FormInput, FormView, Sheet, SheetCell, SheetColumn, TabPart, hidden_fields
+from limnos.http.response import Response
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.services.identity.groups import (
+    groups_of_user,
+    may_change_members,
+    member_remove,
+    members_add,
+    members_list,
+)
+from limnos.services.identity.users import principals_list
+from limnos.services.request.request_scope import RequestScope
+
+ROWS: Final = 100
+"""The number of members on one page of the list, and of users that the form suggests."""
+
+
+async def members_part(page_request: PageRequest, metalake: str, *, group: str) -> TabPart:
+    """Return a page of a group's members, with the forms that change them if the caller may."""
+    scope = RequestScope(metalake)
+    members = await page_request.ctx.read(scope, lambda view: members_list(view, group))
+    may_change = await page_request.ctx.read(scope, lambda view: may_change_members(view, group))
+    users = await page_request.ctx.read(scope, lambda view: principals_list(view, Kind.USER))
+    names = tuple(each.name for each in users)
+    after = page_request.request.query("after") or ""
+    rest = [name for name in members if name > after]
+    own = person_address(page_request, "group", metalake=metalake, name=group)
+    visible, present = frozenset(names), frozenset(members)
+    rows = tuple(
+        (
+            SheetCell(
+                name,
+                person_address(page_request, "user", metalake=metalake, name=name) if name in visible else "",
+                is_name=True,
+            ),
+            *((SheetCell(form=_removal_form(page_request, metalake, group=group, user=name)),) if may_change else ()),
+        )
+        for name in rest[:ROWS]
+    )
+    columns = (SheetColumn("User"), *((SheetColumn("Change"),) if may_change else ()))
+    following = f"{own}?{urlencode({'after': rest[ROWS - 1]})}" if len(rest) > ROWS else ""
+    note = "No more members follow." if members else "This group has no members."
+    sheet = Sheet("Members", columns, rows, note=note, following=following)
+    others = tuple(name for name in names if name not in present)[:ROWS]
+    forms = (_addition_form(page_request, metalake, group=group, others=others),) if may_change else ()
+    return TabPart(sheets=(sheet,), forms=forms)
+
+
+def _addition_form(page_request: PageRequest, metalake: str, *, group: str, others: tuple[str, ...]) -> FormView:
+    return FormView(
+        f"{page_request.base}/people/members/add", "Add", hidden_fields(metalake=metalake, group=group),
+        (FormInput("user", "User", is_required=True, suggestions=others),), title="Add a member",
+        label=f"Add the user to {group}",
+    )  # fmt: skip
+
+
+def _removal_form(page_request: PageRequest, metalake: str, *, group: str, user: str) -> FormView:
+    return FormView(
+        f"{page_request.base}/people/members/remove", "Remove",
+        hidden_fields(metalake=metalake, group=group, user=user), label=f"Remove {user} from {group}", is_danger=True,
+    )  # fmt: skip
+
+
+async def group_links(page_request: PageRequest, metalake: str, *, user: str) -> tuple[Link, ...]:
+    """Return links to the visible groups of a user."""
+    names = await page_request.ctx.read(RequestScope(metalake), lambda view: groups_of_user(view, user))
+    return tuple(
+        Link(name, person_address(page_request, "group", metalake=metalake, name=name)) for name in names[:ROWS]
+    )
+
+
+async def add(page_request: PageRequest) -> Response:
+    """Add a user to a group, and redirect to the group's page."""
+    metalake, group, user = await _fields_of(page_request)
+    await members_add(page_request.ctx, metalake=metalake, group=group, users=(user,))
+    return _back(page_request, metalake, group=group, done=f"{user} is a member of {group}")
+
+
+async def remove(page_request: PageRequest) -> Response:
+    """Remove a user from a group, and redirect to the group's page."""
+    metalake, group, user = await _fields_of(page_request)
+    was_member = await member_remove(page_request.ctx, metalake=metalake, group=group, user=user)
+    done = f"{user} is removed from {group}" if was_member else f"{user} was not a member of {group}"
+    return _back(page_request, metalake, group=group, done=done)
+
+
+async def _fields_of(page_request: PageRequest) -> tuple[str, str, str]:
+    """Parse a form into metalake, group and user. Raises BadRequest if one is missing."""
+    fields = await page_request.form()
+    metalake, group, user = (fields.get(name, "").strip() for name in ("metalake", "group", "user"))
+    if not metalake or not group or not user:
+        raise BadRequest("Name the group and the user")
+    return metalake, group, user
+
+
+def _back(page_request: PageRequest, metalake: str, *, group: str, done: str) -> Response:
+    address = person_address(page_request, "group", metalake=metalake, name=group)
+    return redirect(f"{address}?{urlencode({'done': done})}")
+
+
+ROUTES = (
+    ConsoleRoute("POST", "/people/members/add", add, "add-member-from-console"),
+    ConsoleRoute("POST", "/people/members/remove", remove, "remove-member-from-console"),
+)
