@@ -129,7 +129,8 @@ def fill(server: LakeServer) -> None:
     compaction = {"name": "tidy", "policyType": "system_iceberg_compaction", "content": {}, "comment": "Small files"}
     server.ask("POST", f"{lake}/policies", compaction)
     server.ask("POST", f"{lake}/objects/catalog/main/policies", {"policiesToAdd": ["tidy"], "policiesToRemove": []})
-    server.ask("POST", "/api/limnos/v1/users/bot/secrets", {})
+    for name in ("bot", "robot"):
+        server.ask("POST", f"/api/limnos/v1/users/{name}/secrets", {})
     server.ask("POST", "/api/limnos/v1/tokens", {"name": "laptop"})
     server.ask("POST", f"{lake}/tags", {"name": "pii", "comment": "personal", "properties": {}})
     server.ask("POST", f"{lake}/objects/table/main.raw:nyc.flights/tags", {"tagsToAdd": ["pii"], "tagsToRemove": []})
@@ -327,6 +328,8 @@ PAGES = {
     "people": "/console/people",
     "user": "/console/people/user/lake/ana",
     "group": "/console/people/group/lake/staff",
+    "account": "/console/people/user/lake/bot",
+    "account-elsewhere": "/console/secrets/lake/robot",
     "roles": "/console/people?kind=role",
     "role": "/console/people/role/lake/readers",
     "assign": "/console/assign/user/lake/ana?change=unassign&role=readers",

@@ -10,7 +10,7 @@ from limnos.app.node_beats import NodeBeats
 from limnos.services.request.concurrency.commit_watcher import WAITING
 from limnos.services.upkeep.effective_settings import EFFECTIVE_SETTINGS, SettingLine
 from tests.http.console.visitor import ConsoleVisitor, text_of
-from tests.http.driver import API, OWN, DriverNode
+from tests.http.driver import API, OWN, DriverNode, grant
 
 PAGES = ("/console/nodes", "/console/settings", "/console/accounts")
 ROUTES = ("nodes", "settings", "service-accounts")
@@ -100,7 +100,10 @@ def test_service_accounts_are_listed(lake: DriverNode) -> None:
 
     assert "added by admin" in page.text
     assert "not a user of it" in page.text
-    assert "/console/secrets/lake/bot" in page.hrefs
+    assert {"/console/secrets/lake/bot", "/console/people/user/lake/bot", "/console/secrets/lake/robot"} <= set(
+        page.hrefs
+    )
+    assert "/console/people/user/lake/robot" not in page.hrefs
     told = lake.done("GET", f"{OWN}/service-accounts")["service_accounts"]
     assert [(each["user"], each["secrets"], each["ends_at"] is None) for each in told] == [
         ("bot", 1, False),
@@ -108,6 +111,40 @@ def test_service_accounts_are_listed(lake: DriverNode) -> None:
     ]
     lake.done("DELETE", f"{OWN}/users/bot/secrets/{first['id']}")
     assert [each["user"] for each in lake.done("GET", f"{OWN}/service-accounts")["service_accounts"]] == ["robot"]
+
+
+def test_a_service_account_has_its_roles(lake: DriverNode) -> None:
+    """The list names the roles; the account's page assigns and revokes them, has the secrets, and disables it."""
+    lake.done("POST", f"{OWN}/users/bot/secrets", {})
+    role = grant(lake, "bot", "use_catalog", kind="catalog", on="main")
+    admin = ConsoleVisitor(lake).sign_in()
+
+    (row,) = [href for href in admin.read("/console/accounts").hrefs if href.endswith("/people/user/lake/bot")]
+    page = admin.read(row)
+
+    assert role in admin.read("/console/accounts").text
+    assert "A service account" in page.text
+    assert ("get", "/console/assign/user/lake/bot") in page.actions
+    assert {("post", "/console/secrets/end"), ("post", "/console/people/enable")} <= set(page.actions)
+    assert "/console/secrets/lake/bot" in page.hrefs
+    admin.post("/console/people/enable", {"metalake": "lake", "name": "bot", "enabled": "no"})
+    assert "disabled" in admin.read("/console/accounts").text
+
+
+def test_a_service_account_is_added_to_the_metalake(lake: DriverNode) -> None:
+    """One that is no user of the metalake has a page that says so, with a form that adds it."""
+    lake.done("POST", f"{OWN}/users/robot/secrets", {})
+    admin = ConsoleVisitor(lake).sign_in()
+
+    page = admin.read("/console/secrets/lake/robot")
+    done = admin.post("/console/people/create", {"metalake": "lake", "kind": "user", "name": "robot"})
+
+    assert "robot is not a user of the metalake lake" in page.text
+    assert ("post", "/console/people/create") in page.actions
+    assert done.headers["location"].startswith("/console/people/user/lake/robot")
+    after = admin.read("/console/secrets/lake/robot")
+    assert "is not a user" not in after.text
+    assert ("post", "/console/people/create") not in after.actions
 
 
 def test_only_service_admins_see_them(lake: DriverNode) -> None:

@@ -26,6 +26,7 @@ from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, frame_of
 from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.secret_lists import secrets_sheet
 from limnos.http.console.sheets import FormView, TabPart
 from limnos.http.console.tabs import access_address
 from limnos.http.response import Response
@@ -104,7 +105,7 @@ class PersonPage(msgspec.Struct, frozen=True):
     groups: tuple[Link, ...]
     """The groups of a user that the caller may see."""
     part: TabPart
-    """The members of a group, with the forms that change them."""
+    """The members of a group, with the forms that change them; the secrets of a user for callers who manage them."""
 
 
 async def people_page(page_request: PageRequest) -> Response:
@@ -169,7 +170,9 @@ async def person_page(page_request: PageRequest) -> Response:
         is_enabled = holder.principal.enabled
         if word == "user":
             is_admin = await page_request.ctx.read(RequestScope(), may_manage_secrets)
-            secrets = f"{page_request.base}/secrets/{segment_of(metalake)}/{segment_of(name)}" if is_admin else ""
+            if is_admin:
+                secrets = f"{page_request.base}/secrets/{segment_of(metalake)}/{segment_of(name)}"
+                part = TabPart(sheets=(await secrets_sheet(page_request, metalake, user=name, title="Secrets"),))
             groups = await group_links(page_request, metalake, user=name)
             reach = await _reach_links(page_request, metalake, user=name)
             forms = await _user_forms(page_request, metalake, name=name, is_enabled=is_enabled, is_admin=is_admin)

@@ -1,4 +1,5 @@
-"""The secrets of one service account: a list, a form that creates one, and buttons that end them.
+"""The secrets of one service account: a list, a form that creates one, buttons that end them, and a form that adds the
+account to the metalake.
 
 May import `model`, `services` and the console's shared modules. Only service admins manage secrets. The value of a new
 secret is in a single response, which is never compressed or stored.
@@ -10,15 +11,13 @@ from urllib.parse import urlencode
 
 from limnos.http.console.addresses import part_of, segment_of
 from limnos.http.console.answers import redirect
-from limnos.http.console.credentials.tokens import end_cell, life_input, life_of, state_of
+from limnos.http.console.credentials.tokens import life_input, life_of
 from limnos.http.console.frame import Link, frame_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.secret_lists import secrets_sheet
 from limnos.http.console.sheets import (
     CodeBlock,
     FormView,
-    Sheet,
-    SheetCell,
-    SheetColumn,
     SheetPage,
     hidden_fields,
     number_field,
@@ -26,27 +25,44 @@ from limnos.http.console.sheets import (
 )
 from limnos.http.console.tabs import Fact
 from limnos.http.response import Response
-from limnos.model.entities import Token
-from limnos.services.identity.service_accounts import secret_create, secret_end, secrets_list
+from limnos.model.errors import NotFound, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.services.identity.service_accounts import secret_create, secret_end
+from limnos.services.identity.users import may_create, principal_load
+from limnos.services.request.request_scope import RequestScope
 
 
 async def secrets_page(page_request: PageRequest) -> Response:
     """Show a user's secrets without their values, and a form to create one."""
     metalake, user = (part_of(each) for each in page_request.request.params)
-    secrets = await secrets_list(page_request.ctx, user=user)
+    sheet = await secrets_sheet(page_request, metalake, user=user)
     frame = await frame_of(page_request, f"Secrets of {user}", metalake=metalake, section="people")
-    columns = (
-        SheetColumn("Secret"), SheetColumn("Made"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
-    )  # fmt: skip
-    rows = tuple(_row(page_request, each, metalake=metalake, user=user) for each in reversed(secrets))
+    is_user, may_add = await _membership(page_request, metalake, user=user)
     form = FormView(_address(page_request, metalake, user=user), "Create a secret", (), (life_input(),), title="Create a secret")  # fmt: skip
+    joining = FormView(
+        f"{page_request.base}/people/create", f"Add {user}", hidden_fields(metalake=metalake, kind="user", name=user),
+        title=f"Add the service account to {metalake}",
+    )  # fmt: skip
     page = SheetPage(
         frame, f"Secrets of {user}",
         intro="A user with a secret is a service account: a program that signs in with its name and secret instead of a password. "
         "Two secrets may be valid at once, so that one can replace the other.",
-        crumbs=(_person(page_request, metalake, user=user),), sheets=(Sheet("", columns, rows, "This user has no secret."),), forms=(form,),
+        crumbs=(_person(page_request, metalake, user=user),) if is_user else (), sheets=(sheet,), forms=(form, joining) if may_add else (form,),
+        warning="" if is_user else f"{user} is not a user of the metalake {metalake}, and has no role there.",
     )  # fmt: skip
     return sheet_response(page_request, page)
+
+
+async def _membership(page_request: PageRequest, metalake: str, *, user: str) -> tuple[bool, bool]:
+    """Return whether a user is a user of the metalake, and if not, whether the caller may add it."""
+    scope = RequestScope(metalake)
+    try:
+        await page_request.ctx.read(scope, lambda view: principal_load(view, Kind.USER, user))
+    except NotFound:
+        return False, await page_request.ctx.read(scope, lambda view: may_create(view, Kind.USER))
+    except PermissionDenied:  # whether it is one is hidden from the caller
+        return True, False
+    return True, False
 
 
 def _address(page_request: PageRequest, metalake: str, *, user: str) -> str:
@@ -55,18 +71,6 @@ def _address(page_request: PageRequest, metalake: str, *, user: str) -> str:
 
 def _person(page_request: PageRequest, metalake: str, *, user: str) -> Link:
     return Link(user, f"{page_request.base}/people/user/{segment_of(metalake)}/{segment_of(user)}")
-
-
-def _row(page_request: PageRequest, secret: Token, *, metalake: str, user: str) -> tuple[SheetCell, ...]:
-    state = state_of(secret, page_request.now_ms)
-    end = FormView(
-        f"{page_request.base}/secrets/end", "End", hidden_fields(metalake=metalake, user=user, id=str(secret.id)),
-        label=f"End secret {secret.id}", is_danger=True,
-    )  # fmt: skip
-    return (
-        SheetCell(str(secret.id), is_name=True), SheetCell(at_ms=secret.created_at), end_cell(secret), SheetCell(chips=(state,)),
-        SheetCell(form=end if state.look == "ok" else None),
-    )  # fmt: skip
 
 
 async def create(page_request: PageRequest) -> Response:

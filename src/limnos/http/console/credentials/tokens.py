@@ -11,6 +11,7 @@ from typing import Final
 from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, frame_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.secret_lists import end_cell, state_of
 from limnos.http.console.sheets import (
     Choice,
     CodeBlock,
@@ -24,7 +25,7 @@ from limnos.http.console.sheets import (
     number_field,
     sheet_response,
 )
-from limnos.http.console.tabs import Chip, Fact
+from limnos.http.console.tabs import Fact
 from limnos.http.response import Response
 from limnos.model.entities import Token
 from limnos.model.errors import BadRequest
@@ -79,13 +80,6 @@ def life_of(fields: dict[str, str]) -> int | None:
     return int(days) * DAY_S if days else None
 
 
-def state_of(token: Token, now_ms: int) -> Chip:
-    """Return the state of a token or secret for display: `valid`, `expired` or `revoked`."""
-    if token.revoked:
-        return Chip("revoked")
-    return Chip("expired") if token.is_over(now_ms) else Chip("valid", "ok", "check")
-
-
 def _row(page_request: PageRequest, token: Token) -> tuple[SheetCell, ...]:
     state = state_of(token, page_request.now_ms)
     revoke = FormView(
@@ -95,11 +89,6 @@ def _row(page_request: PageRequest, token: Token) -> tuple[SheetCell, ...]:
         SheetCell(token.name, is_name=True), SheetCell(at_ms=token.created_at), end_cell(token), SheetCell(chips=(state,)),
         SheetCell(form=revoke if state.look == "ok" else None),
     )  # fmt: skip
-
-
-def end_cell(token: Token) -> SheetCell:
-    """Return the table cell with the expiry of a token or secret."""
-    return SheetCell("never") if token.expires_at is None else SheetCell(moment_ms=token.expires_at)
 
 
 async def create(page_request: PageRequest) -> Response:
