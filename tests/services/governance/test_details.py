@@ -66,7 +66,7 @@ def test_catalog_and_namespace_have_details(desk: ServiceDesk) -> None:
 @pytest.mark.parametrize(
     "kind, privilege, rights",
     [
-        (Kind.TABLE, Privilege.MODIFY_TABLE, {"write", "alter"}),
+        (Kind.TABLE, Privilege.MODIFY_TABLE, {"write", "alter", "rename"}),
         (Kind.TABLE, Privilege.SELECT_TABLE, {"read", "scan"}),
         (Kind.NAMESPACE, Privilege.USE_SCHEMA, set()),
         (Kind.NAMESPACE, Privilege.CREATE_TABLE, {"create_table"}),

@@ -44,6 +44,8 @@ DROPPABLE: Final = frozenset(
     {Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.MODEL, Kind.TOPIC}
 )
 """The kinds whose objects the console can drop."""
+RENAMABLE: Final = frozenset({Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW})
+"""The kinds whose objects the console can rename."""
 
 
 def tabs_of(kind: Kind, *, is_lance: bool) -> Mapping[str, str]:

@@ -137,9 +137,11 @@ class SheetPage(msgspec.Struct, frozen=True):
     """The URL of the page to which a caller who does not send the form goes back."""
 
 
-def sheet_response(page_request: PageRequest, page: SheetPage, *, is_secret: bool = False) -> Response:
+def sheet_response(
+    page_request: PageRequest, page: SheetPage, *, status: int = 200, is_secret: bool = False
+) -> Response:
     """Render a page. A page with a secret is never compressed."""
-    return html_response(page_request.request, render("sheet.html", page), is_secret=is_secret)
+    return html_response(page_request.request, render("sheet.html", page), status=status, is_secret=is_secret)
 
 
 def hidden_fields(**fields: str) -> tuple[HiddenField, ...]:

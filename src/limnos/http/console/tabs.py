@@ -12,7 +12,7 @@ import msgspec
 
 from limnos.http.console.addresses import ObjectAddress, segment_of
 from limnos.http.console.frame import Frame, Link, crumbs_of, frame_of, icon_of
-from limnos.http.console.object_tabs import DROPPABLE
+from limnos.http.console.object_tabs import DROPPABLE, RENAMABLE
 from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
@@ -70,6 +70,8 @@ class ObjectHeading(msgspec.Struct, frozen=True):
     tags: tuple[Link, ...]
     drop: str
     """The URL of the page that drops the object; empty if the caller may not or the console does not drop it."""
+    rename: str
+    """The URL of the page that renames the object; empty as that of the drop."""
 
 
 def child_after(text: str | None) -> tuple[Kind, str] | None:
@@ -117,9 +119,11 @@ def heading_of(
     )
     may_drop = details is not None and (not details.is_access_on or "drop" in details.rights)
     drop = page_request.base + drop_address(address) if may_drop and address.kind in DROPPABLE else ""
+    may_rename = details is not None and (not details.is_access_on or "rename" in details.rights)
+    rename = page_request.base + rename_address(address) if may_rename and address.kind in RENAMABLE else ""
     return ObjectHeading(
         address.name, word.replace("_", " "), icon_of(word), display.render((address.catalog, *address.levels)),
-        crumbs_of(page_request, address), (*chips, *rights), comment, links, tags, drop,
+        crumbs_of(page_request, address), (*chips, *rights), comment, links, tags, drop, rename,
     )  # fmt: skip
 
 
@@ -131,6 +135,11 @@ def access_address(address: ObjectAddress) -> str:
 def drop_address(address: ObjectAddress) -> str:
     """Return the path of the page that drops an object, below the console's root."""
     return f"/drop{address.path.removeprefix('/o')}"
+
+
+def rename_address(address: ObjectAddress) -> str:
+    """Return the path of the page that renames an object, below the console's root."""
+    return f"/rename{address.path.removeprefix('/o')}"
 
 
 def _tag_text(name: str, values: tuple[str, ...]) -> str:

@@ -33,12 +33,19 @@ RIGHTS: Final[dict[str, Action]] = {
 }
 """Words for rights that pages show, and the actions behind them. Each kind has those that its objects take."""
 _BY_VERB: Final = ("alter", "drop")
+_RENAMES: Final[dict[Kind, Action]] = {
+    Kind.CATALOG: Action.CATALOG_ALTER,
+    Kind.NAMESPACE: Action.NAMESPACE_MOVE,
+    Kind.TABLE: Action.TABLE_RENAME,
+    Kind.VIEW: Action.VIEW_RENAME,
+}
+"""The action that renames an object within its parent, by kind: its right is the word `rename`."""
 
 
 class ObjectDetails(NamedTuple):
     """The details of an object that the caller may load.
 
-    - `rights`: the caller's rights on it, as words of `RIGHTS`, and `alter` and `drop`.
+    - `rights`: the caller's rights on it, as words of `RIGHTS`, `alter`, `drop` and `rename`.
     - `column_tags`: names of the tags on its columns, by field id.
     - `is_access_on`: whether access control is on; otherwise the rights have no effect.
     """
@@ -75,6 +82,8 @@ def rights_of(request_view: RequestView, kind: Kind, *, chain: SecurableChain) -
     """
     actions = {word: action for word, action in RIGHTS.items() if kind in action.kinds}
     actions |= {verb: Action(word) for verb in _BY_VERB if (word := f"{kind.word}_{verb}") in _ACTION_WORDS}
+    if kind in _RENAMES:
+        actions["rename"] = _RENAMES[kind]
     return frozenset(word for word, action in actions.items() if request_view.decide(action, chain).allowed)
 
 
