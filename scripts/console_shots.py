@@ -291,6 +291,7 @@ PAGES = {
     "connect": "/console/o/table/lake/main/raw/nyc/flights?tab=connect",
     "nasty": "/console/o/table/lake/main/curated/%3Cscript%3Ealert%281%29%3C",
     "missing": "/console/o/table/lake/main/raw/nothing",
+    "create-namespace": "/console/create-namespace/namespace/lake/main/raw",
     "rename": "/console/rename/table/lake/main/raw/nyc/flights",
     "sessions": "/console/sessions",
     "search": "/console/search?q=accounts",

@@ -23,6 +23,7 @@ from limnos.http.console.tabs import (
     ObjectHeading,
     Property,
     child_after,
+    creation_address,
     facts_of,
     heading_of,
     object_frame,
@@ -33,7 +34,9 @@ from limnos.http.response import Response
 from limnos.model.kinds import Kind
 from limnos.names.percent import quote
 from limnos.services.catalog.children import ChildObject, ChildrenRequest
+from limnos.services.catalog.namespaces import may_create_namespace
 from limnos.services.governance.details import ObjectDetails, details_load
+from limnos.services.request.request_view import RequestView
 
 ROWS: Final = 100
 """The number of children on one page of the list."""
@@ -81,23 +84,29 @@ async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> R
     if page_request.is_part:
         return html_response(page_request.request, render("part_rows.html", await _contents(page_request, address)))
     tab = tab_of(page_request, NAMESPACE_TABS)
-    details = await page_request.ctx.read(
-        address.scope, lambda view: details_load(view, address.kind, levels=address.levels)
-    )
+    details, may_create = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
+    create = page_request.base + creation_address(address) if may_create else ""
     contents = ContentsPart("", "", (), "", page_request.now_ms, begins_inside=False)
     if tab == "contents":
         contents = await _contents(page_request, address)
     record = details.node.record
     comment = getattr(record, "comment", None) or ""
     heading = heading_of(
-        page_request, address, details=details, tabs=NAMESPACE_TABS, tab=tab, chips=_chips(details), comment=comment
-    )
+        page_request, address, details=details, tabs=NAMESPACE_TABS, tab=tab, chips=_chips(details), comment=comment,
+        create=create,
+    )  # fmt: skip
     view = NamespacePage(
         await object_frame(page_request, address), address.path, heading, tab, facts_of(details), contents,
         properties_of(getattr(record, "properties", {})),
         await policies_tab(page_request, address) if tab == "policies" else TabPart(),
     )  # fmt: skip
     return html_response(page_request.request, render("namespace.html", view))
+
+
+def _read(request_view: RequestView, address: ObjectAddress) -> tuple[ObjectDetails, bool]:
+    """Return an object's details, and whether the caller may create a namespace in it."""
+    details = details_load(request_view, address.kind, levels=address.levels)
+    return details, may_create_namespace(request_view, address.levels)
 
 
 def _chips(details: ObjectDetails) -> tuple[Chip, ...]:

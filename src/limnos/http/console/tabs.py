@@ -72,6 +72,8 @@ class ObjectHeading(msgspec.Struct, frozen=True):
     """The URL of the page that drops the object; empty if the caller may not or the console does not drop it."""
     rename: str
     """The URL of the page that renames the object; empty as that of the drop."""
+    create: str
+    """The URL of the page that creates a namespace in a catalog or namespace; empty if the caller may not."""
 
 
 def child_after(text: str | None) -> tuple[Kind, str] | None:
@@ -103,8 +105,11 @@ def heading_of(
     tab: str,
     chips: tuple[Chip, ...] = (),
     comment: str = "",
+    create: str = "",
 ) -> ObjectHeading:
-    """Return the heading of an object's page, with the caller's rights as a chip."""
+    """Return the heading of an object's page, with the caller's rights as a chip. `create` is the URL of the page that
+    creates a namespace in the object, if it has one.
+    """
     own = page_request.base + address.path
     links = tuple(
         Link(text, own if name == next(iter(tabs)) else f"{own}?tab={name}", name == tab) for name, text in tabs.items()
@@ -123,7 +128,7 @@ def heading_of(
     rename = page_request.base + rename_address(address) if may_rename and address.kind in RENAMABLE else ""
     return ObjectHeading(
         address.name, word.replace("_", " "), icon_of(word), display.render((address.catalog, *address.levels)),
-        crumbs_of(page_request, address), (*chips, *rights), comment, links, tags, drop, rename,
+        crumbs_of(page_request, address), (*chips, *rights), comment, links, tags, drop, rename, create,
     )  # fmt: skip
 
 
@@ -140,6 +145,11 @@ def drop_address(address: ObjectAddress) -> str:
 def rename_address(address: ObjectAddress) -> str:
     """Return the path of the page that renames an object, below the console's root."""
     return f"/rename{address.path.removeprefix('/o')}"
+
+
+def creation_address(address: ObjectAddress) -> str:
+    """Return the path of the page that creates a namespace in a catalog or namespace, below the console's root."""
+    return f"/create-namespace{address.path.removeprefix('/o')}"
 
 
 def _tag_text(name: str, values: tuple[str, ...]) -> str:

@@ -209,6 +209,20 @@ def namespace_create_of(
     return request_view.permit(command, decision), namespace_base_location(request_view, chain)
 
 
+def may_create_namespace(request_view: RequestView, parent: Levels) -> bool:
+    """Return whether the caller may create a namespace in a visible parent, and its catalog can contain one there.
+
+    `parent` is empty for the catalog. No refusal is recorded for the audit.
+    """
+    chain = request_view.find(parent, Kind.NAMESPACE)[1] if parent else request_view.settled.outer
+    try:
+        refuse_create(request_view)
+        _refuse_nesting(request_view, (*parent, ""))
+    except UnsupportedOperation:
+        return False
+    return request_view.decide(Action.NAMESPACE_CREATE, chain).allowed
+
+
 def _check_parts(request_view: RequestView, levels: Levels) -> None:
     """Refuse names that contain the separator: Gravitino's clients would read two names. Raises InvalidName."""
     codec = codec_of(request_view)

@@ -1,0 +1,106 @@
+"""Creating namespaces in the console: the form, refused names at the form, and who is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.console.conftest import ICEBERG, NASTY, add_table
+from tests.http.console.test_other_objects import add_catalog
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+from tests.http.driver import DriverNode, grant
+
+MAIN, RAW = "catalog/lake/main", "namespace/lake/main/raw"
+
+
+@pytest.mark.parametrize(
+    "parent,path", [(MAIN, "namespace/lake/main/fresh"), (RAW, "namespace/lake/main/raw/fresh")]
+)  # fmt: skip
+def test_a_namespace_is_created(admin: ConsoleVisitor, parent: str, path: str) -> None:
+    """The page of the catalog or namespace leads to a form; the new namespace has the comment."""
+    link = f"/console/create-namespace/{parent}"
+    assert link in admin.read(f"/console/o/{parent}").hrefs
+    page = admin.read(link)
+    assert ("post", link) in page.actions
+    assert {("aria-label", "Name"), ("aria-label", "Description")} <= set(page.attributes)
+
+    done = admin.post(link, {"name": " fresh ", "comment": NASTY})
+
+    assert done.headers["location"].startswith(f"/console/o/{path}?done=")
+    made = admin.read(done.headers["location"])
+    assert "is created" in made.text
+    assert "<script>x</script>" in made.text
+    assert made.faults == []
+    assert "Owner admin" in made.text
+
+
+@pytest.mark.parametrize("name,status", [("", 400), ("nyc", 409), ("x" * 300, 400)])
+def test_a_refused_name_is_said_at_the_form(admin: ConsoleVisitor, name: str, status: int) -> None:
+    """A taken or bad name shows the form again, with what was typed and the service's message."""
+    link = f"/console/create-namespace/{RAW}"
+
+    answer = admin.post(link, {"name": name, "comment": NASTY})
+    page = PageReader(text_of(answer))
+
+    assert answer.status == status
+    assert ("post", link) in page.actions
+    assert {("value", name), ("value", NASTY)} <= set(page.attributes)
+    assert ("already exists" in page.text) is (status == 409)
+
+
+def test_readers_create_nothing(lake: DriverNode) -> None:
+    """A reader sees no link and no form, and is refused; a hidden or missing parent is refused as its own page is."""
+    lake.done("POST", f"{ICEBERG}/namespaces", {"namespace": ["hidden"]})
+    add_table(lake, "hidden", "t")
+    grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
+    grant(lake, "ana", "use_schema", kind="SCHEMA", on="main.raw")
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    for parent in (MAIN, RAW):
+        link = f"/console/create-namespace/{parent}"
+        assert link not in text_of(ana.get(f"/console/o/{parent}"))
+        page = ana.read(link)
+        assert "You may not create a namespace here" in page.text
+        assert ("post", link) not in page.actions
+        for name in ("fresh", "nyc", "raw"):
+            assert ana.post(link, {"name": name}).status == 403
+    for name in ("hidden", "nothing"):  # as the page of the namespace itself
+        link = f"/console/create-namespace/namespace/lake/main/{name}"
+        status = ana.get(f"/console/o/namespace/lake/main/{name}").status
+        assert (ana.get(link).status, ana.post(link, {"name": "fresh"}).status) == (status, status)
+        assert status in {403, 404}
+    admin = ConsoleVisitor(lake).sign_in()
+    assert admin.get("/console/o/namespace/lake/main/fresh").status == 404
+    assert admin.get("/console/o/namespace/lake/main/raw/fresh").status == 404
+
+
+def test_the_privilege_to_create_is_enough(lake: DriverNode) -> None:
+    """CREATE_SCHEMA on a namespace lets its holder create in it, and not beside it."""
+    grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
+    grant(lake, "ana", "use_schema create_schema", kind="SCHEMA", on="main.raw")
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    assert f"/console/create-namespace/{RAW}" in ana.read(f"/console/o/{RAW}").hrefs
+    assert ana.post(f"/console/create-namespace/{RAW}", {"name": "fresh"}).status == 303
+    assert ana.post(f"/console/create-namespace/{MAIN}", {"name": "fresh"}).status == 403
+
+
+def test_schemas_that_do_not_nest_have_no_form(admin: ConsoleVisitor) -> None:
+    """A catalog of models has schemas on one level: its page has the link, the page of a schema has none."""
+    add_catalog(admin.node, "ml", type="model", provider="model")
+    inner = "/console/create-namespace/namespace/lake/ml/s"
+
+    assert "/console/create-namespace/catalog/lake/ml" in admin.read("/console/o/catalog/lake/ml").hrefs
+    assert inner not in admin.read("/console/o/namespace/lake/ml/s").hrefs
+    assert ("post", inner) not in admin.read(inner).actions
+    answer = admin.post(inner, {"name": "fresh"})
+    assert answer.status in {405, 406}
+    assert "do not nest" in text_of(answer)
+    assert admin.post("/console/create-namespace/catalog/lake/ml", {"name": "fresh"}).status == 303
+
+
+def test_tables_contain_no_namespace(admin: ConsoleVisitor) -> None:
+    """Other kinds are refused, and a missing parent is 404."""
+    flights = "/console/create-namespace/table/lake/main/raw/flights"
+
+    assert (admin.get(flights).status, admin.post(flights, {"name": "x"}).status) == (400, 400)
+    assert admin.post("/console/create-namespace/namespace/lake/main/nothing", {"name": "x"}).status == 404
