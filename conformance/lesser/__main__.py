@@ -58,7 +58,8 @@ THEN: Final = tuple(
         "iceberg/test_snapshot_pins.py", "iceberg/test_transactions.py", "lance/test_namespaces.py",
         "lance/test_references.py", "lance/test_rows.py", "lance/test_sights.py", "lance/test_tables.py",
         "lance/test_versions.py", "test_request_audit.py", "test_browsing.py",
-        "console/access/test_members.py",
+        "console/access/test_members.py", "console/tree_changes/test_renames.py", "console/tree_changes/test_creations.py",
+        "console/external/test_objects.py",
     )
 )  # fmt: skip
 """What comes by the rest."""

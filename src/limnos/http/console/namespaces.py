@@ -11,6 +11,7 @@ import msgspec
 
 from limnos.http.console.addresses import ObjectAddress, quote_path, segment_of
 from limnos.http.console.answers import html_response
+from limnos.http.console.external.failures import external_response, failed_frame, failure_text
 from limnos.http.console.frame import Frame, icon_of
 from limnos.http.console.governance.object_policies import policies_tab
 from limnos.http.console.look import render, static_version
@@ -31,6 +32,7 @@ from limnos.http.console.tabs import (
     tab_of,
 )
 from limnos.http.response import Response
+from limnos.model.errors import SourceFailed
 from limnos.model.kinds import Kind
 from limnos.names.percent import quote
 from limnos.services.catalog.children import ChildObject, ChildrenRequest
@@ -77,30 +79,37 @@ class NamespacePage(msgspec.Struct, frozen=True):
     contents: ContentsPart
     properties: tuple[Property, ...]
     part: TabPart
+    warning: str = ""
 
 
 async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> Response:
     """Show a catalog or namespace. Requests of the page's script receive only the next rows."""
     if page_request.is_part:
-        return html_response(page_request.request, render("part_rows.html", await _contents(page_request, address)))
+        return html_response(page_request.request, render("part_rows.html", await contents_part(page_request, address)))
     tab = tab_of(page_request, NAMESPACE_TABS)
     details, may_create = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
     create = page_request.base + creation_address(address) if may_create else ""
     contents = ContentsPart("", "", (), "", page_request.now_ms, begins_inside=False)
-    if tab == "contents":
-        contents = await _contents(page_request, address)
+    failure: SourceFailed | None = None
+    try:
+        if tab == "contents":
+            contents = await contents_part(page_request, address)
+    except SourceFailed as error:
+        failure = error
     record = details.node.record
     comment = getattr(record, "comment", None) or ""
     heading = heading_of(
         page_request, address, details=details, tabs=NAMESPACE_TABS, tab=tab, chips=_chips(details), comment=comment,
         create=create,
     )  # fmt: skip
+    frame = await (object_frame(page_request, address) if failure is None else failed_frame(page_request, address))
     view = NamespacePage(
-        await object_frame(page_request, address), address.path, heading, tab, facts_of(details), contents,
+        frame, address.path, heading, tab, facts_of(details), contents,
         properties_of(getattr(record, "properties", {})),
         await policies_tab(page_request, address) if tab == "policies" else TabPart(),
+        warning="" if failure is None else failure_text(address.catalog, failure),
     )  # fmt: skip
-    return html_response(page_request.request, render("namespace.html", view))
+    return external_response(page_request, render("namespace.html", view), failure=failure)
 
 
 def _read(request_view: RequestView, address: ObjectAddress) -> tuple[ObjectDetails, bool]:
@@ -117,7 +126,8 @@ def _chips(details: ObjectDetails) -> tuple[Chip, ...]:
     return (Chip("namespace"),)
 
 
-async def _contents(page_request: PageRequest, address: ObjectAddress) -> ContentsPart:
+async def contents_part(page_request: PageRequest, address: ObjectAddress) -> ContentsPart:
+    """Return the requested page of the children of a catalog or namespace. Raises as `children_list`."""
     after = child_after(page_request.request.query("after"))
     page = await page_request.children(address.scope, address.levels, request=ChildrenRequest(after, ROWS))
     following = ""

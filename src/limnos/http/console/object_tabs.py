@@ -31,6 +31,7 @@ LANCE_TABLE_TABS: Final = {
     "connect": "Connect",
 }
 NAMESPACE_TABS: Final = {"contents": "Contents", "properties": "Properties", "policies": "Policies"}
+EXTERNAL_NAMESPACE_TABS: Final = {"contents": "Contents", "properties": "Properties"}
 FILESET_TABS: Final = {"files": "Files", "properties": "Properties"}
 OTHER_TABS: Final = {"about": "About"}
 _BY_KIND: Final = {

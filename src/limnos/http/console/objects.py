@@ -13,6 +13,7 @@ import msgspec
 from limnos.http.console import filesets, namespaces, other_objects, tables
 from limnos.http.console.addresses import ObjectAddress, parse_address
 from limnos.http.console.answers import html_response, redirect
+from limnos.http.console.external.objects import external_page
 from limnos.http.console.frame import TREE_SIZE, TreeItem, following_of, item_of
 from limnos.http.console.look import render, static_version
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
@@ -20,6 +21,7 @@ from limnos.http.console.tabs import child_after
 from limnos.http.response import Response
 from limnos.model.kinds import Kind
 from limnos.services.catalog.children import ChildrenRequest, children_list
+from limnos.services.request.table_formats import is_sourced
 
 ObjectPage = Callable[[PageRequest, ObjectAddress], Awaitable[Response]]
 
@@ -44,6 +46,9 @@ class BranchPart(msgspec.Struct, frozen=True):
 async def object_page(page_request: PageRequest) -> Response:
     """Show the page of an object, with the tabs of its kind."""
     address = parse_address(page_request.request.params)
+    is_external = bool(address.levels) and await page_request.ctx.read(address.scope, is_sourced)
+    if is_external:
+        return await external_page(page_request, address)
     return await _PAGES.get(address.kind, other_objects.object_page)(page_request, address)
 
 

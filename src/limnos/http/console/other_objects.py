@@ -64,6 +64,7 @@ class ObjectPage(msgspec.Struct, frozen=True):
     blocks: tuple[TextBlock, ...]
     lists: tuple[ListSection, ...]
     properties: tuple[Property, ...]
+    warning: str = ""
 
 
 class _Representation(msgspec.Struct, frozen=True):

@@ -106,15 +106,19 @@ def heading_of(
     chips: tuple[Chip, ...] = (),
     comment: str = "",
     create: str = "",
+    has_access: bool = True,
 ) -> ObjectHeading:
-    """Return the heading of an object's page, with the caller's rights as a chip. `create` is the URL of the page that
-    creates a namespace in the object, if it has one.
+    """Return the heading of an object's page, with the caller's rights as a chip.
+
+    `create` is the URL of the page that creates a namespace in the object. `has_access` is whether the object has an
+    access page.
     """
     own = page_request.base + address.path
     links = tuple(
         Link(text, own if name == next(iter(tabs)) else f"{own}?tab={name}", name == tab) for name, text in tabs.items()
     )
-    links = (*links, Link("Access", page_request.base + access_address(address), tab == "access"))
+    if has_access:
+        links = (*links, Link("Access", page_request.base + access_address(address), tab == "access"))
     rights = () if details is None else (rights_chip(details),)
     word = address.kind.word
     lake = f"{page_request.base}/tag/{segment_of(address.metalake)}"

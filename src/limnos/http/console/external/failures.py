@@ -1,0 +1,39 @@
+"""Failures of external systems on pages: the sentence that says so, and a frame that does not call the system again.
+
+May import `model`, `names` and the console's shared modules. Must not know kinds of objects.
+"""
+
+from __future__ import annotations
+
+from limnos.http.console.addresses import ObjectAddress
+from limnos.http.console.answers import html_response
+from limnos.http.console.frame import Frame, frame_of
+from limnos.http.console.page_requests import PageRequest
+from limnos.http.error_statuses import status_of
+from limnos.http.refusals import unescape_percent
+from limnos.http.response import Response
+from limnos.model.errors import SourceFailed
+from limnos.names import display
+
+
+def failure_text(catalog: str, failure: SourceFailed) -> str:
+    """Return the sentences about a system that failed or did not answer in time."""
+    return (
+        f"The external system of catalog {catalog} did not give what this page shows. {unescape_percent(str(failure))}"
+    )
+
+
+async def failed_frame(page_request: PageRequest, address: ObjectAddress) -> Frame:
+    """Return the frame of an object's page with the tree closed: an open one would wait for the system again."""
+    title = display.render((address.catalog, *address.levels))
+    return await frame_of(page_request, title, metalake=address.metalake)
+
+
+def external_response(page_request: PageRequest, text: str, *, failure: SourceFailed | None) -> Response:
+    """Return a page; one that lacks the system's answer has the status of its failure."""
+    if failure is None:
+        return html_response(page_request.request, text)
+    page_request.request.failure = failure
+    response = html_response(page_request.request, text, status=status_of(failure))
+    response.reason = str(failure)
+    return response

@@ -1,0 +1,289 @@
+"""Pages of objects of external systems: what the system says, who may see it, and a system that does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
+from typing import NoReturn
+
+import pytest
+
+from limnos.config.storage import SourcesSection
+from limnos.formats.gravitino.views import GravitinoView
+from limnos.model.errors import NotFound, SourceFailed
+from limnos.names.path import Levels
+from limnos.services.federation.sources import SourceConnectors
+from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo, SourceTopicInfo
+from tests.http.console.conftest import NASTY
+from tests.http.console.visitor import HOST, ConsoleVisitor, PageReader, text_of
+from tests.http.driver import API, DriverNode, grant, node_at
+
+ADDRESS = "127.0.0.1:9"
+SHOP = "/console/o/catalog/lake/far"
+SCHEMA = "/console/o/namespace/lake/far/shop"
+ORDERS = "/console/o/table/lake/far/shop/orders"
+LATE = "/console/o/view/lake/far/shop/late"
+CLICKS = "/console/o/topic/lake/far/shop/clicks"
+COLUMNS = [
+    {"name": "id", "type": "long", "nullable": False, "comment": NASTY},
+    {"name": "tags", "type": {"type": "list", "elementType": {"type": "struct", "fields": [{"name": "a", "type": "date"}]}}},
+    {"name": NASTY, "type": {"type": "external", "catalogString": "geometry"}},
+]  # fmt: skip
+
+
+class FakeSystem:
+    """An external system with the schema `shop` and an object of each kind in it. It can fail or be silent."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.failure: Exception | None = None
+        self.was_called = Event()
+        self.silence: Event | None = None
+        """Set to end the silence."""
+
+    def __getattr__(self, name: str) -> Callable[..., NoReturn]:
+        def refuse(*_: object, **__: object) -> NoReturn:
+            pytest.fail(f"{name} is called")
+
+        return refuse
+
+    def close(self) -> None:
+        """No-op: it has no connection."""
+
+    def _called(self, name: str, path: Levels, *, has: bool = True) -> None:
+        self.calls.append(name)
+        self.was_called.set()
+        if self.silence is not None:
+            self.silence.wait(60)
+        if self.failure is not None:
+            raise self.failure
+        if not has:
+            raise NotFound(f"Object does not exist: {'.'.join(path)}", kind="object")
+
+    def schema_names(self, parent: Levels) -> list[str]:
+        """List the schemas."""
+        self._called("schemas", parent)
+        return [] if parent else ["shop"]
+
+    def schema_load(self, schema: Levels) -> SourceSchemaInfo:
+        """Return the schema."""
+        self._called("schema", schema, has=schema == ("shop",))
+        return SourceSchemaInfo(NASTY, {"engine": NASTY})
+
+    def table_names(self, schema: Levels) -> list[str]:
+        """List the tables."""
+        self._called("tables", schema)
+        return ["orders"]
+
+    def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
+        """Return the table."""
+        self._called("table", (*schema, table), has=table == "orders")
+        indexes = [{"name": "PRIMARY", "indexType": "PRIMARY_KEY", "fieldNames": [["id"]]}]
+        layout = {"partitioning": [{"strategy": "identity", "fieldName": ["day"]}]}
+        return SourceTableInfo(NASTY, COLUMNS, indexes, {"engine": "InnoDB"}, layout)
+
+    def view_names(self, schema: Levels) -> list[str]:
+        """List the views."""
+        self._called("views", schema)
+        return ["late"]
+
+    def view_exists(self, schema: Levels, view: str) -> bool:
+        """Return whether the view exists."""
+        self._called("probe", (*schema, view))
+        return view == "late"
+
+    def view_load(self, schema: Levels, view: str) -> GravitinoView:
+        """Return the view."""
+        self._called("view", (*schema, view), has=view == "late")
+        texts = [{"type": "sql", "dialect": "trino", "sql": "SELECT 1 < 2"}]
+        return GravitinoView("those too late", COLUMNS, texts, None, ("shop",), {})
+
+    def topic_names(self, schema: str) -> list[str]:
+        """List the topics."""
+        self._called("topics", (schema,))
+        return ["clicks"]
+
+    def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:
+        """Return the topic."""
+        self._called("topic", (schema, topic), has=topic == "clicks")
+        return SourceTopicInfo({"partition-count": "3"})
+
+
+@pytest.fixture
+def system(monkeypatch: pytest.MonkeyPatch) -> FakeSystem:
+    """The system behind each connector catalog."""
+    fake = FakeSystem()
+    monkeypatch.setattr(SourceConnectors, "_connector", lambda *_: fake)
+    return fake
+
+
+def add_far(node: DriverNode) -> DriverNode:
+    """Create the catalog `far` of an external system."""
+    body = {
+        "name": "far",
+        "type": "RELATIONAL",
+        "provider": "iceberg-rest",
+        "properties": {"uri": f"http://{ADDRESS}/"},
+    }
+    node.done("POST", f"{API}/lake/catalogs", body)
+    return node
+
+
+def add_bus(node: DriverNode) -> None:
+    """Create the catalog `bus` of topics."""
+    body = {"name": "bus", "type": "MESSAGING", "provider": "kafka", "properties": {"bootstrap.servers": ADDRESS}}
+    node.done("POST", f"{API}/lake/catalogs", body)
+
+
+@pytest.fixture
+def far(system: FakeSystem, tmp_path: Path) -> Iterator[DriverNode]:
+    """A node with the catalog `far`, whose system has a minute to answer."""
+    assert system.failure is None
+    with node_at(tmp_path / "data", sources=SourcesSection(allowed_addresses=(ADDRESS,), timeout_s=60.0)) as node:
+        yield add_far(node)
+
+
+def test_schema_shows_its_objects(far: DriverNode) -> None:
+    """The catalog leads to the schema, the schema to an object of each kind; its properties are a tab."""
+    admin = ConsoleVisitor(far).sign_in()
+
+    schema = admin.read(SCHEMA)
+    properties = admin.read(f"{SCHEMA}?tab=properties")
+
+    assert SCHEMA in admin.read(SHOP).hrefs
+    assert {ORDERS, LATE, CLICKS} <= set(schema.hrefs)
+    assert "<script>x</script>" in schema.text
+    assert "engine" in properties.text
+    assert {page.tags.count("script") for page in (schema, properties)} == {1}
+    part = PageReader(text_of(admin.get(SCHEMA, x_limnos_part="1")))
+    assert "html" not in part.tags
+    assert "orders" in part.text
+
+
+def test_table_shows_columns_indexes_and_partitions(far: DriverNode) -> None:
+    """Names, types, nullability and comments as the system says them, as text."""
+    page = ConsoleVisitor(far).sign_in().read(ORDERS)
+
+    for words in (
+        "iceberg-rest", "id long required", "list<struct<a: date>>", "geometry", "PRIMARY primary key id", "day identity",
+        "engine InnoDB", "<script>x</script>",
+    ):  # fmt: skip
+        assert words in page.text, words
+    assert page.faults == []
+    assert page.tags.count("script") == 1
+    assert not [href for href in page.hrefs if "/drop/" in href or "/rename/" in href]
+
+
+def test_view_and_topic_show_what_the_system_says(far: DriverNode) -> None:
+    """A view has its query and columns, a topic its configuration."""
+    admin = ConsoleVisitor(far).sign_in()
+
+    view, topic = admin.read(LATE), admin.read(CLICKS)
+
+    for words in ("Query (trino)", "SELECT 1 < 2", "those too late", "id long required"):
+        assert words in view.text
+    assert "partition-count 3" in topic.text
+
+
+def test_missing_objects_are_404(far: DriverNode) -> None:
+    """What the system does not have, and kinds that no system has, do not exist."""
+    admin = ConsoleVisitor(far).sign_in()
+
+    for path in (ORDERS + "x", LATE + "x", CLICKS + "x", SCHEMA + "x", "/console/o/fileset/lake/far/shop/f"):
+        assert admin.get(path).status == 404, path
+
+
+def test_refusals_do_not_tell_what_the_system_has(far: DriverNode) -> None:
+    """Without the right to load an object the answer is the same whether it exists.
+
+    The privilege for a kind is not enough without the right to use the catalog.
+    """
+    add_bus(far)
+    clicks = CLICKS.replace("/far/", "/bus/")
+    grant(far, "ana", "use_schema select_table select_view", kind="CATALOG", on="far")
+    grant(far, "ana", "use_schema consume_topic", kind="CATALOG", on="bus")
+    grant(far, "cyd", "use_catalog", kind="CATALOG", on="far")
+    far.done("POST", f"{API}/lake/users", {"name": "ben"})
+    for user in ("ana", "ben", "cyd"):
+        visitor = ConsoleVisitor(far).sign_in(user)
+        for path in (ORDERS, LATE, clicks, SCHEMA):
+            assert (visitor.get(path).status, visitor.get(f"{path}x").status) == (403, 403), (user, path)
+
+
+def test_without_a_right_the_system_is_not_called(far: DriverNode, system: FakeSystem) -> None:
+    """The decision comes before the call."""
+    far.done("POST", f"{API}/lake/users", {"name": "ben"})
+    ben = ConsoleVisitor(far).sign_in("ben")
+
+    statuses = {ben.get(path).status for path in (ORDERS, LATE, CLICKS, SCHEMA)}
+
+    assert 200 not in statuses
+    assert system.calls == []
+
+
+def test_one_privilege_shows_one_kind(far: DriverNode) -> None:
+    """The right to use the schema shows it and its names; a table, view or topic takes its own privilege."""
+    add_bus(far)
+    clicks = CLICKS.replace("/far/", "/bus/")
+    paths = {("far", "select_table"): ORDERS, ("far", "select_view"): LATE, ("bus", "consume_topic"): clicks}
+    for number, (catalog, privilege) in enumerate(paths):
+        grant(far, f"u{number}", "use_catalog use_schema", kind="CATALOG", on="far")
+        grant(far, f"u{number}", "use_catalog use_schema", kind="CATALOG", on="bus")
+        grant(far, f"u{number}", privilege, kind="CATALOG", on=catalog)
+        visitor = ConsoleVisitor(far).sign_in(f"u{number}")
+        assert visitor.get(SCHEMA).status == 200, privilege
+        for (_, other), path in paths.items():
+            assert (visitor.get(path).status == 200) is (other == privilege), (privilege, path)
+
+
+@pytest.mark.parametrize("path", [SHOP, SCHEMA, ORDERS, LATE, CLICKS])
+def test_a_failure_of_the_system_is_said(far: DriverNode, system: FakeSystem, path: str) -> None:
+    """The page keeps its heading and frame, says what failed, and does not call the system once more for the tree."""
+    admin = ConsoleVisitor(far).sign_in()
+    system.failure = SourceFailed("The source does not answer in time: try again, or have it checked")
+    system.calls.clear()
+
+    answer = admin.get(path)
+    page = PageReader(text_of(answer))
+
+    assert answer.status == 502
+    assert "The external system of catalog far did not give what this page shows." in page.text
+    assert "does not answer in time: try again" in page.text
+    assert page.faults == []
+    assert page.tags.count("h1") == 1
+    assert len(system.calls) == 1, system.calls
+
+
+def test_a_silent_system_ends_at_its_deadline(system: FakeSystem, tmp_path: Path) -> None:
+    """The page answers when `sources.timeout_s` is over, with the service's words."""
+    with node_at(tmp_path / "data", sources=SourcesSection(allowed_addresses=(ADDRESS,), timeout_s=0.5)) as node:
+        admin = ConsoleVisitor(add_far(node)).sign_in()
+        system.silence = Event()
+        try:
+            answer = admin.get(ORDERS)
+        finally:
+            system.silence.set()
+
+        assert answer.status == 502
+        assert "The source does not answer in time" in text_of(answer)
+
+
+def test_a_silent_system_holds_no_other_request(far: DriverNode, system: FakeSystem) -> None:
+    """While one page waits for the system, the node answers others."""
+    admin = ConsoleVisitor(far).sign_in()
+    headers = {"host": HOST, "cookie": "; ".join(f"{name}={value}" for name, value in admin.cookies.items())}
+    system.silence = Event()
+    system.was_called.clear()
+
+    async def both() -> tuple[int, bool, int]:
+        waiting = asyncio.create_task(far._ask("GET", ORDERS, None, None, headers))
+        await asyncio.to_thread(system.was_called.wait, 60)
+        other = await far._ask("GET", "/console/people", None, None, headers)
+        was_done = waiting.done()
+        assert system.silence is not None
+        system.silence.set()
+        return other.status, was_done, (await waiting).status
+
+    assert far.runner.run(both()) == (200, False, 200)
