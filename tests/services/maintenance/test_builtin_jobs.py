@@ -153,6 +153,7 @@ def test_another_metalake(node: DriverNode, table: HistoryTable) -> None:
         ({"catalog_name": ""}, "catalog_name"),
         ({"where_clause": "id > 3"}, "where_clause"),
         ({"options": "[1]"}, "options"),
+        ({"options": '{"min-input-file": "2"}'}, "min-input-file"),
         ({"options": '{"rewrite-all": "' + "x" * 1_000 + '"}'}, "rewrite-all"),
         ({"options": "{" + ", ".join(f'"o{number}": "1"' for number in range(60)) + "}"}, "60 options"),
         ({"older_than": "2026-01-01"}, "older_than"),
@@ -163,6 +164,34 @@ def test_bad_jobs(node: DriverNode, table: HistoryTable, conf: dict[str, str], w
     answer = run_job(node, **conf)
 
     assert (answer.status, words in answer.body.decode()) == (400, True), answer.body
+
+
+def test_other_options_for_an_open_job(node: DriverNode, table: HistoryTable) -> None:
+    """A request with options that the open job does not have is 409, queued or running; one with the same options, or
+    without any, returns the job. Nothing changes its options.
+    """
+    first = job(run_job(node, options='{"min-input-files": "2"}'))
+    same, bare = job(run_job(node, options='{"min-input-files": "2"}')), job(run_job(node))
+    waiting = run_job(node, options='{"min-input-files": "3"}')
+    (leased,) = FakeExecutor(node).lease()
+    running = run_job(node, options='{"rewrite-all": "true"}')
+
+    assert {each["jobId"] for each in (same, bare)} == {first["jobId"]}
+    assert (waiting.status, running.status) == (409, 409)
+    assert first["jobId"].removeprefix("maintenance-") in waiting.json()["message"]
+    assert leased["options"]["min-input-files"] == "2"
+
+
+def test_options_of_a_job_that_a_policy_waits_for(node: DriverNode, table: HistoryTable) -> None:
+    """A request makes a policy's waiting job its own: its options are added to those of the policy."""
+    assess(node)
+    options = {"min-input-files": "1000", "max-file-group-input-files": "9"}
+    add_policy(node, "small", COMPACTION, {"rewriteOptions": options}, on="main", kind="catalog")
+    plan(node)
+    run_job(node, options='{"min-input-files": "2"}')
+    (leased,) = FakeExecutor(node).lease()
+
+    assert leased["options"].items() >= {"min-input-files": "2", "max-file-group-input-files": "9"}.items()
 
 
 def test_missing_objects(node: DriverNode, table: HistoryTable) -> None:

@@ -62,6 +62,7 @@ def test_an_executor_that_died_keeps_no_expiry_away(lake: DriverNode, table: His
     assert len(table.ids()) == 3
     assert commit_with(lake, lost["token"], "t", replacement(table)).status == 401
     assert [each["operation"] for each in FakeExecutor(lake, "two").lease()] == [rewrite]
+    assert told(lake)[-1]["result"] is None, "the text about the lost executor is not about the new one"
 
 
 def test_an_operation_of_a_dead_executor_wakes_the_servers_own(lake: DriverNode, table: HistoryTable) -> None:

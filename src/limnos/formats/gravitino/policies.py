@@ -36,6 +36,18 @@ CONCURRENT_GROUPS_MAX: Final = 20
 """The maximum number of file groups that one operation rewrites concurrently: Iceberg starts a thread and a Spark job
 for each.
 """
+REWRITE_OPTIONS: Final = frozenset({
+    "cache-delete-files", "delete-file-threshold", "delete-ratio-threshold", CONCURRENT_GROUPS,
+    "max-file-group-input-files", "max-file-group-size-bytes", "max-file-size-bytes", "max-files-to-rewrite",
+    "min-file-size-bytes", "min-input-files", "output-spec-id", "partial-progress.enabled",
+    "partial-progress.max-commits", "partial-progress.max-failed-commits", "remove-dangling-deletes", "rewrite-all",
+    "rewrite-job-order", "target-file-size-bytes", "use-starting-sequence-number",
+})  # fmt: skip
+"""The options of Iceberg's action that rewrites data files without sorting them.
+
+Source: `validOptions` of `RewriteDataFilesSparkAction`, `SizeBasedFileRewritePlanner` and `BinPackRewriteFilePlanner`
+in Iceberg 1.12. Older releases lack some of them, such as `cache-delete-files`.
+"""
 QUIET_HOURS_MAX: Final = 24
 """The maximum number of quiet hours of a policy: each waiting operation is compared with all of them."""
 OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION", "COLUMN")
@@ -179,6 +191,11 @@ def check_options(options: Mapping[str, str], *, field: str) -> None:
     groups = options.get(CONCURRENT_GROUPS, "1")
     if concurrent_groups(groups) != groups:
         raise BadRequest(f"Field {field} has {CONCURRENT_GROUPS} {groups!a}: use 1 to {CONCURRENT_GROUPS_MAX}")
+
+
+def unknown_options(options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of options that Iceberg's rewrite action does not have, sorted. The action fails on them."""
+    return tuple(sorted(name for name in options if name not in REWRITE_OPTIONS))
 
 
 def concurrent_groups(text: str) -> str:

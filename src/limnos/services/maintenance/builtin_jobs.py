@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from limnos.formats.gravitino.policies import check_options
+from limnos.formats.gravitino.policies import REWRITE_OPTIONS, check_options, unknown_options
 from limnos.formats.maintenance.assessment import COMPACT, MANIFESTS
 from limnos.model.errors import BadRequest, NotFound
 from limnos.names import display
@@ -110,7 +110,12 @@ def operation_of(job_id: str) -> int | None:
 async def builtin_run(ctx: Context, metalake: str, *, name: str, conf: Mapping[str, str]) -> BuiltinJob:
     """Request the operation of a built-in template on the table that `conf` names.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest for an invalid configuration.
+    Raises:
+        NotFound: The template or the table is missing.
+        PermissionDenied: The caller may not maintain the table.
+        UnsupportedOperation: The server does not execute such operations, or the catalog is federated.
+        BadRequest: The configuration is invalid.
+        RunConflict: The table has an open operation of this kind with other options.
     """
     return await builtin_load(ctx, metalake, operation=await builtin_start(ctx, metalake, name=name, conf=conf))
 
@@ -149,6 +154,10 @@ def _options(text: str) -> dict[str, str]:
     except msgspec.DecodeError as error:
         raise BadRequest(f"Field options of jobConf must be a JSON object of strings: {error}") from None
     check_options(options, field="options of jobConf")
+    unknown = unknown_options(options)
+    if unknown:
+        names = ", ".join(sorted(REWRITE_OPTIONS))
+        raise BadRequest(f"Field options of jobConf has {unknown[0]!a}, which Iceberg does not have: use {names}")
     return options
 
 

@@ -22,6 +22,7 @@ from limnos.services.maintenance.lance.reports import ExplanationResult, lance_e
 from limnos.services.maintenance.orphans.reports import OrphanReport, orphan_findings, orphans_report
 from limnos.services.maintenance.policies import EffectivePolicy, policies_load
 from limnos.services.maintenance.requests import TableTarget, table_target
+from limnos.services.maintenance.rewriting.planning import policy_refusals
 from limnos.services.maintenance.rewriting.row_retention import retention_refusals, without_retained
 from limnos.services.maintenance.table_access import catalog_require, maintained_table
 from limnos.services.request.context import Context
@@ -217,6 +218,7 @@ async def _explain_iceberg(
     blocked = [] if explanation.blocked is None else [explanation.blocked]
     if await round_.is_dataset(table.node.id):
         blocked.append(_DATASET)
+    blocked += policy_refusals(policies)
     blocked += retention_refusals(table.document, policies, now_ms=ctx.services.store.time.now_ms())
     if await ctx.look_up(lambda: protection_read(table.node.id)):
         blocked.append("the table is protected: no file of it is removed")

@@ -39,8 +39,7 @@ from limnos.services.maintenance.builtin_jobs import (
 from limnos.services.maintenance.operations import EXPIRE
 from limnos.services.maintenance.orphans.rounds import ORPHANS
 from limnos.services.maintenance.rewriting.kinds import STATISTICS
-from limnos.services.maintenance.rewriting.planning import asking_policy
-from limnos.services.maintenance.rewriting.row_retention import effective_policies
+from limnos.services.maintenance.rewriting.planning import asking_policy, effective_policies
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope

@@ -60,7 +60,9 @@ INSERT = Sql(
     "INSERT INTO maintenance_rewrite (operation_id, metalake_id, priority, asked_at, due_at, attempts, options)"
     " VALUES (:id, :metalake, :priority, :now, :now, 0, :options)"
 )
-START = Sql("UPDATE maintenance_operation SET state = 'running', leased_at = :now WHERE id = :id AND ended_at IS NULL")
+START = Sql(
+    "UPDATE maintenance_operation SET state = 'running', result = NULL, leased_at = :now WHERE id = :id AND ended_at IS NULL"
+)
 BACK = Sql("UPDATE maintenance_operation SET state = 'waiting', result = :result WHERE id = :id AND ended_at IS NULL")
 NOT_BEGUN = Sql("UPDATE maintenance_operation SET leased_at = NULL WHERE id = :id AND ended_at IS NULL")
 DELAY = Sql(
@@ -234,14 +236,22 @@ class RewriteWrites(Writes):
         """Read the ids of a table's unfinished operations, by kind."""
         return {row[1]: row[2] for row in self.tx.rows(OPEN_OF, {"nodes": dumps([node_id])})}
 
-    def hasten(self, operation_id: int, *, user: str, priority: int, options: str) -> None:
-        """Turn a waiting operation of a policy into one that a user requested, and make it due now.
+    def hasten(self, operation_id: int, *, user: str, priority: int, options: str) -> bool:
+        """Turn a waiting operation of a policy into one that a user requested, and make it due now. Returns whether it
+        was one.
 
-        Operations that users requested are not changed.
+        Operations that users requested, and leased ones, are not changed.
         """
-        if self.tx.count(GIVE, {"id": operation_id, "user": user, "priority": priority}):
+        is_given = self.tx.count(GIVE, {"id": operation_id, "user": user, "priority": priority}) > 0
+        if is_given:
             params: Params = {"id": operation_id, "priority": priority, "options": options, "now": self.tx.now_ms}
             self.tx.count(HASTEN, params)
+        return is_given
+
+    def options_of(self, operation_id: int) -> str | None:
+        """Read the stored options of an operation that has not ended inside the transaction, or None."""
+        rows = self.tx.rows(OPTIONS_OF, {"id": operation_id})
+        return str(rows[0][0]) if rows else None
 
     def set_options(self, operation_id: int, options: str) -> None:
         """Replace the stored options of a queued operation, a JSON object."""

@@ -18,7 +18,7 @@ from limnos.services.request.context import Context
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import make_space, node_over
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
-from tests.services.maintenance.rewriting.executor import FakeExecutor, commit_with, replacement, told
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
 
 OPS = "/api/maintenance/table/ops"
 COMPACTION, WHOLE = "system_iceberg_compaction", "system_iceberg_table_maintenance"
@@ -76,6 +76,17 @@ def test_jobs_of_a_policy(node: DriverNode) -> None:
     assert (job["jobTemplateName"], job["status"]) == (REWRITE, "queued")
     (leased,) = FakeExecutor(node).lease()
     assert (leased["kind"], leased["path"]) == ("compact", ["a", "u"])
+
+
+def test_jobs_have_the_options_of_the_policy(node: DriverNode) -> None:
+    """A job of a policy, and an operation that a user requests, have the rewrite options of the policy."""
+    content: dict[str, object] = {"rewriteOptions": {"min-input-files": "1000"}}
+    add_policy(node, "small", COMPACTION, content, on="main", kind="catalog")
+    assert strategy(node, "main.a.t").status == 200
+    assert ask(node, "a.u").status == 200
+    leased = FakeExecutor(node).lease()
+
+    assert {(each["path"][-1], each["options"]["min-input-files"]) for each in leased} == {("t", "1000"), ("u", "1000")}
 
 
 def test_policies_that_ask_for_nothing(node: DriverNode) -> None:

@@ -10,7 +10,16 @@ from limnos.services.maintenance.rewriting import planning
 from limnos.services.maintenance.rewriting.planning import PAUSE_MS, RewritePlanning
 from limnos.services.request.task_context import TaskContext
 from tests.http.driver import DriverNode
-from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import (
+    DAY_MS,
+    FIRST_MS,
+    HistoryTable,
+    add_policy,
+    assess,
+    explained,
+    set_clock,
+)
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
 
 COMPACTION = "system_iceberg_compaction"
@@ -80,6 +89,32 @@ def test_a_policy_plans(node: DriverNode, tables: dict[str, HistoryTable], polic
     leased = FakeExecutor(node).lease()
     if policy_type == COMPACTION:
         assert {each["options"]["max-file-group-input-files"] for each in leased} == {"9"}
+
+
+def test_requests_have_the_target_size(node: DriverNode) -> None:
+    """A requested operation uses the target size of the table, and that of a policy instead if the policy has one."""
+    HistoryTable(node).append(2)
+    properties = {"action": "set-properties", "updates": {"write.target-file-size-bytes": "7000000"}}
+    assert wire.commit(node, "a", "t", updates=[properties]).status == 200
+    ask(node)
+    (own,) = FakeExecutor(node).lease()
+    FakeExecutor(node).report(own["operation"])
+    add_policy(node, "big", WHOLE, {"targetFileSizeBytes": 9_000_000}, on="main", kind="catalog")
+    ask(node)
+    (of_policy,) = FakeExecutor(node).lease()
+
+    assert [each["options"]["target-file-size-bytes"] for each in (own, of_policy)] == ["7000000", "9000000"]
+
+
+def test_options_that_iceberg_lacks(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """The explanation names options of a policy that Iceberg does not have, while the policy is enabled."""
+    content: dict[str, object] = {"rewriteOptions": {"min-input-file": "9", "rewrite-all": "true"}}
+    add_policy(node, "small", COMPACTION, content, on="main", kind="catalog")
+    (blocked,) = explained(node)["blocked"]
+    node.patch("/api/metalakes/lake/policies/small", {"enable": False})
+
+    assert ("min-input-file" in blocked, "rewrite-all" in blocked) == (True, False)
+    assert explained(node)["blocked"] == []
 
 
 def test_a_failure_is_tried_again_later(node: DriverNode, tables: dict[str, HistoryTable]) -> None:

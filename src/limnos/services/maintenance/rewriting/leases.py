@@ -26,8 +26,8 @@ from limnos.model.principals import TokenPurpose
 from limnos.services.maintenance.acting import ended_secret
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions, action_options
-from limnos.services.maintenance.rewriting.planning import asking_policy, is_off, is_set, limits_of
-from limnos.services.maintenance.rewriting.row_retention import effective_policies, terms_of
+from limnos.services.maintenance.rewriting.planning import asking_policy, effective_policies, is_off, is_set, limits_of
+from limnos.services.maintenance.rewriting.row_retention import terms_of
 from limnos.services.maintenance.rewriting.scheduling import OperationPause, ScheduleLimits, fair_order, pause_of
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.maintenance.table_leases import (

@@ -21,10 +21,13 @@ from limnos.formats.gravitino.policies import (
     RowRetentionContent,
     TableMaintenanceContent,
     content_of,
+    unknown_options,
 )
-from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS
+from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, TARGET_BYTES_DEFAULT, target_of
 from limnos.formats.maintenance.row_retention import RETENTION
-from limnos.model.entities import Node
+from limnos.formats.maintenance.table_metadata import metadata_of
+from limnos.model.entities import MetadataDocument, Node
+from limnos.model.errors import RunConflict
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.quiet_hours import QuietHours, parse_quiet_hours
@@ -33,6 +36,7 @@ from limnos.services.maintenance.acting import ResponsibleUser, responsible_user
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.operations import request_of
 from limnos.services.maintenance.policies import (
+    POLICY_TYPES,
     EffectivePolicy,
     PolicyIndex,
     deciding_policy,
@@ -41,6 +45,7 @@ from limnos.services.maintenance.policies import (
 )
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions
 from limnos.services.maintenance.rewriting.scheduling import OPERATION_BYTES, REQUESTED_PRIORITY, ScheduleLimits
+from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import MaintenanceDefaults
 from limnos.services.request.node_services import NodeServices
@@ -151,6 +156,20 @@ class RewritePlanning:
         tx.rewrites.add(operation, metalake_id=metalake_id, priority=priority_of(row), options=options)
 
 
+def policy_refusals(policies: Mapping[str, EffectivePolicy]) -> tuple[str, ...]:
+    """Return the reason why rewrites for a table's compaction policy fail: options that Iceberg lacks. Empty if it has
+    none.
+    """
+    policy = policies.get(COMPACTION)
+    if policy is None or policy not in (asking_policy(policies, COMPACT), asking_policy(policies, DELETES)):
+        return ()
+    unknown = unknown_options(content_of(policy.content, CompactionContent).rewrite_options or {})
+    if not unknown:
+        return ()
+    names = ", ".join(unknown)
+    return (f"no file is rewritten for its policy of type {COMPACTION}: Iceberg has no option {names}",)
+
+
 def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
     """Return the enabled policy that requests a kind of operation on a table; None if there is none.
 
@@ -197,14 +216,25 @@ def _hours(texts: Sequence[str] | None) -> tuple[QuietHours, ...]:
 def stored_options(row: FindingRow, policy: EffectivePolicy | None) -> RewriteOptions:
     """Return the options to store with an operation: from the finding's figures and from the policy that enables it."""
     figures = msgspec.json.decode(row.figures, type=dict[str, int])
-    stored = RewriteOptions()
-    target = figures.get("target_bytes", stored.target_bytes)
-    options: dict[str, str] = {}
+    return policy_options(policy, target_bytes=figures.get("target_bytes", TARGET_BYTES_DEFAULT))
+
+
+def policy_options(policy: EffectivePolicy | None, *, target_bytes: int) -> RewriteOptions:
+    """Return the options of a policy for Iceberg's action. `target_bytes` is the target size of files if the policy has
+    none.
+    """
+    target, options = target_bytes, dict[str, str]()
     if policy is not None and policy.policy_type == COMPACTION:
         options = content_of(policy.content, CompactionContent).rewrite_options or {}
     if policy is not None and policy.policy_type == TABLE_MAINTENANCE:
         target = content_of(policy.content, TableMaintenanceContent).target_file_size_bytes or target
     return RewriteOptions(target_bytes=target, options=options)
+
+
+async def effective_policies(services: NodeServices, node_id: int) -> Mapping[str, EffectivePolicy]:
+    """Return the maintenance policy of each type that currently applies to a table."""
+    chain = await AssessmentRound(services, tables_max=0).chain_of(node_id)
+    return (await services.gate.look_up(policies_load)).effective(chain)
 
 
 def priority_of(row: FindingRow) -> int:
@@ -255,6 +285,8 @@ class RewriteRequest(msgspec.Struct, frozen=True):
     user: str
     metalake_id: int
     options: RewriteOptions
+    own: dict[str, str]
+    """The options of Iceberg's action in the request itself; `options` also has those of the table's policy."""
 
 
 async def rewrite_request(
@@ -262,31 +294,53 @@ async def rewrite_request(
 ) -> int:
     """Request a rewrite of a table, with `options` of Iceberg's Spark action.
 
-    If a policy has already queued an operation of this kind, it becomes the caller's and is due immediately.
+    The policy that requests this kind for the table adds its options. If a policy has already queued an operation of
+    this kind, it becomes the caller's and is due immediately.
 
-    Returns the id of the operation, new or already queued. Raises as `maintained_table`, and BadRequest for an invalid
-    option.
+    Returns the id of the operation, new or already queued. Raises as `maintained_table`, and RunConflict if the open
+    operation of this kind has other options.
     """
+
+    def look(request_view: RequestView) -> MetadataDocument:
+        return request_view.document(maintained_table(request_view, path).entity.id)
+
+    base = await _requested_options(ctx.services, await ctx.read(scope, look), kind=kind, own=options)
 
     def decide(request_view: RequestView) -> Permit[RewriteRequest]:
         node, decision, user, trust, root_id = request_of(ctx, request_view, path=path)
-        stored = RewriteOptions(trust=trust, root_id=root_id, options=dict(options), is_requested=True)
+        stored = msgspec.structs.replace(base, trust=trust, root_id=root_id, is_requested=True)
         metalake_id = request_view.metalake.id
-        return request_view.permit(RewriteRequest(node, kind, user, metalake_id, stored), decision)
+        return request_view.permit(RewriteRequest(node, kind, user, metalake_id, stored, dict(options)), decision)
 
     operation = await ctx.write(scope, decide, rewrite_add)
     ctx.services.wake_worker()
     return operation
 
 
+async def _requested_options(
+    services: NodeServices, document: MetadataDocument, *, kind: str, own: Mapping[str, str]
+) -> RewriteOptions:
+    """Return the options of a requested operation: those of the policy that requests its kind, then its `own` ones."""
+    policies = await effective_policies(services, document.node_id)
+    policy = asking_policy(policies, kind) if kind in POLICY_TYPES else None
+    is_sized = kind in (COMPACT, DELETES)
+    target_bytes = target_of(metadata_of(document.body)) if is_sized else TARGET_BYTES_DEFAULT
+    stored = policy_options(policy, target_bytes=target_bytes)
+    return msgspec.structs.replace(stored, options={**stored.options, **own})
+
+
 def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:
-    """Queue an operation, unless the table has an open operation of that kind. Returns the operation's id."""
+    """Queue an operation, unless the table has an open operation of that kind. Returns the operation's id.
+
+    Raises RunConflict if the open operation has other options than those that the request itself names.
+    """
     command = permit.command
     table = tx.nodes.confirm(command.table)
     known = tx.rewrites.open_of(table.id).get(command.kind)
     options = msgspec.json.encode(command.options).decode()
     if known is not None:
-        tx.rewrites.hasten(known, user=command.user, priority=REQUESTED_PRIORITY, options=options)
+        if not tx.rewrites.hasten(known, user=command.user, priority=REQUESTED_PRIORITY, options=options):
+            _require_same_options(tx, known, own=command.own)
         return known
     finding = tx.maintenance.finding(table.id, kind=command.kind)
     operation = tx.maintenance.begin(
@@ -295,3 +349,13 @@ def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:
     )  # fmt: skip
     tx.rewrites.add(operation, metalake_id=command.metalake_id, priority=REQUESTED_PRIORITY, options=options)
     return operation
+
+
+def _require_same_options(tx: Tx, operation: int, *, own: Mapping[str, str]) -> None:
+    text = tx.rewrites.options_of(operation)
+    options = {} if text is None else msgspec.json.decode(text, type=RewriteOptions).options
+    if any(options.get(name) != value for name, value in own.items()):
+        raise RunConflict(
+            f"Operation {operation} of this kind on the table has not ended, and it has other options: wait until it has"
+            " ended, or cancel it"
+        )

@@ -19,10 +19,9 @@ from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.names.path import Levels
-from limnos.services.maintenance.assessing import AssessmentRound
-from limnos.services.maintenance.policies import EffectivePolicy, policies_load, retention_rule
+from limnos.services.maintenance.policies import EffectivePolicy, retention_rule
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions
-from limnos.services.maintenance.rewriting.planning import RETENTION_INTERVAL_MS, rewrite_request
+from limnos.services.maintenance.rewriting.planning import RETENTION_INTERVAL_MS, effective_policies, rewrite_request
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
@@ -39,12 +38,6 @@ _NO_POLICY: Final = (
 _ENDED: Final = "The policy no longer deletes the rows that this operation was leased for. Nothing was committed"
 NO_LANCE: Final = f"no row is deleted: policies of type {ROW_RETENTION} are executed on Iceberg tables alone"
 """The reason why a policy of row retention does nothing on a Lance table."""
-
-
-async def effective_policies(services: NodeServices, node_id: int) -> Mapping[str, EffectivePolicy]:
-    """Return the maintenance policy of each type that currently applies to a table."""
-    chain = await AssessmentRound(services, tables_max=0).chain_of(node_id)
-    return (await services.gate.look_up(policies_load)).effective(chain)
 
 
 async def terms_of(services: NodeServices, document: MetadataDocument) -> RetentionTerms:
