@@ -262,6 +262,7 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
             settings.maintenance.orphan_age_s * 1000,
             tuple([parse_quiet_hours(each) for each in settings.maintenance.quiet_hours]),
             settings.maintenance.bytes_per_day,
+            settings.maintenance.executor,
         ),
         storages=storages,
         location_conflicts=LocationConflicts(),

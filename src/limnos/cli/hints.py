@@ -60,6 +60,9 @@ _IN_METALAKE = frozenset(
 
 _PATH_COMMANDS = frozenset({"ls", "describe", "drop", "mv", "protect", "unprotect", "reports", "undrop"})
 
+_TABLE_COMMANDS = frozenset({("maintenance", "explain"), ("maintenance", "run")})
+"""Commands of two words whose argument is the path of a table."""
+
 
 class TypedCommand:
     """The command line as typed, for hints that repeat parts of it."""
@@ -83,8 +86,9 @@ class TypedCommand:
     @property
     def path(self) -> tuple[str, ...]:
         """The path argument of the command; empty if there is none or it is malformed."""
-        at = 2 if self.words[:1] == ("create",) else 1
-        if len(self.words) <= at or self.words[0] not in {*_PATH_COMMANDS, "create"}:
+        is_second = self.words[:1] == ("create",) or self.words[:2] in _TABLE_COMMANDS
+        at = 2 if is_second else 1
+        if len(self.words) <= at or not (is_second or self.words[0] in _PATH_COMMANDS):
             return ()
         return _path_parts(self.words[at])
 

@@ -17,6 +17,7 @@ OLD = {**SMALL, "table": "raw.days", "kind": "expire", "score": 90, "reason": "9
 OPERATION = {
     "id": 7, "table": "raw.trips", "kind": "expire", "state": "done", "user": "ana", "policy": None,
     "result": "removed 3 snapshots; 1 stay", "started_at": "2026-11-22T20:00:00Z", "ended_at": "2026-11-22T20:00:01Z",
+    "leased_at": None,
 }  # fmt: skip
 REPORT = {
     "snapshots": 2, "removable": 1, "refs_removable": ["old"], "writer": "appends", "data_files": 40, "delete_files": 0,
@@ -27,7 +28,10 @@ REPORT = {
     ],
     "policies": [
         {"type": "system_iceberg_snapshot_expiration", "name": "p", "on": "main", "enabled": False,
-         "content": {"olderThanDays": 7, "retainLast": 5}, "not_applied": ["q"]},
+         "content": {"olderThanDays": 7, "retainLast": 5}, "not_applied": ["q"], "decides": ["expire"]},
+        {"type": "system_iceberg_table_maintenance", "name": "w", "on": "main", "enabled": True, "content": {},
+         "not_applied": [], "decides": []},
+        {"type": "system_iceberg_compaction", "name": "old", "on": "main", "enabled": True, "content": {}, "not_applied": []},
     ],
 }  # fmt: skip
 
@@ -50,7 +54,10 @@ def test_an_explanation(fake: FakeServer, run: Run) -> None:
     for line in (
         "needs compact: 40 files of 1.0 MB",
         "blocked: gc.enabled is false",
-        "policy p (system_iceberg_snapshot_expiration) on main (disabled, so it turns this off)",
+        "policy p (system_iceberg_snapshot_expiration) on main decides about expire (disabled, so it turns this off)",
+        "policy w (system_iceberg_table_maintenance) on main decides about nothing here",
+        "policy old (system_iceberg_compaction) on main\n",
+        "40 data files, 0 delete files, 4000 bytes",
         "1 of 2 snapshots may be removed",
         "200 2026-11-22T20:00:00Z is the head of branch main",
         "100 2026-11-12T20:00:00Z may be removed",
@@ -61,13 +68,18 @@ def test_an_explanation(fake: FakeServer, run: Run) -> None:
 def test_a_long_history_is_cut_as_text(fake: FakeServer, run: Run) -> None:
     """The newest snapshots are shown, and how many there are beside them; JSON has all."""
     history = [{"snapshot_id": each, "at": "2026-11-22T20:00:00Z", "kept_because": None} for each in range(200, 0, -1)]
-    fake.on("GET", f"{BASE}/table?table=raw.trips", {**REPORT, "history": history})
+    fake.on("GET", f"{BASE}/table?table=raw.trips", {**REPORT, "history": history, "snapshots": 200})
+    longer = {**REPORT, "history": history, "snapshots": 401, "data_files": 1}
+    fake.on("GET", f"{BASE}/table?table=raw.trips", longer)
     explain = ("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output")
 
     text = run(*explain, "table").out
     assert "  171 2026" in text
     assert "  170 2026" not in text
-    assert "and 170 more" in text
+    assert "and 170 more: --output json shows them" in text
+    text = run(*explain, "table").out
+    assert "and 371 more: --output json shows the newest 200" in text
+    assert "1 data file," in text
     assert len(run(*explain, "json").result["history"]) == 200
 
 
@@ -80,6 +92,43 @@ def test_an_operation(fake: FakeServer, limnos: Run) -> None:
     done = limnos("maintenance", "status", "main")
     assert done.result == [OPERATION]
     assert "metadata files outside of the metadata log are kept forever" in done.err
+
+
+def test_the_status_of_operations_that_wait(fake: FakeServer, run: Run) -> None:
+    """Operations that have not ended are first; times are named for what they are, and nobody to carry them out is
+    told.
+    """
+    waiting = {**OPERATION, "id": 5, "state": "waiting", "kind": "compact", "ended_at": None, "result": None}
+    running = {**waiting, "id": 6, "state": "running", "leased_at": "2026-11-22T21:00:00Z"}
+    status = {
+        "assess": True, "operations": [OPERATION, running, waiting], "executor": "off", "waiting_for_executor": 1,
+        "quiet_hours": ["22:00-06:00 UTC"], "bytes_per_day": 0,
+    }  # fmt: skip
+    fake.on("GET", f"{BASE}/operations", status).on("GET", f"{BASE}/operations", {**status, "executor": "local"})
+    shown = run("maintenance", "status", "main", "--uri", fake.uri, "--output", "table")
+    rows = shown.out.splitlines()
+
+    assert [row.split()[0] for row in rows if row.split()[0] in ("5", "6", "7")] == ["5", "6", "7"]
+    assert ("requested at" in rows[0].lower(), "started at" in rows[0].lower()) == (True, False)
+    assert "2026-11-22T21:00:00Z" in shown.out
+    assert "22:00-06:00 UTC" in shown.err
+    assert "'limnos maintenance work'" in shown.err
+    assert "limnos maintenance work" not in run("maintenance", "status", "main", "--uri", fake.uri).err
+
+
+def test_unknown_operations(fake: FakeServer, run: Run) -> None:
+    """An operation that does not exist is an error of usage, as in the plan."""
+    assert run("maintenance", "run", "main.raw.trips", "--kind", "vacuum", "--uri", fake.uri).code == 2
+    assert fake.asked == []
+
+
+def test_a_missing_table_is_named_with_its_catalog(fake: FakeServer, run: Run) -> None:
+    """The server's message names the table below the catalog; the command adds the catalog."""
+    missing = {"error": {"code": "not-found", "message": "Table does not exist: raw.nope"}}
+    fake.on("GET", f"{BASE}/table?table=raw.nope", missing, status=404)
+    refused = run("maintenance", "explain", "main.raw.nope", "--uri", fake.uri)
+
+    assert "raw.nope in catalog main" in refused.err
 
 
 def test_waiting_for_an_operation(fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:

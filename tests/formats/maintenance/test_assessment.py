@@ -158,10 +158,26 @@ def test_findings_of_manifests() -> None:
     figures = read_small_files([manifest(files({}, *[2 * MB] * 40))], target_bytes=128 * MB)
     (found,) = manifest_findings([ManifestRow("m", 1, 40)], figures, target_bytes=128 * MB)
     assert (found.kind, found.score) == ("compact", 39)
-    assert found.reason == "40 files of 2.0 MB on average in 1 partitions; the target is 128.0 MB"
+    assert found.reason == "40 files of 2.0 MB on average in 1 partition; the target is 128.0 MB"
     many = manifest_findings([ManifestRow("m", 1, 2)] * 101, None, target_bytes=1)
     assert [(each.kind, each.score) for each in many] == [("manifests", 101)]
     assert manifest_findings([ManifestRow("m", 1, 60)] * 101, None, target_bytes=1) == []
+
+
+def test_findings_of_some_manifests() -> None:
+    """If not all manifests were read, the reason says that the counts are lower bounds, and the figures how many were
+    read.
+    """
+    figures = read_small_files([manifest(files({}, *[2 * MB] * 40))], target_bytes=128 * MB)
+    rows = [ManifestRow("m", 1, 40)] * 4
+    (part,) = manifest_findings(rows, figures, target_bytes=128 * MB, manifests_read=1)
+    (whole,) = manifest_findings(rows[:1], figures, target_bytes=128 * MB, manifests_read=1)
+
+    assert part.reason.startswith("at least 40 files of 2.0 MB on average in at least 1 partition;")
+    assert part.reason.endswith("; 1 of 4 manifests were read")
+    read = [(each.figures["manifests"], each.figures["manifests_read"]) for each in (part, whole)]
+    assert read == [(4, 1), (1, 1)]
+    assert "at least" not in whole.reason
 
 
 def test_manifest_lists() -> None:

@@ -50,6 +50,22 @@ def test_the_longest_rule_wins() -> None:
     assert gone(table(ten, refs=aged)) == [1, 2]
 
 
+def test_ages_and_their_sources() -> None:
+    """The reason names the age that keeps a snapshot, and what states it: the longest one."""
+    by_table = {"history.expire.max-snapshot-age-ms": str(9 * DAY_MS)}
+    aged = {"main": {"snapshot-id": 200, "type": "branch", "max-snapshot-age-ms": 10 * DAY_MS}}
+    cases = [
+        ({}, ExpiryRules(), "5 d (Iceberg's default)"),
+        ({}, ExpiryRules(older_than_ms=8 * DAY_MS), "8 d (of its policy)"),
+        ({"properties": by_table}, ExpiryRules(older_than_ms=8 * DAY_MS), "9 d (table property history"),
+        ({"refs": aged}, ExpiryRules(older_than_ms=8 * DAY_MS), "10 d (max-snapshot-age-ms of the branch)"),
+    ]  # fmt: skip
+    for changes, rules, text in cases:
+        metadata = metadata_of(body(table(chain(2, first_age_days=1.5), **changes)))
+        plan = plan_expiry(metadata, rules._replace(recent_ms=0), guards=ExpiryGuards(), now_ms=NOW_MS)
+        assert text in plan.retained[100], plan.retained
+
+
 def test_branches_and_tags() -> None:
     """The heads of branches and what tags name stay; a branch keeps its own ancestors by its own rules."""
     refs = {

@@ -88,7 +88,7 @@ def test_what_is_kept() -> None:
     assert plan.removed == (1, 5, 6)
     assert plan.retained == {
         2: "tag a names it", 3: "branch dev begins with it", 4: "a run needs it",
-        7: "is younger than the age at which versions expire", 8: "is one of the newest 2 versions",
+        7: "is younger than 5 d, the age at which versions expire (of its policy)", 8: "is one of the newest 2 versions",
         9: "is the newest version",
     }  # fmt: skip
 

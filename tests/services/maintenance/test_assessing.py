@@ -41,6 +41,30 @@ def test_what_tables_need(lake: DriverNode) -> None:
     assert found["a.t", "expire"]["figures"] == {"snapshots": 12, "removable": 11}
 
 
+def test_when_findings_of_an_explanation_were_found(node: DriverNode) -> None:
+    """A stored finding has the time of its assessment, any other one that of the request."""
+    HistoryTable(node).append(12)
+    clock = set_clock(node, FIRST_MS + 30 * DAY_MS)
+    before = {each["kind"]: each["found_at"] for each in explained(node)["findings"]}
+    assess(node)
+    clock.at_ms += 60_000
+    after = {each["kind"]: each["found_at"] for each in explained(node)["findings"]}
+
+    assert before == {"compact": "2023-12-14T22:13:20.000Z", "expire": "2023-12-14T22:13:20.000Z"}
+    assert after == {"compact": "2023-12-14T22:13:20.000Z", "expire": "2023-12-14T22:14:20.000Z"}
+
+
+def test_manifests_that_are_not_read(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table with more manifests than a round reads has at least the files that were counted."""
+    monkeypatch.setattr(assessing, "MANIFESTS_MAX", 7)
+    HistoryTable(node).append(12)
+    assess(node)
+    finding = findings(node)["a.t", "compact"]
+
+    assert finding["reason"].startswith("at least 7 files")
+    assert (finding["figures"]["manifests"], finding["figures"]["manifests_read"]) == (12, 7)
+
+
 def test_only_what_changed_is_assessed_again(lake: DriverNode) -> None:
     """After all tables were assessed, a round reads only the tables in the change feed, and none if nothing changed."""
     one, two = HistoryTable(lake), HistoryTable(lake, "u")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.http.driver import API, DriverAnswer, DriverNode, grant
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
 from tests.services.maintenance.orphans.histories import turn_on
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
@@ -65,7 +65,10 @@ def test_a_job_from_queue_to_end(node: DriverNode, table: HistoryTable) -> None:
     assert commit_with(node, leased["token"], "t", replacement(table)).status == 200
     FakeExecutor(node).report(leased["operation"], text="12 files became 1")
     ended = job(node.get(address))
+    own = node.get(f"{OWN}/metalakes/lake/jobs/{made['jobId']}").json()
 
+    assert (own["id"], own["template"], own["state"]) == (made["jobId"], COMPACT, "succeeded")
+    assert (own["message"], own["started_at"] is not None) == ("12 files became 1", True)
     assert (made["jobTemplateName"], made["status"], made["audit"]["creator"]) == (COMPACT, "queued", "admin")
     assert leased["options"]["min-input-files"] == "2"
     assert [started["status"], ended["status"], "finishedAt" in ended] == ["started", "succeeded", True]
@@ -128,6 +131,7 @@ def test_rights(node: DriverNode, table: HistoryTable) -> None:
     address = f"{RUNS}/{made['jobId']}"
 
     assert run_job(node, user="reader").status == 403
+    assert node.get(f"{OWN}/metalakes/lake/jobs/{made['jobId']}", user="reader").status == 404
     assert (node.get(address, user="reader").status, node.post(address, {}, user="reader").status) == (404, 404)
     assert node.get(RUNS, user="reader").json()["jobs"] == []
     assert job(node.get(address, user="writer"))["status"] == "queued"

@@ -1,6 +1,6 @@
 """`maintenance plan | explain | run | status | work`: maintenance of tables.
 
-May import `client` values, `config`, `spark` (when an executor runs) and `cli`.
+May import `client` values, `config`, `model`, `spark` (when an executor runs) and `cli`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,22 @@ from limnos.cli.extras import import_extra
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_fields, show_rows, visible
 from limnos.client import Client
-from limnos.client.operation.maintenance_values import MaintenanceOperation, MaintenanceReport, OrphanFiles
+from limnos.client.operation.maintenance_values import (
+    MaintenanceOperation,
+    MaintenanceReport,
+    MaintenanceStatus,
+    OrphanFiles,
+)
 from limnos.client.paths import parts_of
+from limnos.model.number_texts import count_with_noun
 
 FindingKind = Literal["compact", "deletes", "manifests", "indexes", "retention", "expire", "metadata", "orphans"]
+OperationKind = Literal["expire", "orphans", "compact", "deletes", "manifests", "statistics", "retention", "indexes"]
 app = App(name="maintenance")
 HISTORY_MAX: Final = 30
 """Snapshots or versions that an explanation shows as text."""
+_STATE_ORDER: Final = {"waiting": 0, "running": 1}
+"""Operations that have not ended are listed first; those of one state stay newest first."""
 PAUSE_S: Final = 2.0
 """Seconds between two requests for an operation's state."""
 pause = time.sleep
@@ -70,7 +79,8 @@ def explain(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 def _lines(report: MaintenanceReport) -> Iterator[str]:
     """Yield the lines of the explanation as human-readable text."""
-    yield f"{report.data_files or 0} data files, {report.delete_files or 0} delete files, {report.total_bytes or 0} bytes"
+    counts = ((report.data_files, "data file"), (report.delete_files, "delete file"), (report.total_bytes, "byte"))
+    yield ", ".join(count_with_noun(count or 0, noun) for count, noun in counts)
     yield f"writer: {report.writer}"
     yield from (f"blocked: {each}" for each in report.blocked)
     yield from (f"needs {each.kind}: {each.reason}" for each in report.findings)
@@ -79,14 +89,17 @@ def _lines(report: MaintenanceReport) -> Iterator[str]:
     for policy in report.policies:
         state = "" if policy.enabled else " (disabled, so it turns this off)"
         name = "that you may not load" if policy.name is None else policy.name
-        yield f"policy {name} ({policy.type}) on {policy.on}{state}"
+        decides = "" if policy.decides is None else f" decides about {', '.join(policy.decides) or 'nothing here'}"
+        yield f"policy {name} ({policy.type}) on {policy.on}{decides}{state}"
         yield from (f"  policy {name} on the same object does not apply" for name in policy.not_applied)
-    yield f"{report.removable} of {report.snapshots} snapshots may be removed"
+    yield f"{report.removable} of {count_with_noun(report.snapshots, 'snapshot')} may be removed"
     yield from (f"  branch or tag {name} is past its age" for name in report.refs_removable)
     for each in report.history[:HISTORY_MAX]:
         yield f"  {each.snapshot_id} {each.at} {each.kept_because or 'may be removed'}"
     if len(report.history) > HISTORY_MAX:
-        yield f"  and {len(report.history) - HISTORY_MAX} more: --output json shows them"
+        is_whole = len(report.history) >= report.snapshots
+        which = "them" if is_whole else f"the newest {len(report.history)}"
+        yield f"  and {max(report.snapshots, len(report.history)) - HISTORY_MAX} more: --output json shows {which}"
     yield from _orphan_lines(report.orphans)
 
 
@@ -94,7 +107,8 @@ def _orphan_lines(orphans: OrphanFiles) -> Iterator[str]:
     """Yield the lines about orphan files as human-readable text."""
     yield f"removal of orphan files: {orphans.removal}"
     if orphans.checked_at is not None:
-        yield f"{orphans.candidates} orphans among {orphans.listed} files ({orphans.candidate_bytes} bytes), checked {orphans.checked_at}"
+        orphan_count, listed = count_with_noun(orphans.candidates, "orphan"), count_with_noun(orphans.listed, "file")
+        yield f"{orphan_count} among {listed} ({orphans.candidate_bytes} bytes), checked {orphans.checked_at}"
     if orphans.blocked is not None:
         yield f"  no file is removed: {orphans.blocked}"
     for each in orphans.files:
@@ -107,7 +121,7 @@ def run(
     path: str,
     /,
     *,
-    kind: str = "expire",
+    kind: OperationKind = "expire",
     wait: Annotated[bool, Parameter(negative="")] = False,
     wait_s: float = 600,
     common: CommonFlags = DEFAULTS,
@@ -245,17 +259,34 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         status = client.maintenance.status(catalog)
-    rows = [msgspec.structs.asdict(each) for each in status.operations]
-    columns = ["id", "table", "kind", "state", "user", "policy", "started_at", "ended_at", "result"]
-    show_rows(rows, columns, shape=common.shape, empty="no operation on a table was executed")
+    ordered = sorted(status.operations, key=lambda each: _STATE_ORDER.get(each.state, len(_STATE_ORDER)))
+    rows = [msgspec.structs.asdict(each) for each in ordered]
+    if common.shape != "json":
+        rows = [{**row, "requested_at": row["started_at"], "last_lease_at": row["leased_at"]} for row in rows]
+    columns = [
+        "id", "table", "kind", "state", "user", "policy", "requested_at", "last_lease_at", "ended_at", "result",
+    ]  # fmt: skip
+    show_rows(rows, columns, shape=common.shape, empty="no operation on a table was requested")
+    sys.stderr.write("".join(visible(line) + "\n" for line in _status_lines(status)))
+
+
+def _status_lines(status: MaintenanceStatus) -> Iterator[str]:
+    """Yield the lines about the server's settings, and a warning if operations wait for an executor that is off."""
     orphans = {"off": "off", "policies": "where a policy requires it", "all": "on"}.get(status.orphans, status.orphans)
     retention = f"for {status.metadata_keep_s} s" if status.metadata_keep_s else "forever"
     rewriting = "on" if status.rewrite else "off"
-    lines = (
-        f"assessing tables: {'on' if status.assess else 'off'}",
-        f"Iceberg tables: expiring snapshots without a policy: {'on' if status.expire else 'off'}",
-        f"Iceberg tables: rewriting files without a policy: {rewriting}",
-        f"Iceberg tables: metadata files outside of the metadata log are kept {retention}",
-        f"Iceberg tables: removing orphan files: {orphans}",
-    )
-    sys.stderr.write("".join(visible(line) + "\n" for line in lines))
+    yield f"assessing tables: {'on' if status.assess else 'off'}"
+    yield f"Iceberg tables: expiring snapshots without a policy: {'on' if status.expire else 'off'}"
+    yield f"Iceberg tables: rewriting files without a policy: {rewriting}"
+    yield f"Iceberg tables: metadata files outside of the metadata log are kept {retention}"
+    yield f"Iceberg tables: removing orphan files: {orphans}"
+    if status.executor is None:
+        return  # an older server
+    yield f"Iceberg tables: quiet hours of rewrites for policies and settings: {', '.join(status.quiet_hours) or 'none'}"
+    budget = count_with_noun(status.bytes_per_day, "byte") if status.bytes_per_day else "no limit"
+    yield f"Iceberg tables: budget of rewrites in 24 hours: {budget}"
+    yield f"Iceberg tables: executor of the server: {status.executor} (setting maintenance.executor)"
+    if status.waiting_for_executor and status.executor == "off":
+        waiting = count_with_noun(status.waiting_for_executor, "listed operation")
+        verbs = "waits" if status.waiting_for_executor == 1 else "wait"
+        yield f"{waiting} {verbs} for an executor: nobody carries them out unless 'limnos maintenance work' runs"

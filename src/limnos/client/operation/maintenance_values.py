@@ -29,7 +29,7 @@ class MaintenanceFindings(msgspec.Struct, frozen=True):
 
 
 class MaintenanceOperation(msgspec.Struct, frozen=True):
-    """An operation on a table: `running`, `done`, `failed` or `lost`."""
+    """An operation on a table: `waiting`, `running`, `done`, `failed`, `cancelled` or `lost`."""
 
     id: int
     kind: str
@@ -40,6 +40,8 @@ class MaintenanceOperation(msgspec.Struct, frozen=True):
     policy: str | None = None
     result: str | None = None
     ended_at: str | None = None
+    leased_at: str | None = None
+    """The time of the last lease by an executor; `started_at` is the time of the request."""
 
 
 class MaintenanceStatus(msgspec.Struct, frozen=True):
@@ -52,12 +54,17 @@ class MaintenanceStatus(msgspec.Struct, frozen=True):
     metadata_keep_s: int = 0
     orphans: str = "off"
     orphan_age_s: int = 0
+    quiet_hours: tuple[str, ...] = ()
+    bytes_per_day: int = 0
+    executor: str | None = None
+    waiting_for_executor: int = 0
 
 
 class AppliedPolicy(msgspec.Struct, frozen=True):
     """A policy that applies to a table, and the object to which it is attached.
 
-    The name is None if the caller may not load the policy.
+    The name is None if the caller may not load the policy. `decides` are the kinds of operations that it requests or
+    turns off; None from an older server.
     """
 
     type: str
@@ -66,6 +73,7 @@ class AppliedPolicy(msgspec.Struct, frozen=True):
     enabled: bool
     content: Json
     not_applied: tuple[str, ...] = ()
+    decides: tuple[str, ...] | None = None
 
 
 class SnapshotHistory(msgspec.Struct, frozen=True):

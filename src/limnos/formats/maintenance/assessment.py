@@ -19,6 +19,7 @@ from limnos.formats.maintenance.expiry import ExpiryGuards, ExpiryRules, plan_ex
 from limnos.formats.maintenance.row_retention import RETENTION, RetentionRule, retention_terms
 from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
 from limnos.model.errors import BadRequest, InvalidTable
+from limnos.model.number_texts import count_with_noun
 
 COMPACT: Final = "compact"
 DELETES: Final = "deletes"
@@ -283,20 +284,36 @@ _DELETED: Final = 2
 
 
 def manifest_findings(
-    rows: Sequence[ManifestRow], figures: ManifestFigures | None, *, target_bytes: int
+    rows: Sequence[ManifestRow],
+    figures: ManifestFigures | None,
+    *,
+    target_bytes: int,
+    manifests_read: int | None = None,
 ) -> list[AssessmentFinding]:
-    """Return the findings about data files and manifests of a table's current snapshot."""
+    """Return the findings about data files and manifests of a table's current snapshot.
+
+    Args:
+        rows: All rows of its manifest list.
+        figures: The counts from the manifests that were read; None if none was.
+        target_bytes: The target size of data files.
+        manifests_read: How many manifests were read; None for all. With fewer, all counts of files are lower bounds.
+    """
     findings: list[AssessmentFinding] = []
     if figures is not None and figures.small_files:
         left = figures.partitions + figures.small_bytes // target_bytes
         mean = figures.small_bytes // figures.small_files
+        read = len(rows) if manifests_read is None else manifests_read
+        least = "at least " if read < len(rows) else ""
         reason = (
-            f"{figures.small_files} files of {size_text(mean)} on average in {figures.partitions} partitions;"
-            f" the target is {size_text(target_bytes)}"
+            f"{least}{count_with_noun(figures.small_files, 'file')} of {size_text(mean)} on average in"
+            f" {least}{count_with_noun(figures.partitions, 'partition')}; the target is {size_text(target_bytes)}"
         )
+        if least:
+            reason += f"; {read} of {len(rows)} manifests were read"
         figures_json = {
             "data_files": figures.files, "small_files": figures.small_files, "small_bytes": figures.small_bytes,
-            "partitions": figures.partitions, "target_bytes": target_bytes,
+            "partitions": figures.partitions, "target_bytes": target_bytes, "manifests": len(rows),
+            "manifests_read": read,
         }  # fmt: skip
         findings.append(AssessmentFinding(COMPACT, max(1, figures.small_files - left), reason, figures_json))
     entries = sum(row.entries for row in rows)

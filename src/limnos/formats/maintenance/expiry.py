@@ -1,7 +1,7 @@
 """Expiry of snapshots: a pure function that selects the removable snapshots and references of a table, with all guards.
 
-May import this package. Must not know the store. Source: Iceberg specification, "Snapshot Retention Policy". If several
-rules apply to a snapshot, the longest retention time counts.
+May import this package and `model`. Must not know the store. Source: Iceberg specification, "Snapshot Retention
+Policy". If several rules apply to a snapshot, the longest retention time counts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from limnos.formats.maintenance.table_metadata import BRANCH, MAIN, SnapshotRef, TableMetadata
+from limnos.model.number_texts import age_text
 
 MAX_SNAPSHOT_AGE: Final = "history.expire.max-snapshot-age-ms"
 MIN_SNAPSHOTS: Final = "history.expire.min-snapshots-to-keep"
@@ -47,6 +48,17 @@ class ExpiryGuards(NamedTuple):
     """Snapshots that runs and scan plans need."""
     checkpoints: Mapping[int, str] = {}
     """The last snapshots that incremental readers of the table have read."""
+
+
+class SnapshotAge(NamedTuple):
+    """The age after which snapshots expire, in milliseconds, and its source as text for people."""
+
+    ms: int
+    source: str
+
+    def __str__(self) -> str:
+        """Return the age with its source, as `7 d (of its policy)`."""
+        return f"{age_text(self.ms)} ({self.source})"
 
 
 class ExpiryPlan(NamedTuple):
@@ -92,10 +104,10 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
             )
     for snapshot_id, key in _own_checkpoints(metadata, since_ms=now_ms - rules.checkpoint_ms):
         reasons.setdefault(snapshot_id, f"has checkpoint {key} of a writer, or is between it and the head")
-    until_ms = now_ms - _age_ms(metadata, rules, ref=None)
+    age = _age_of(metadata, rules, ref=None)
     for each in snapshots:
-        if each.timestamp_ms >= until_ms:
-            reasons.setdefault(each.snapshot_id, "is younger than the age at which snapshots expire")
+        if each.timestamp_ms >= now_ms - age.ms:
+            reasons.setdefault(each.snapshot_id, f"is younger than {age}, the age at which snapshots expire")
     removed = tuple([each.snapshot_id for each in snapshots if each.snapshot_id not in reasons])
     snapshot_ids = {each.snapshot_id for each in snapshots}
     return ExpiryPlan(removed, gone_refs, {key: reason for key, reason in reasons.items() if key in snapshot_ids})
@@ -108,12 +120,15 @@ def expiry_updates(plan: ExpiryPlan) -> list[dict[str, object]]:
     return [*refs, {"action": "remove-snapshots", "snapshot-ids": ids}] if ids else refs
 
 
-def _age_ms(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef | None) -> int:
-    """Return the maximum snapshot age in milliseconds: the longest of rule, table property and reference, else
-    Iceberg's default.
-    """
-    stated = (rules.older_than_ms, metadata.number(MAX_SNAPSHOT_AGE), None if ref is None else ref.max_snapshot_age_ms)
-    return max((each for each in stated if each is not None and each >= 0), default=AGE_MS_DEFAULT)
+def _age_of(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef | None) -> SnapshotAge:
+    """Return the maximum snapshot age: the longest of rule, table property and reference, else Iceberg's default."""
+    stated = (
+        ("of its policy", rules.older_than_ms),
+        (f"table property {MAX_SNAPSHOT_AGE}", metadata.number(MAX_SNAPSHOT_AGE)),
+        ("max-snapshot-age-ms of the branch", None if ref is None else ref.max_snapshot_age_ms),
+    )
+    ages = [SnapshotAge(age_ms, source) for source, age_ms in stated if age_ms is not None and age_ms >= 0]
+    return max(ages, key=lambda age: age.ms, default=SnapshotAge(AGE_MS_DEFAULT, "Iceberg's default"))
 
 
 def _least(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef) -> int:
@@ -149,15 +164,15 @@ def _keep_ref(
     if ref.type == "tag":
         reasons.setdefault(ref.snapshot_id, f"tag {name} refers to it")
         return
-    least, until_ms = _least(metadata, rules, ref=ref), now_ms - _age_ms(metadata, rules, ref=ref)
+    least, age = _least(metadata, rules, ref=ref), _age_of(metadata, rules, ref=ref)
     for number, each in enumerate(metadata.ancestors(ref.snapshot_id)):
         if number == 0:
             reasons.setdefault(each.snapshot_id, f"is the head of branch {name}")
         elif number < least:
             reasons.setdefault(each.snapshot_id, f"is one of the newest {least} of branch {name}")
-        elif each.timestamp_ms >= until_ms or ref.type != BRANCH:
+        elif each.timestamp_ms >= now_ms - age.ms or ref.type != BRANCH:
             reasons.setdefault(
-                each.snapshot_id, f"is younger than the age at which branch {name} expires its snapshots"
+                each.snapshot_id, f"is younger than {age}, the age at which branch {name} expires its snapshots"
             )
 
 

@@ -21,6 +21,7 @@ from limnos.formats.maintenance.assessment import (
     size_text,
 )
 from limnos.formats.maintenance.explanation import SHOWN_MAX, SnapshotFate, TableExplanation
+from limnos.model.number_texts import age_text
 
 INDEXES: Final = "indexes"
 DAY_MS: Final = 86_400_000
@@ -111,6 +112,7 @@ def plan_clean_up(
     """
     ordered = sorted(state.versions, key=lambda each: each.version)
     age_ms = AGE_MS_DEFAULT if rules.older_than_ms is None else rules.older_than_ms
+    source = "Lance's default" if rules.older_than_ms is None else "of its policy"
     least = max(1, rules.retain_last or 1)
     reasons: dict[int, str] = {}
     if ordered:
@@ -125,7 +127,9 @@ def plan_clean_up(
         reasons.setdefault(each.version, f"is one of the newest {least} versions")
     for each in ordered:
         if each.at_ms >= now_ms - age_ms:
-            reasons.setdefault(each.version, "is younger than the age at which versions expire")
+            reasons.setdefault(
+                each.version, f"is younger than {age_text(age_ms)}, the age at which versions expire ({source})"
+            )
     for each, after in pairwise(ordered):
         if after.at_ms >= now_ms - READER_MS:
             reasons.setdefault(each.version, "was current within the last day: readers may still use it")

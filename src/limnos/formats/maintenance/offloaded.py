@@ -68,9 +68,10 @@ def offloaded_manifest_findings(terms: bytes, *manifests: bytes) -> list[bytes]:
     """
     manifest_terms = msgspec.json.decode(terms, type=ManifestTerms)
     figures = read_small_files(manifests, target_bytes=manifest_terms.target_bytes) if manifests else None
-    return [
-        msgspec.json.encode(manifest_findings(manifest_terms.rows, figures, target_bytes=manifest_terms.target_bytes))
-    ]
+    findings = manifest_findings(
+        manifest_terms.rows, figures, target_bytes=manifest_terms.target_bytes, manifests_read=len(manifests)
+    )
+    return [msgspec.json.encode(findings)]
 
 
 def offloaded_manifest_entries(data: bytes) -> list[bytes]:

@@ -50,7 +50,7 @@ def retention_terms(metadata: TableMetadata, rule: RetentionRule, *, now_ms: int
     if field.type not in COLUMN_TYPES:
         type_text = field.type if isinstance(field.type, str) else "nested"
         raise BadRequest(
-            f"Column {rule.column} has type {type_text}: rows can be retained by a column of type {', '.join(COLUMN_TYPES)}"
+            f"Column {rule.column} has type {type_text}: rows are deleted by a column of type {', '.join(COLUMN_TYPES)}"
         )
     day = dt.date(1970, 1, 1) + dt.timedelta(days=max(0, now_ms // _DAY_MS - rule.days))
     return RetentionTerms(rule.column, field.type, day.isoformat())

@@ -168,11 +168,6 @@ def _job(view: RunView | JobView | BuiltinJob) -> dict[str, object]:
     return dto.job(view.run, template=view.pipeline, state=view.state)
 
 
-_BUILTIN_STATUSES: Final = {
-    "waiting": "queued", "running": "started", "done": "succeeded", "failed": "failed", "lost": "failed",
-    "cancelled": "cancelled",
-}  # fmt: skip
-"""The states of operations in Gravitino's words."""
 _AUDIT: Final = {"creator": "limnos", "createTime": "1970-01-01T00:00:00Z"}
 
 
@@ -194,7 +189,7 @@ def builtin_job_body(job: BuiltinJob) -> dict[str, object]:
     audit = dto.compact(creator=row.user, createTime=queued, lastModifiedTime=ended)
     times = dto.compact(queuedAt=queued, startedAt=instant(job.began_at), finishedAt=ended)
     return {
-        "jobId": job.id, "jobTemplateName": job.template, "status": _BUILTIN_STATUSES[row.state], "audit": audit, **times,
+        "jobId": job.id, "jobTemplateName": job.template, "status": job.status, "audit": audit, **times,
     }  # fmt: skip
 
 

@@ -225,7 +225,8 @@ class AssessmentRound:
         before = [row for row in stored if row.kind in (COMPACT, MANIFESTS)]
         rows = await self._manifests(heads[0], body, assessment=finding, before=before)
         now_ms = self.services.store.time.now_ms()
-        return (*[row._replace(found_at=now_ms) for row in finding_rows(heads[0], finding.findings)], *rows)
+        fresh = [*finding_rows(heads[0], finding.findings), *rows]
+        return tuple([row._replace(found_at=row.found_at or now_ms) for row in fresh])
 
     # ------------------------------------------------------------------------------------------- a batch
 

@@ -57,6 +57,10 @@ TEMPLATES: Final = (
 )
 _BY_NAME: Final = {each.name: each for each in TEMPLATES}
 _BY_KIND: Final = {each.kind: each for each in TEMPLATES}
+_STATUSES: Final = {
+    "waiting": "queued", "running": "started", "done": "succeeded", "failed": "failed", "lost": "failed",
+    "cancelled": "cancelled",
+}  # fmt: skip
 
 
 class BuiltinJob(NamedTuple):
@@ -65,6 +69,11 @@ class BuiltinJob(NamedTuple):
     id: str
     template: str
     row: OperationRow
+
+    @property
+    def status(self) -> str:
+        """The state of the operation in the words of jobs: queued, started, succeeded, failed or cancelled."""
+        return _STATUSES[self.row.state]
 
     @property
     def began_at(self) -> int | None:

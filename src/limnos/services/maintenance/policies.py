@@ -16,6 +16,7 @@ import msgspec
 from limnos.formats.gravitino.policies import (
     COMPACTION,
     MAINTENANCE_TYPES,
+    ORPHAN_FILE_REMOVAL,
     ROW_RETENTION,
     SNAPSHOT_EXPIRATION,
     TABLE_MAINTENANCE,
@@ -25,7 +26,7 @@ from limnos.formats.gravitino.policies import (
     TableMaintenanceContent,
     content_of,
 )
-from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, AssessmentRules
+from limnos.formats.maintenance.assessment import COMPACT, DELETES, EXPIRE, MANIFESTS, AssessmentRules
 from limnos.formats.maintenance.lance_tables import INDEXES
 from limnos.formats.maintenance.row_retention import RETENTION, RetentionRule
 from limnos.model.entities import Node
@@ -90,13 +91,13 @@ class PolicyIndex:
 COMPACT_TYPES: Final = (COMPACTION, TABLE_MAINTENANCE)
 POLICY_TYPES: Final = {
     COMPACT: COMPACT_TYPES, DELETES: COMPACT_TYPES, MANIFESTS: (TABLE_MAINTENANCE,), INDEXES: (TABLE_MAINTENANCE,),
-    RETENTION: (ROW_RETENTION,),
+    RETENTION: (ROW_RETENTION,), EXPIRE: (SNAPSHOT_EXPIRATION,), "orphans": (ORPHAN_FILE_REMOVAL,),
 }  # fmt: skip
-"""The types of policies that ask for a kind of rewrite, the special ones first. No policy asks for statistics."""
+"""The types of policies that ask for a kind of operation, the special ones first. No policy asks for statistics."""
 
 
 def deciding_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
-    """Return the policy that decides about a kind of rewrite: the nearest one, and on the same object the one of the
+    """Return the policy that decides about a kind of operation: the nearest one, and on the same object the one of the
     specific type.
     """
     known = [policies[policy_type] for policy_type in POLICY_TYPES[kind] if policy_type in policies]

@@ -12,7 +12,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.formats.maintenance.assessment import COMPACT, DELETES, EXPIRE, MANIFESTS
 from limnos.formats.maintenance.explanation import TableExplanation
+from limnos.formats.maintenance.lance_tables import INDEXES
+from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
@@ -20,7 +23,8 @@ from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.guards import snapshots_judge
 from limnos.services.maintenance.lance.reports import ExplanationResult, lance_explain, lance_orphans
 from limnos.services.maintenance.orphans.reports import OrphanReport, orphan_findings, orphans_report
-from limnos.services.maintenance.policies import EffectivePolicy, policies_load
+from limnos.services.maintenance.orphans.rounds import ORPHANS
+from limnos.services.maintenance.policies import EffectivePolicy, deciding_policy, policies_load
 from limnos.services.maintenance.requests import TableTarget, table_target
 from limnos.services.maintenance.rewriting.planning import policy_refusals
 from limnos.services.maintenance.rewriting.row_retention import retention_refusals, without_retained
@@ -28,7 +32,7 @@ from limnos.services.maintenance.table_access import catalog_require, maintained
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import LANCE
+from limnos.services.request.table_formats import ICEBERG, LANCE
 from limnos.store.activity.maintenance import (
     FindingRow,
     OperationRow,
@@ -37,12 +41,17 @@ from limnos.store.activity.maintenance import (
     operations_of,
     operations_page,
 )
+from limnos.store.activity.rewrites import open_rewrites
 from limnos.store.ancestry import path_of
 from limnos.store.objects.protection import protection_read
 from limnos.view.cache_miss import for_each
 
 ROWS_MAX: Final = 1_000
 OPERATIONS_SHOWN: Final = 20
+_DECIDED_KINDS: Final = {
+    ICEBERG: (COMPACT, DELETES, MANIFESTS, RETENTION, EXPIRE, ORPHANS), LANCE: (COMPACT, INDEXES, EXPIRE),
+}  # fmt: skip
+"""The kinds of operations about which policies decide, by the format of the table."""
 _DATASET: Final = "SQL++ compacts its datasets by itself, and expires their snapshots"
 
 
@@ -79,6 +88,8 @@ class PolicyReport(NamedTuple):
     on: Levels
     name: str | None
     others: tuple[str, ...]
+    decides: tuple[str, ...]
+    """The kinds of operations that it requests or turns off; about the others of its type another policy decides."""
 
 
 class _ExplainedTable(NamedTuple):
@@ -102,6 +113,13 @@ class TableReport(NamedTuple):
     blocked: tuple[str, ...]
     operations: tuple[TableOperation, ...]
     orphans: OrphanReport
+
+
+class ExecutorQueue(NamedTuple):
+    """The executor that the settings name, and the number of operations that wait for one."""
+
+    executor: str
+    waiting: int
 
 
 async def findings_list(ctx: Context, scope: RequestScope, *, after: int) -> FindingsPage:
@@ -130,6 +148,17 @@ async def operations_list(ctx: Context, scope: RequestScope, *, before: int) -> 
     paths = await visible_paths(ctx, scope, node_ids=[row.node_id for row in rows])
     rows = await _hide_policies(ctx, scope, rows=[row for row in rows if row.node_id in paths])
     return tuple([TableOperation(paths[row.node_id], row) for row in rows])
+
+
+async def executor_queue(ctx: Context, operations: Sequence[TableOperation]) -> ExecutorQueue:
+    """Return the executor of the settings, and how many of some operations wait for an executor.
+
+    The others that wait are carried out by the server itself.
+    """
+    waiting = {each.row.id: each.row.node_id for each in operations if each.row.state == "waiting"}
+    queued = await ctx.look_up(lambda: open_rewrites(list(set(waiting.values())))) if waiting else {}
+    count = len(waiting.keys() & set(queued.values()))
+    return ExecutorQueue(ctx.services.defaults.maintenance.executor, count)
 
 
 def _catalog(request_view: RequestView) -> int:
@@ -186,14 +215,16 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
         result = await _explain_iceberg(ctx, round_, table=table, policies=policies)
         orphans = await orphans_report(ctx, node_id, policies=policies)
     ancestry = await ctx.look_up(lambda: ancestors_read([each.object_id for each in policies.values()]))
-    loadable = await _loadable_policies(
+    loadable = await loadable_policies(
         ctx, scope, names=[name for each in policies.values() for name in (each.name, *each.others)]
     )
+    kinds = _DECIDED_KINDS[table.target.table_format]
     reports = tuple(
         [
             PolicyReport(
                 each, path_of(each.object_id, ancestry) or (), each.name if each.name in loadable else None,
                 tuple([name for name in each.others if name in loadable]),
+                tuple([kind for kind in kinds if deciding_policy(policies, kind) == each]),
             )
             for each in policies.values()
         ]
@@ -226,7 +257,7 @@ async def _explain_iceberg(
     return ExplanationResult(explanation, await without_retained(ctx, fresh), tuple(blocked))
 
 
-async def _loadable_policies(ctx: Context, scope: RequestScope, *, names: Sequence[str]) -> frozenset[str]:
+async def loadable_policies(ctx: Context, scope: RequestScope, *, names: Sequence[str]) -> frozenset[str]:
     """Return the given names of policies that the caller may load."""
 
     def look(request_view: RequestView) -> frozenset[str]:
@@ -242,5 +273,5 @@ async def _loadable_policies(ctx: Context, scope: RequestScope, *, names: Sequen
 
 async def _hide_policies(ctx: Context, scope: RequestScope, *, rows: Sequence[OperationRow]) -> list[OperationRow]:
     """Return the operations without the names of policies that the caller may not load."""
-    loadable = await _loadable_policies(ctx, scope, names=[row.policy for row in rows if row.policy is not None])
+    loadable = await loadable_policies(ctx, scope, names=[row.policy for row in rows if row.policy is not None])
     return [row if row.policy in loadable else row._replace(policy=None) for row in rows]

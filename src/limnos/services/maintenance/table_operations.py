@@ -7,7 +7,7 @@ named table, which is decided for all of them before anything is done. Metrics a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -38,8 +38,10 @@ from limnos.services.maintenance.builtin_jobs import (
 )
 from limnos.services.maintenance.operations import EXPIRE
 from limnos.services.maintenance.orphans.rounds import ORPHANS
+from limnos.services.maintenance.policies import EffectivePolicy, deciding_policy, kind_setting
+from limnos.services.maintenance.reports import loadable_policies
 from limnos.services.maintenance.rewriting.kinds import STATISTICS
-from limnos.services.maintenance.rewriting.planning import asking_policy, effective_policies
+from limnos.services.maintenance.rewriting.planning import effective_policies
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -66,7 +68,6 @@ _NOT_APPLIED: Final = (
     "The policy does not apply to this table: it is not attached to the table or to an object above it, or another"
     " policy of its type applies instead"
 )
-_NOT_ASKED: Final = "The policy requests no job here: its content turns the operations off, or a nearer policy decides"
 _NO_FINDING: Final = (
     "There is no finding for the policy. Findings are up to five minutes old, and a new table has none before it is"
     " assessed"
@@ -90,6 +91,20 @@ class Recommendation(NamedTuple):
     template: str
     conf: dict[str, str]
     job: str | None = None
+
+
+class KindRefusal(NamedTuple):
+    """The reason why a policy requests no operations of a kind: its own content, or another policy that decides."""
+
+    kind: str
+    reason: str
+    policy: str | None = None
+
+    def text(self, loadable: Collection[str]) -> str:
+        """Return the reason as text. A policy that is not `loadable` for the caller has no name."""
+        if self.policy is None:
+            return self.reason
+        return f"policy {self.policy} {self.reason}" if self.policy in loadable else f"another policy {self.reason}"
 
 
 class PolicyJobs(NamedTuple):
@@ -158,7 +173,7 @@ async def strategy_jobs(
     recommendations: list[Recommendation] = []
     without_jobs: dict[str, str] = {}
     for table in tables:
-        jobs = await _recommend(ctx, table, policy=policy, policy_type=policy_type)
+        jobs = await _recommend(ctx, table, metalake=metalake, policy=policy, policy_type=policy_type)
         if isinstance(jobs, str):
             without_jobs[table.identifier] = jobs
         else:
@@ -184,7 +199,9 @@ def _policy_type(request_view: RequestView, name: str) -> str:
     return policy_type
 
 
-async def _recommend(ctx: Context, table: NamedTable, *, policy: str, policy_type: str) -> list[Recommendation] | str:
+async def _recommend(
+    ctx: Context, table: NamedTable, *, metalake: str, policy: str, policy_type: str
+) -> list[Recommendation] | str:
     """Return the jobs that a policy recommends for one table, or the reason why there are none."""
     effective = await effective_policies(ctx.services, table.document.node_id)
     own = effective.get(policy_type)
@@ -192,16 +209,32 @@ async def _recommend(ctx: Context, table: NamedTable, *, policy: str, policy_typ
         return _NOT_APPLIED
     if not own.is_enabled:
         return "The policy is disabled"
-    kinds = _KINDS[policy_type]
-    if policy_type in (COMPACTION, TABLE_MAINTENANCE):
-        kinds = tuple([kind for kind in kinds if asking_policy(effective, kind) == own])
-        if not kinds:
-            return _NOT_ASKED
+    refusals = {kind: refusal for kind in _KINDS[policy_type] if (refusal := _refusal(effective, own, kind=kind))}
+    kinds = [kind for kind in _KINDS[policy_type] if kind not in refusals]
     rows = await ctx.look_up(lambda: findings_of([table.document.node_id]))
     # Only the check itself finds out whether there are any.
     scores = {row.kind: row.score for row in rows} | {ORPHANS: 0}
     jobs = [(_BY_KIND[kind], scores[kind]) for kind in kinds if kind in scores]
-    return [Recommendation(table.identifier, score, each.name, _conf(table)) for each, score in jobs] or _NO_FINDING
+    if jobs:
+        return [Recommendation(table.identifier, score, each.name, _conf(table)) for each, score in jobs]
+    if not refusals:
+        return _NO_FINDING
+    names = [each.policy for each in refusals.values() if each.policy is not None]
+    loadable = await loadable_policies(ctx, RequestScope(metalake), names=names)
+    reasons = [each.text(loadable) for each in refusals.values()]
+    missing = [f"there is no finding {kind}" for kind in kinds]
+    return f"The policy requests no job here: {'; '.join([*reasons, *missing])}"
+
+
+def _refusal(policies: Mapping[str, EffectivePolicy], own: EffectivePolicy, *, kind: str) -> KindRefusal | None:
+    """Return the reason why a policy requests no operations of a kind on a table; None if it requests them."""
+    decides = deciding_policy(policies, kind)
+    if decides is None:
+        return KindRefusal(kind, f"its content leaves {kind} to policies of other types")
+    if decides != own:
+        return KindRefusal(kind, f"of type {decides.policy_type} decides about {kind}", decides.name)
+    is_rewrite = own.policy_type == TABLE_MAINTENANCE
+    return KindRefusal(kind, f"its content turns {kind} off") if is_rewrite and not kind_setting(own, kind) else None
 
 
 def _conf(table: NamedTable) -> dict[str, str]:

@@ -51,6 +51,8 @@ class MaintenanceDefaults(NamedTuple):
     """The hours in which files are rewritten for policies and settings; empty for all."""
     bytes_per_day: int = 0
     """The maximum number of bytes that may be rewritten for them in 24 hours; 0 for no limit."""
+    executor: str = "off"
+    """The executor of rewrites: `local` if the server starts one itself, else `off`."""
 
 
 class RequestDefaults(NamedTuple):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.services.maintenance import reports
 from tests.http.driver import DriverNode, grant
 from tests.http.iceberg.wire import make_space, node_over
@@ -21,6 +22,7 @@ from tests.services.maintenance.histories import (
     findings,
     set_clock,
 )
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask
 
 EXPIRATION = "system_iceberg_snapshot_expiration"
 
@@ -101,6 +103,27 @@ def test_status(lake: DriverNode) -> None:
     """The status shows the server's automatic operations; none has run yet."""
     told = lake.get(f"{MAINTENANCE}/operations").json()
     assert (told["assess"], told["operations"]) == (True, [])
+
+
+def test_the_status_of_operations_that_wait(lake: DriverNode) -> None:
+    """The status has the settings of rewrites, the number of operations that wait for an executor, and the time of the
+    last lease.
+    """
+    defaults = lake.built.services.defaults
+    settings = defaults.maintenance._replace(quiet_hours=(parse_quiet_hours("22:00-06:00"),), bytes_per_day=7)
+    lake.built.services.defaults = defaults._replace(maintenance=settings)
+    for table, operation in (("a.t", "compact"), ("a.u", "compact"), ("a.u", "expire")):
+        assert ask(lake, table, operation).status == 200
+    before = lake.get(f"{MAINTENANCE}/operations").json()
+    FakeExecutor(lake).lease()
+    after = lake.get(f"{MAINTENANCE}/operations").json()
+
+    assert (before["executor"], before["bytes_per_day"], len(before["quiet_hours"])) == ("off", 7, 1)
+    assert (before["waiting_for_executor"], after["waiting_for_executor"]) == (2, 0)
+    assert {each["leased_at"] for each in before["operations"]} == {None}
+    assert [(each["kind"], each["leased_at"] is None) for each in after["operations"]] == [
+        ("expire", True), ("compact", False), ("compact", False),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,15 @@ from limnos.services.maintenance.table_operations import MetricPoint
 from limnos.services.request.context import Context
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import make_space, node_over
-from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
+from tests.services.maintenance.histories import (
+    DAY_MS,
+    FIRST_MS,
+    HistoryTable,
+    add_policy,
+    assess,
+    explained,
+    set_clock,
+)
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
 
 OPS = "/api/maintenance/table/ops"
@@ -95,7 +103,7 @@ def test_policies_that_ask_for_nothing(node: DriverNode) -> None:
     """
     add_policy(node, "small", WHOLE, {"compact": False}, on="main.a.t", kind="table")
     assert reasons(node, "main.a.t", "main.a.u") == {
-        "main.a.t": "There is no finding for the policy",
+        "main.a.t": "The policy requests no job here",
         "main.a.u": "The policy does not apply to this table",
     }
     add_policy(node, "none", WHOLE, {"compact": False, "manifests": False}, on="main.a.u", kind="table")
@@ -109,6 +117,24 @@ def test_policies_that_ask_for_nothing(node: DriverNode) -> None:
     for name, status, text in (("no", 404, "Policy no"), ("rows", 400, "strategyName must name a policy of type")):
         answer = strategy(node, "main.a.t", strategyName=name)
         assert (answer.status, text in str(answer.body)) == (status, True), answer.body
+
+
+def test_policies_for_which_another_one_decides(node: DriverNode) -> None:
+    """The reason names the policy of another type that decides, to those who may load it."""
+    add_policy(node, "whole", WHOLE, {"compact": True}, on="main", kind="catalog")
+    add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
+    grant(node, "bob", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    grant(node, "bob", "apply_policy", kind="POLICY", on="whole")
+    named, hidden = (
+        strategy(node, "main.a.t", user=user, strategyName="whole").json()["withoutJobs"][0]["reason"]
+        for user in ("admin", "bob")
+    )
+
+    assert f"policy small of type {COMPACTION} decides about compact" in named
+    assert "there is no finding manifests" in named
+    assert f"another policy of type {COMPACTION} decides about compact" in hidden
+    decides = {each["name"]: each["decides"] for each in explained(node)["policies"]}
+    assert decides == {"small": ["compact", "deletes"], "whole": ["manifests"]}
 
 
 def test_jobs_of_statistics(node: DriverNode) -> None:

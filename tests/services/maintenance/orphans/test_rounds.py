@@ -327,11 +327,23 @@ def test_a_request(table: HistoryTable) -> None:
     work(node)
     (row,) = operations(node)
     assert (row["state"], row["kind"]) == ("done", "orphans")
-    assert row["result"] == "deleted no files; 1 orphan files wait until they are 3 days old"
+    assert row["result"] == "deleted no files; 1 orphan file waits until it is 3 days old"
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     assert node.post(f"{MAINTENANCE}/operations", body, user="reader").status == 403
     turn_on(node, "off")
     assert node.post(f"{MAINTENANCE}/operations", body).status == 405
+
+
+def test_a_request_of_a_dry_run(table: HistoryTable) -> None:
+    """If the policy is a dry run, the result says how many files were found, and nothing of a wait."""
+    node = table.node
+    clock_of(node)
+    write_orphan(table)
+    add_policy(node, "look", POLICY, {"olderThanDays": 3, "dryRun": True}, on="main", kind="catalog")
+    assert node.post(f"{MAINTENANCE}/operations", {"table": "a.t", "operation": "orphans"}).status == 200
+    work(node)
+
+    assert operations(node)[0]["result"] == "dry run: 1 orphan file was found"
 
 
 def test_findings_and_hidden_policies(table: HistoryTable) -> None:

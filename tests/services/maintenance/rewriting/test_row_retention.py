@@ -142,7 +142,7 @@ def test_columns_that_do_not_fit(lake: DriverNode, table: HistoryTable) -> None:
 
     assert ("a.t", "retention") not in findings(lake)
     assert explained(lake)["blocked"] == [
-        "no row is deleted: Column id has type long: rows can be retained by a column of type date, timestamp, timestamptz"
+        "no row is deleted: Column id has type long: rows are deleted by a column of type date, timestamp, timestamptz"
     ]
     assert plan(lake) == 0
     assert ask(lake, operation="retention").status == 400

@@ -12,6 +12,8 @@ from limnos.http.response import Response, json_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
+from limnos.services.maintenance import builtin_jobs
+from limnos.services.maintenance.builtin_jobs import BuiltinJob
 from limnos.services.request.context import Context
 from limnos.services.runs import jobs
 
@@ -19,6 +21,9 @@ from limnos.services.runs import jobs
 async def job_show(request: Request, ctx: Context) -> Response:
     """Return a job, with its exit code and the last part of its output once it has ended."""
     metalake, uuid = names_of(request)
+    operation = builtin_jobs.operation_of(uuid)
+    if operation is not None:
+        return json_response(_builtin_job(await builtin_jobs.builtin_load(ctx, metalake, operation=operation)))
     view, output = await jobs.job_output(ctx, metalake=metalake, uuid=uuid)
     job = view.job
     return json_response(
@@ -29,6 +34,16 @@ async def job_show(request: Request, ctx: Context) -> Response:
             "stdout_bytes": output.stdout_bytes, "stderr_bytes": output.stderr_bytes,
         }
     )  # fmt: skip
+
+
+def _builtin_job(job: BuiltinJob) -> dict[str, object]:
+    """Encode an operation of maintenance as a job: its result is the message, and it has no output."""
+    row = job.row
+    return {
+        "id": job.id, "template": job.template, "state": job.status, "user": row.user, "message": row.result,
+        "exit_code": None, "queued_at": instant(row.started_at), "started_at": instant(job.began_at),
+        "ended_at": instant(row.ended_at), "stdout": "", "stderr": "", "stdout_bytes": 0, "stderr_bytes": 0,
+    }  # fmt: skip
 
 
 ROUTES: tuple[Route[Handler], ...] = (

@@ -57,12 +57,14 @@ async def table_explain(request: Request, ctx: Context) -> Response:
 async def status_show(request: Request, ctx: Context) -> Response:
     """Return the state of the server's automatic maintenance, and the operations on a catalog's tables, newest first.
 
-    `before` limits the operations to those with lower ids.
+    `before` limits the operations to those with lower ids. `waiting_for_executor` counts the returned ones that wait
+    for an executor. `started_at` is the time of a request, `leased_at` the time of its last lease.
     """
     metalake, catalog = names_of(request)
     before = await _number(request, ctx, name="before", default=ID_MAX)
     page = await reports.operations_list(ctx, RequestScope(metalake, catalog), before=before)
     rows = [_operation(each) for each in page]
+    queue = await reports.executor_queue(ctx, page)
     defaults = ctx.services.defaults.maintenance
     settings = {
         "assess": defaults.assess,
@@ -71,6 +73,10 @@ async def status_show(request: Request, ctx: Context) -> Response:
         "metadata_keep_s": defaults.metadata_keep_ms // 1000,
         "orphans": defaults.orphans,
         "orphan_age_s": defaults.orphan_age_ms // 1000,
+        "quiet_hours": [str(each) for each in defaults.quiet_hours],
+        "bytes_per_day": defaults.bytes_per_day,
+        "executor": queue.executor,
+        "waiting_for_executor": queue.waiting,
     }
     return json_response({**settings, "operations": rows})
 
@@ -129,6 +135,7 @@ def _operation(operation: TableOperation) -> dict[str, object]:
         "policy": row.policy,
         "result": row.result,
         "started_at": instant(row.started_at),
+        "leased_at": instant(row.leased_at),
         "ended_at": instant(row.ended_at),
     }
 
@@ -142,6 +149,7 @@ def _policy(report: PolicyReport) -> dict[str, object]:
         "enabled": policy.is_enabled,
         "content": msgspec.Raw(policy.content.encode()),
         "not_applied": report.others,
+        "decides": report.decides,
     }
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from limnos.formats.maintenance.explanation import TableExplanation
 from limnos.formats.maintenance.lance_tables import assess_lance_table, explain_lance_table
 from limnos.model.entities import Node
+from limnos.model.number_texts import age_text
 from limnos.names.path import Levels
 from limnos.services.maintenance.assessing import finding_rows
 from limnos.services.maintenance.lance.tables import clean_up_plan, current_state, removal_refusal
@@ -52,14 +53,5 @@ def lance_orphans(debris_ms: int) -> OrphanReport:
     """Return the report on unreferenced files of a Lance table: whether and after what age the setting
     `lance.debris_age_s` deletes them.
     """
-    removal = f"removed after {_age_text(debris_ms)}" if debris_ms else "not removed"
+    removal = f"removed after {age_text(debris_ms)}" if debris_ms else "not removed"
     return OrphanReport(f"{removal} (setting lance.debris_age_s)", None, None, (), ())
-
-
-def _age_text(age_ms: int) -> str:
-    """Return an age in the largest unit of which it is a whole number, as in `7 d`."""
-    seconds = age_ms // 1000
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds and seconds % size == 0:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

@@ -18,6 +18,7 @@ import msgspec
 
 from limnos.model.audit import AuditContext, AuditedDecision, audit_context_of
 from limnos.model.entities import Node
+from limnos.model.number_texts import count_with_noun
 from limnos.model.permits import Permit
 from limnos.services.maintenance.acting import ActingRequest
 from limnos.services.maintenance.metadata_files import DELETED as DELETED_FILES
@@ -68,7 +69,7 @@ class RemovalResult(NamedTuple):
     @property
     def text(self) -> str:
         """The result as human-readable text, for the response and for the operation's row."""
-        return self.refusal or f"deleted {self.files} orphan files ({self.bytes} bytes)"
+        return self.refusal or f"deleted {count_with_noun(self.files, 'orphan file')} ({self.bytes} bytes)"
 
 
 async def orphans_mark(request: ActingRequest, names: Sequence[str], *, reason: str) -> RemovalAccount:

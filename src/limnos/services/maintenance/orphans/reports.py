@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from limnos.formats.gravitino.policies import ORPHAN_FILE_REMOVAL
+from limnos.model.number_texts import count_with_noun
 from limnos.services.maintenance.orphans.rounds import OFF, ORPHANS, orphan_terms
 from limnos.services.maintenance.policies import EffectivePolicy
 from limnos.services.request.context import Context
@@ -73,7 +74,7 @@ async def orphan_findings(ctx: Context, catalog_id: int, *, after: int, limit: i
     return [
         FindingRow(
             row.node_id, ORPHANS, row.catalog_id, row.candidates,
-            f"{row.candidates} files ({row.candidate_bytes} bytes) that no metadata refers to",
+            f"{count_with_noun(row.candidates, 'file')} ({row.candidate_bytes} bytes) that no metadata refers to",
             f'{{"files":{row.candidates},"bytes":{row.candidate_bytes}}}', 0, row.checked_at,
         )
         for row in checks

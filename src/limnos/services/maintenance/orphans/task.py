@@ -12,6 +12,7 @@ import msgspec
 
 from limnos.formats.gravitino.policies import ORPHAN_FILE_REMOVAL
 from limnos.model.errors import LimnosError, ServiceUnavailable, StorageFailed
+from limnos.model.number_texts import count_with_noun
 from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.operations import OperationPayload
@@ -83,6 +84,13 @@ async def _check(work: TaskContext, services: NodeServices, *, payload: Operatio
     if check.blocked is not None:
         return f"nothing is removed: {check.blocked}"
     result = (await round_.remove()).get(payload.table_id)
+    if not terms.removes:
+        return f"dry run: {count_with_noun(check.candidates, 'orphan file')} {'was' if check.candidates == 1 else 'were'} found"
     waiting = check.candidates - (0 if result is None else result.files)
     done = "deleted no files" if result is None else result.text
-    return f"{done}; {waiting} orphan files wait until they are {terms.age_ms // DAY_MS} days old"
+    return f"{done}; {_waiting_text(waiting, age_ms=terms.age_ms)}"
+
+
+def _waiting_text(waiting: int, *, age_ms: int) -> str:
+    verbs = "waits until it is" if waiting == 1 else "wait until they are"
+    return f"{count_with_noun(waiting, 'orphan file')} {verbs} {count_with_noun(age_ms // DAY_MS, 'day')} old"
