@@ -61,9 +61,8 @@ def test_ages_and_their_sources() -> None:
         ({"refs": aged}, ExpiryRules(older_than_ms=8 * DAY_MS), "10 d (max-snapshot-age-ms of the branch)"),
     ]  # fmt: skip
     for changes, rules, text in cases:
-        metadata = metadata_of(body(table(chain(2, first_age_days=1.5), **changes)))
-        plan = plan_expiry(metadata, rules._replace(recent_ms=0), guards=ExpiryGuards(), now_ms=NOW_MS)
-        assert text in plan.retained[100], plan.retained
+        retained = plan(table(chain(2, first_age_days=1.5), **changes), rules._replace(recent_ms=0)).retained
+        assert text in retained[100], retained
 
 
 def test_branches_and_tags() -> None:

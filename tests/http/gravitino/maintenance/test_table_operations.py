@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from tests.services.maintenance.histories import (
 )
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
 
+GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "maintenance.md"
 OPS = "/api/maintenance/table/ops"
 COMPACTION, WHOLE = "system_iceberg_compaction", "system_iceberg_table_maintenance"
 REWRITE, STATS = "builtin-iceberg-rewrite-data-files", "builtin-iceberg-update-stats"
@@ -135,6 +137,18 @@ def test_policies_for_which_another_one_decides(node: DriverNode) -> None:
     assert f"another policy of type {COMPACTION} decides about compact" in hidden
     decides = {each["name"]: each["decides"] for each in explained(node)["policies"]}
     assert decides == {"small": ["compact", "deletes"], "whole": ["manifests"]}
+
+
+def test_the_bodies_of_the_guide(node: DriverNode) -> None:
+    """The bodies that the guide shows for these routes are accepted."""
+    add_policy(node, "compact", WHOLE, {}, on="main", kind="catalog")
+    text = GUIDE.read_text(encoding="utf-8").replace("main.raw.trips", "main.a.t")
+    requests = re.findall(r"""\$ops/([\w/-]+\??[\w=]*)"? -d '([^']+)'""", text)
+    answers = {path: node.post(f"{OPS}/{path}", json.loads(body)) for path, body in requests}
+
+    assert {path: answer.status for path, answer in answers.items()} == {
+        "strategy-jobs": 200, "statistics?metalake=lake": 200, "metrics/monitor": 200,
+    }  # fmt: skip
 
 
 def test_jobs_of_statistics(node: DriverNode) -> None:
