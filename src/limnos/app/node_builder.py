@@ -23,6 +23,7 @@ from limnos.app.search_indexing import SearchIndexing
 from limnos.app.setting_lines import setting_lines
 from limnos.app.upkeep import Upkeep
 from limnos.config.audit import AuditSection
+from limnos.config.maintenance import MaintenanceSection
 from limnos.config.settings import Settings
 from limnos.config.values import is_loopback, split_listen
 from limnos.files import ENDPOINTS, AllowedStorage, is_within, root_of
@@ -213,6 +214,21 @@ def make_data_directory(settings: Settings) -> Path:
     return data
 
 
+def _maintenance_of(section: MaintenanceSection) -> MaintenanceDefaults:
+    """Return the settings of maintenance as services use them."""
+    return MaintenanceDefaults(
+        section.assess,
+        section.expire_snapshots,
+        section.rewrite_files,
+        section.metadata_retention_s * 1000,
+        section.orphan_files,
+        section.orphan_age_s * 1000,
+        tuple([parse_quiet_hours(each) for each in section.quiet_hours]),
+        section.bytes_per_day,
+        section.executor,
+    )
+
+
 def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedStorages) -> RequestDefaults:
     """Convert the settings that requests use to `RequestDefaults`."""
     return RequestDefaults(
@@ -253,17 +269,7 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
         check_added_files_max=settings.iceberg.check_added_files_max,
         check_added_files_s=settings.iceberg.check_added_files_s,
         clock_ahead_ms=int(settings.iceberg.clock_ahead_s * 1000),
-        maintenance=MaintenanceDefaults(
-            settings.maintenance.assess,
-            settings.maintenance.expire_snapshots,
-            settings.maintenance.rewrite_files,
-            settings.maintenance.metadata_retention_s * 1000,
-            settings.maintenance.orphan_files,
-            settings.maintenance.orphan_age_s * 1000,
-            tuple([parse_quiet_hours(each) for each in settings.maintenance.quiet_hours]),
-            settings.maintenance.bytes_per_day,
-            settings.maintenance.executor,
-        ),
+        maintenance=_maintenance_of(settings.maintenance),
         storages=storages,
         location_conflicts=LocationConflicts(),
         audit=audit_settings_of(settings.audit),

@@ -1,6 +1,6 @@
 """Numbers as text for people: counts with their nouns, and ages.
 
-Pure. Imports nothing.
+May import nothing. Pure.
 """
 
 from __future__ import annotations

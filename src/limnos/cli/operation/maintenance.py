@@ -289,4 +289,4 @@ def _status_lines(status: MaintenanceStatus) -> Iterator[str]:
     if status.waiting_for_executor and status.executor == "off":
         waiting = count_with_noun(status.waiting_for_executor, "listed operation")
         verbs = "waits" if status.waiting_for_executor == 1 else "wait"
-        yield f"{waiting} {verbs} for an executor: nobody carries them out unless 'limnos maintenance work' runs"
+        yield f"{waiting} {verbs} for an executor, and the server starts none: run 'limnos maintenance work'"
