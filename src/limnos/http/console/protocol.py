@@ -10,7 +10,7 @@ from functools import partial
 
 import msgspec
 
-from limnos.http.console import audit, home, issuer_sign_in, objects, searches, sessions, static_files, worksheet
+from limnos.http.console import audit, home, issuer_sign_in, objects, searches, sessions, static_files
 from limnos.http.console.access import changes, members, people, person_changes, person_drops, restrictions
 from limnos.http.console.access import objects as access_objects
 from limnos.http.console.answers import HSTS, SAFE
@@ -26,6 +26,7 @@ from limnos.http.console.site import ROOT, ConsoleSite
 from limnos.http.console.table_parts import health, maintenance_overview
 from limnos.http.console.trash import drops, trash
 from limnos.http.console.tree_changes import creations, renames
+from limnos.http.console.worksheet import statements
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.request import Request
@@ -40,7 +41,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
 _MODULES = (
-    home, objects, drops, renames, creations, access_objects, changes, people, members, person_changes, person_drops, restrictions, lineage_graph, pipelines, runs, attachments, health, maintenance_overview, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, worksheet, sessions, issuer_sign_in,
+    home, objects, drops, renames, creations, access_objects, changes, people, members, person_changes, person_drops, restrictions, lineage_graph, pipelines, runs, attachments, health, maintenance_overview, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, statements, sessions, issuer_sign_in,
     static_files,
 )  # fmt: skip
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)

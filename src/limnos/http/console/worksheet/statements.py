@@ -1,6 +1,6 @@
 """The worksheet: statements of SQL++, run by a POST under the caller's rights, with their first results.
 
-May import `model`, `names`, `services` and this package's shared modules. Has no business rules: each statement makes
+May import `model`, `names`, `services` and the console's shared modules. Has no business rules: each statement makes
 its own access decisions. A GET request never executes a statement.
 """
 
@@ -18,7 +18,7 @@ from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import Choice
-from limnos.http.console.worksheet_hints import hint_of
+from limnos.http.console.worksheet.hints import hint_of
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.response import NO_STORE, Response

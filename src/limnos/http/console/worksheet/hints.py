@@ -1,7 +1,7 @@
 """Hints below an error of the worksheet: misspelt keywords, reserved words used as identifiers, names that begin with
 the catalog, and datasets with a similar name.
 
-May import `model`, `names`, `services`, `sqlpp` and this package's shared modules. Has no business rules: it compares a
+May import `model`, `names`, `services`, `sqlpp` and the console's shared modules. Has no business rules: it compares a
 missing name with the names visible to the caller.
 """
 

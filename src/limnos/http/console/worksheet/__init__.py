@@ -1,0 +1,4 @@
+"""The console's worksheet: statements of SQL++, and hints below an error.
+
+May import `model`, `names`, `services`, `sqlpp` and the console's shared modules.
+"""
