@@ -15,11 +15,10 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from scripts.console_shots import PAGES, LakeServer, fill, fill_files, fill_runs
 from tests.integration.chromium import running_chromium
+from tests.integration.keyboard import press_to
 
 pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 TRIPS: Final = "/console/o/table/lake/main/raw/trips"
-KEYS_MAX: Final = 120
-"""How many presses of Tab a walk may take to reach an element."""
 
 
 @pytest.fixture(scope="module")
@@ -77,18 +76,6 @@ def violations(page: Page, name: str) -> list[str]:
     """Return what axe finds on a page, with the elements."""
     found = Axe().run(page).response["violations"]
     return [f"{name}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
-
-
-def press_to(page: Page, wanted: str) -> None:
-    """Press Tab until an element whose text or label is `wanted` has the focus, as somebody without a mouse does."""
-    for _ in range(KEYS_MAX):
-        page.keyboard.press("Tab")
-        told = page.evaluate(
-            "(document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent).trim()"
-        )
-        if told == wanted:
-            return
-    pytest.fail(f"Tab does not reach {wanted} on {page.url}")
 
 
 def test_sign_in_search_table_preview_by_keyboard(server: LakeServer, browser: Browser) -> None:
