@@ -343,9 +343,19 @@ class _GraphPicture:
             arcs[key] = known._replace(sayings=(*known.sayings, saying)[:SAYINGS_MAX])
 
     def _spot(self, place: GraphPlace) -> GraphPlace:
-        """Return the key of a vertex; all columns of a hidden object share one."""
-        is_hidden = place[0] not in self.walk.outside and self.visible_objects.get(place[0]) is None
-        return (place[0], *WHOLE) if is_hidden else place
+        """Return the key of a vertex; all columns of a hidden object share one, and so do all columns of a restricted
+        table that are not in its current schema.
+        """
+        if place[0] in self.walk.outside:
+            return place
+        visible_object = self.visible_objects.get(place[0])
+        return (place[0], *WHOLE) if visible_object is None or self._is_former(place, visible_object) else place
+
+    def _is_former(self, place: GraphPlace, visible_object: visibility.VisibleObject) -> bool:
+        """Return whether a column is hidden from a restricted caller: former columns are, as on the table's page."""
+        if not self.walk.by_column or not visible_object.is_restricted or place[1] == lineage.EVERY_FIELD:
+            return False
+        return place[1] not in self.walk._fields(place[0], self.visible_objects).current.values()
 
     def _vertex(self, place: GraphPlace) -> LineageVertex | None:
         """Return the vertex of a graph position; None if the object no longer exists."""

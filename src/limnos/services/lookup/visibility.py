@@ -41,6 +41,11 @@ class VisibleObject(NamedTuple):
     path: tuple[str, ...]
     body: bytes | None = None
     """Its document, if requested."""
+    is_restricted: bool = False
+    """Whether read restrictions keep the caller from loading the table, so that only its current columns are visible.
+
+    It is False if the document was not requested.
+    """
 
 
 VisibleObjects = dict[int, VisibleObject | None]
@@ -170,8 +175,10 @@ def visible_object_of(
         return False, None
     if not request_view.settled.in_use or not request_view.decide(Action.METADATA_LOAD, chain).allowed:
         return True, None
-    body = body_of(request_view, node_id) if with_document and chain[0].kind is Kind.TABLE else None
-    return True, VisibleObject(chain[0].kind, path_of(chain), body)
+    if not with_document or chain[0].kind is not Kind.TABLE:
+        return True, VisibleObject(chain[0].kind, path_of(chain))
+    is_restricted = not request_view.decide(Action.TABLE_LOAD, chain).allowed
+    return True, VisibleObject(chain[0].kind, path_of(chain), body_of(request_view, node_id), is_restricted)
 
 
 def body_of(request_view: RequestView, table_id: int) -> bytes | None:

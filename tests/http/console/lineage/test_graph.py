@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from limnos.http.console.pictures import NODES_MAX
-from tests.http.admin.activity.test_lineage import dataset, event
-from tests.http.console.conftest import add_table
-from tests.http.console.visitor import ConsoleVisitor
+from tests.http.admin.activity.test_lineage import dataset, event, link
+from tests.http.console.conftest import ICEBERG, add_table
+from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import OWN, DriverNode, grant
 
 PAGE = "/console/lineage/table/lake/main/raw/flights"
@@ -110,3 +110,49 @@ def test_lineage_is_one_more_tab(linked: DriverNode) -> None:
     assert "/console/o/table/lake/main/raw/flights?tab=snapshots" in page.hrefs
     assert ("value", "place") in page.attributes
     assert "2026.csv" in page.words
+
+
+def restrict(node: DriverNode, table: str) -> None:
+    """Let ana read a table of `main.raw`, with its column `id` masked."""
+    grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
+    grant(node, "ana", "use_schema", kind="SCHEMA", on="main.raw")
+    grant(node, "ana", "select_table", kind="TABLE", on=f"main.raw.{table}")
+    fields = {
+        "change": "set", "name": "private", "column": "id", "mask": "replace-with-null", "whom": "user", "named": "ana",
+    }  # fmt: skip
+    page = f"/console/restrictions/table/lake/main/raw/{table}"
+    assert ConsoleVisitor(node).sign_in().post(page, fields).status == 303
+
+
+def test_restricted_readers_of_the_table_get_no_column_name(linked: DriverNode) -> None:
+    """The page of a restricted table is refused without a name of a column, also for a column that does not exist."""
+    restrict(linked, "flights")
+    ana = ConsoleVisitor(linked).sign_in("ana")
+
+    for answer in (ana.get(PAGE), ana.get(f"{PAGE}?column=id&depth=3"), ana.get(f"{PAGE}?column=nothing")):
+        assert answer.status == 403
+        assert "place.town" not in text_of(answer)
+        assert 'value="place"' not in text_of(answer)
+    assert "place" in ana.read("/console/o/table/lake/main/raw/flights").text
+
+
+def test_former_columns_of_restricted_tables_have_no_name(lake: DriverNode) -> None:
+    """A caller whom a restriction keeps from loading a source sees the names of its current columns, as on the table's
+    page, and of a former column only the table.
+    """
+    fields = [{"id": number, "name": name, "required": False, "type": "long"} for number, name in ((1, "id"), (2, "pin"))]
+    add_table(lake, "raw", "source", {"type": "struct", "fields": fields})
+    columns = {"id": [link("main.raw.source", "id")], "place": [link("main.raw.source", "pin")]}
+    send(lake, [event(dataset("main.raw.flights"), dataset("main.raw.source"), columns=columns)])
+    schema = {"type": "struct", "schema-id": 1, "fields": fields[:1]}
+    updates = [{"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1}]
+    lake.done("POST", f"{ICEBERG}/namespaces/raw/tables/source", {"requirements": [], "updates": updates})
+    restrict(lake, "source")
+    grant(lake, "ana", "select_table", kind="TABLE", on="main.raw.flights")
+    admin, ana = ConsoleVisitor(lake).sign_in(), ConsoleVisitor(lake).sign_in("ana")
+
+    assert "main.raw.source.pin" in admin.read(f"{PAGE}?column=place").text
+    assert "main.raw.source.id" in ana.read(f"{PAGE}?column=id").text
+    former = ana.read(f"{PAGE}?column=place").text
+    assert "main.raw.source" in former
+    assert "pin" not in former
