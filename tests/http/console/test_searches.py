@@ -73,3 +73,22 @@ def test_palette_suggests_a_corrected_word() -> None:
 
     assert page.hrefs == ["/console/search?metalake=lake&q=flights"]
     assert "Nothing was found. flights Did you mean this?" in page.text
+
+
+def test_filters_are_said_in_plain_words(admin: ConsoleVisitor) -> None:
+    """Results of a query without words say what the filters mean, and so does a search that finds nothing."""
+    page = admin.read("/console/search?q=kind:table+owner:admin+in:main.raw").text
+    nothing = admin.read("/console/search?q=tag:level=high+tag:pii+format:lance").text
+
+    assert "Only objects owned by admin and of the kind table and below main.raw." in page
+    assert "main.raw.flights" in page
+    assert "filter:" not in page
+    assert "with the tag level and its value high and with the tag pii and of the format lance" in nothing
+
+
+def test_the_box_says_that_columns_are_searched(admin: ConsoleVisitor) -> None:
+    """The placeholder of the search box names columns, tags and owners."""
+    page = admin.read("/console/search")
+
+    assert ("placeholder", "Search names, columns, tags, owners") in page.attributes
+    assert "Columns of Lance tables are not searched" in page.text

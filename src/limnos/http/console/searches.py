@@ -24,7 +24,7 @@ from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.services.search.facets import SearchFacet
 from limnos.services.search.hits import SearchHit
-from limnos.services.search.questions import question_of
+from limnos.services.search.questions import SEARCHED, SearchQuestion, question_of
 from limnos.services.search.searches import search
 from limnos.services.search.spelling import corrected
 
@@ -58,7 +58,8 @@ class SearchPage(msgspec.Struct, frozen=True):
     """The data of the search page.
 
     `more`: further hits exist. `bounded`: not all objects were searched. `behind`: the number of changes that the
-    search index lacks. `meant`: the query with a corrected word. `facets`: the query with another filter.
+    search index lacks. `meant`: the query with a corrected word. `facets`: the query with another filter. `filters`:
+    what the filters of the query mean, as text.
     """
 
     frame: Frame
@@ -70,6 +71,7 @@ class SearchPage(msgspec.Struct, frozen=True):
     refusal: str = ""
     meant: tuple[QueryLink, ...] = ()
     facets: tuple[QueryLink, ...] = ()
+    filters: str = ""
 
 
 class PalettePart(msgspec.Struct, frozen=True):
@@ -97,11 +99,12 @@ async def search_page(page_request: PageRequest) -> Response:
     except BadRequest as error:
         view = SearchPage(frame, text, refusal=error.message)
         return html_response(page_request.request, render("search.html", view), status=400)
-    hits = tuple(_line(page_request, frame.metalake, hit=hit) for hit in answer.hits)
+    hits = tuple(_line(page_request, frame.metalake, hit=hit, question=question) for hit in answer.hits)
     meant = tuple(_link(page_request, corrected(text, each), metalake=frame.metalake) for each in answer.meant)
     view = SearchPage(
         frame, text, hits, answer.more, answer.bounded, answer.behind, meant=meant,
         facets=tuple(_facet_links(page_request, text, metalake=frame.metalake, facets=answer.facets)),
+        filters=" and ".join(filter_texts(question)),
     )  # fmt: skip
     return html_response(page_request.request, render("search.html", view))
 
@@ -132,21 +135,40 @@ async def _palette(page_request: PageRequest, text: str) -> Response:
     if text:
         links = await palette_links(page_request, metalake, text=text)
         try:
-            answer = await search(page_request.ctx, metalake, question=question_of(text, {}), limit=PALETTE_HITS)
+            question = question_of(text, {})
+            answer = await search(page_request.ctx, metalake, question=question, limit=PALETTE_HITS)
             meant = tuple(_link(page_request, corrected(text, each), metalake=metalake) for each in answer.meant)
-            hits = tuple(_line(page_request, metalake, hit=hit) for hit in answer.hits)
+            hits = tuple(_line(page_request, metalake, hit=hit, question=question) for hit in answer.hits)
         except BadRequest as error:
             note = error.message
     part = PalettePart(page_request.base, static_version(), hits, note, meant, links)
     return html_response(page_request.request, render("part_palette.html", part))
 
 
-def _line(page_request: PageRequest, metalake: str, *, hit: SearchHit) -> HitLine:
+def filter_texts(question: SearchQuestion) -> tuple[str, ...]:
+    """Describe the filters of a query, such as `with the tag pii`."""
+    texts = []
+    for name, value in question.tags:
+        texts.append(f"with the tag {name}" if value is None else f"with the tag {name} and its value {value}")
+    if question.owner is not None:
+        texts.append(f"owned by {question.owner}")
+    if question.kinds != SEARCHED:
+        texts.append(f"of the kind {', '.join(each.word.replace('_', ' ') for each in question.kinds)}")
+    if question.table_format is not None:
+        texts.append(f"of the format {question.table_format}")
+    if question.below:
+        texts.append(f"below {display.render(question.below)}")
+    return tuple(texts)
+
+
+def _line(page_request: PageRequest, metalake: str, *, hit: SearchHit, question: SearchQuestion) -> HitLine:
     word = hit.kind.word
     href = ""
     if word in KINDS and (hit.kind is Kind.CATALOG) is (len(hit.path) == 1):
         href = page_request.base + ObjectAddress(hit.kind, metalake, hit.path[0], hit.path[1:]).path
-    matched = tuple(f"{each.where}: {each.text}" for each in hit.matched if each.where != "name")
+    is_filtered = any(each.where == "filter" for each in hit.matched)
+    matched = tuple(f"{each.where}: {each.text}" for each in hit.matched if each.where not in ("name", "filter"))
+    matched += filter_texts(question) if is_filtered else ()
     return HitLine(
         hit.path[-1], display.render(hit.path), word.replace("_", " "), icon_of(word), href, hit.table_format, matched,
         hit.changed_at,

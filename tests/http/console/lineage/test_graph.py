@@ -140,7 +140,9 @@ def test_former_columns_of_restricted_tables_have_no_name(lake: DriverNode) -> N
     """A caller whom a restriction keeps from loading a source sees the names of its current columns, as on the table's
     page, and of a former column only the table.
     """
-    fields = [{"id": number, "name": name, "required": False, "type": "long"} for number, name in ((1, "id"), (2, "pin"))]
+    fields = [
+        {"id": number, "name": name, "required": False, "type": "long"} for number, name in ((1, "id"), (2, "pin"))
+    ]
     add_table(lake, "raw", "source", {"type": "struct", "fields": fields})
     columns = {"id": [link("main.raw.source", "id")], "place": [link("main.raw.source", "pin")]}
     send(lake, [event(dataset("main.raw.flights"), dataset("main.raw.source"), columns=columns)])
