@@ -51,8 +51,26 @@ def test_a_grant_tells_who_gains_what(desk: ServiceDesk) -> None:
     question = rules_question("of ana", Kind.NAMESPACE, "main.a", Privilege.SELECT_TABLE)
     found = desk.run(rules_consequence(desk.ctx(), question))
 
-    assert found.lines == (ConsequenceLine("read", Kind.TABLE, gains=True, users=1, objects=3),)
+    assert found.lines == (ConsequenceLine("read", Kind.TABLE, gains=True, users=1, objects=3, names=("ana",)),)
     assert (found.users, found.gaining, found.losing, found.objects, found.is_bounded) == (1, 1, 0, 5, False)
+
+
+def test_names_are_bounded_and_those_that_the_caller_may_load(desk: ServiceDesk) -> None:
+    """The admin reads the first five names in order; who manages grants and no users reads the count."""
+    people = [f"user {number}" for number in range(7)]
+    desk.users("granter", *people)
+    desk.allow("granter", Kind.METALAKE, LAKE, Privilege.MANAGE_GRANTS)
+    desk.allow("granter", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    desk.allow("user 0", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    for name in people[1:]:
+        desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name=name, roles=("of user 0",), gives=True))
+    question = rules_question("of user 0", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
+
+    (full,) = desk.run(rules_consequence(desk.ctx(), question)).lines
+    (bare,) = desk.run(rules_consequence(desk.ctx("granter"), question)).lines
+
+    assert (full.users, full.names) == (7, tuple(people[:5]))
+    assert (bare.users, bare.names) == (7, ())
 
 
 def test_a_grant_without_the_use_of_the_catalog_changes_nothing(desk: ServiceDesk) -> None:
@@ -121,7 +139,7 @@ def test_numbers_are_those_of_the_change(desk: ServiceDesk, seed: int) -> None:
     for number in range(4):
         found = _drawn_change(desk, drawn, assigns=number % 2 == 1)
         after = _states(desk)
-        in_tree = {line for line in found.lines if line.kind is not Kind.METALAKE}
+        in_tree = {line._replace(names=()) for line in found.lines if line.kind is not Kind.METALAKE}
 
         assert in_tree == _expected(before, after)
         assert not found.is_bounded

@@ -19,6 +19,8 @@ from limnos.services.identity.access_subtrees import SubtreeFacts
 from limnos.store.identity.access_facts import HeldRoleRow, RuleRow, UserRow
 
 CLASSED_AT_ONCE: Final = 1_000
+NAMES_MAX: Final = 5
+"""The maximum number of users that a consequence names."""
 
 
 class ObjectClass(NamedTuple):
@@ -31,12 +33,15 @@ class ObjectClass(NamedTuple):
 
 
 class UserClass(NamedTuple):
-    """Users with the same decisions: one of them, their count, and their roles before and after the change."""
+    """Users with the same decisions: one of them, their count, their roles before and after the change, and the first
+    `NAMES_MAX` of their names.
+    """
 
     user: UserRow
     size: int
     before: frozenset[int]
     after: frozenset[int]
+    names: tuple[str, ...]
 
     def subject(self, rules: Mapping[int, list[RuleRow]], chain: SecurableChain, *, is_after: bool) -> Subject:
         """Return a subject with the roles before or after the change, and their rules on the objects of `chain`."""
@@ -66,6 +71,10 @@ class AffectedUsers:
         if row.id in self.principals:
             self.own.add(row.id)
 
+    def ids_of(self, names: Collection[str]) -> dict[str, int]:
+        """Return the ids of affected users by name."""
+        return {row.name: row.id for row in self._rows if row.name in names}
+
     def change(self, roles: Collection[int], *, gives: bool, group: str | None) -> None:
         """Set the change: the users gain these roles (`gives`) or lose them, directly or through a group."""
         self._change = frozenset(roles), gives, group
@@ -79,8 +88,8 @@ class AffectedUsers:
             before = frozenset(each.role_id for each in row.roles)
             after = before if self._change is None else self._after(row.roles)
             key = (before, after, row.groups, row.id if row.id in self.principals else 0)
-            known = by_key.get(key)
-            by_key[key] = UserClass(row, 1, before, after) if known is None else known._replace(size=known.size + 1)
+            known = by_key.get(key) or UserClass(row, 0, before, after, ())
+            by_key[key] = known._replace(size=known.size + 1, names=(*known.names, row.name)[:NAMES_MAX])
         return list(by_key.values())
 
     def _after(self, rows: tuple[HeldRoleRow, ...]) -> frozenset[int]:

@@ -1,4 +1,5 @@
-"""Preview of a change of rights: counts of the users who gain or lose each access level, and of the affected objects.
+"""Preview of a change of rights: counts and first names of the users who gain or lose each access level, and counts of
+the affected objects.
 
 May import the layers below, `identity.grants` and this package's modules of access. Must not know any wire format. It
 only reads. A caller needs the right to make the change. Users with the same roles are decided together, and so are
@@ -12,6 +13,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final, NamedTuple
 
+from limnos.access.actions import Action
 from limnos.access.levels import LEVELS
 from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import Grant, Principal, RoleEntity
@@ -20,7 +22,14 @@ from limnos.model.kinds import Kind, ZoneKind
 from limnos.model.privileges import GrantCondition, Privilege
 from limnos.names.fullname import FullName, render_quoted
 from limnos.names.logical import LogicalCodec
-from limnos.services.identity.access_changes import AffectedUsers, ObjectClass, classes_of, decided_levels
+from limnos.services.identity.access_changes import (
+    NAMES_MAX,
+    AffectedUsers,
+    ObjectClass,
+    UserClass,
+    classes_of,
+    decided_levels,
+)
 from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.access_subtrees import SubtreeFacts
 from limnos.services.identity.explain import scope_of
@@ -38,6 +47,7 @@ from limnos.services.request.request_view import RequestView
 from limnos.store.ancestry import Ancestry
 from limnos.store.identity.access_facts import RuleRow, UserRange, UserRow, users_read
 from limnos.store.identity.roles import role_part_read
+from limnos.view.cache_miss import for_each
 
 USERS_MAX: Final = 20_000
 USERS_AT_ONCE: Final = 250
@@ -91,13 +101,17 @@ def _catalog_name(name: str) -> str:
 
 
 class ConsequenceLine(NamedTuple):
-    """The count of users who gain or lose an access level on objects of a kind, and the count of those objects."""
+    """The count of users who gain or lose an access level on objects of a kind, and the count of those objects.
+
+    `names` are those of the first `NAMES_MAX` users that the caller may load.
+    """
 
     level: str
     kind: Kind
     gains: bool
     users: int
     objects: int
+    names: tuple[str, ...] = ()
 
 
 class Consequence(NamedTuple):
@@ -138,9 +152,10 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
     after = _rules_after(own, role, grants=grants, grants_them=question.grants_them)
     users = await _users(ctx, UserRange(metalake_id, "", USERS_AT_ONCE, ((role.id,), ())), facts=facts)
     await ctx.read(scope, read)  # the right to ask holds after the facts were read
-    return await _compared(
+    consequence = await _compared(
         facts, users, changed_rules={chain[0].id: after} if after != own else {}, is_enforced=is_enforced
     )
+    return await _hide_names(ctx, scope, consequence=consequence, users=users)
 
 
 def _rules_after(
@@ -177,7 +192,28 @@ async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequenc
     users = await _users(ctx, chosen, facts=facts, extra=ids)
     users.change(ids, gives=question.gives, group=principal.name if principal.kind is Kind.GROUP else None)
     await ctx.read(scope, read)  # the right to ask holds after the facts were read
-    return await _compared(facts, users, changed_rules={}, is_enforced=is_enforced)
+    consequence = await _compared(facts, users, changed_rules={}, is_enforced=is_enforced)
+    return await _hide_names(ctx, scope, consequence=consequence, users=users)
+
+
+async def _hide_names(
+    ctx: Context, scope: RequestScope, *, consequence: Consequence, users: AffectedUsers
+) -> Consequence:
+    """Return the consequence without the names of users whom the caller may not load."""
+    ids = users.ids_of({name for line in consequence.lines for name in line.names})
+
+    def read(request_view: RequestView) -> frozenset[str]:
+        outer = request_view.settled.outer[-1:]
+
+        def may(name: str) -> bool:
+            return request_view.decide(Action.USER_LOAD, (ChainLink(ids[name], Kind.USER, name), *outer)).allowed
+
+        known = list(ids)
+        return frozenset([name for name, is_seen in zip(known, for_each(known, may), strict=True) if is_seen])
+
+    visible = await ctx.read(scope, read) if ids else frozenset()
+    lines = [line._replace(names=tuple([name for name in line.names if name in visible])) for line in consequence.lines]
+    return consequence._replace(lines=tuple(lines))
 
 
 async def _roots(ctx: Context, roles: tuple[RoleEntity, ...], *, outer: SecurableChain) -> list[SecurableChain]:
@@ -272,7 +308,7 @@ async def _compared(
             for level in before ^ after:
                 tally.add((level, each.chain[0].kind, level in after), users=number, objects=place)
     sizes = [group.size for group in people]
-    lines = _lines(tally, sizes=sizes, objects=objects)
+    lines = _lines(tally, people=people, objects=objects)
     gaining, losing = (
         set().union(*(ids for key, ids in tally.users.items() if key[2] is gains)) for gains in (True, False)
     )
@@ -282,11 +318,12 @@ async def _compared(
     )  # fmt: skip
 
 
-def _lines(tally: _Tally, *, sizes: list[int], objects: list[ObjectClass]) -> tuple[ConsequenceLine, ...]:
+def _lines(tally: _Tally, *, people: list[UserClass], objects: list[ObjectClass]) -> tuple[ConsequenceLine, ...]:
     lines = [
         ConsequenceLine(
-            level, kind, gains, sum(sizes[each] for each in classes),
+            level, kind, gains, sum(people[each].size for each in classes),
             sum(objects[each].size for each in tally.objects[level, kind, gains]),
+            tuple(sorted(name for each in classes for name in people[each].names)[:NAMES_MAX]),
         )
         for (level, kind, gains), classes in tally.users.items()
     ]  # fmt: skip

@@ -32,7 +32,7 @@ def test_consequence_is_shown_and_then_made(lake: DriverNode) -> None:
     before = may_write(lake, "ana")
     done = admin.post(GRANT, fields)
 
-    assert "1 user gains write of 1 table" in page.text
+    assert "1 user gains write of 1 table: ana" in page.text
     assert ("post", GRANT) in page.actions
     assert not before
     assert done.status == 303
@@ -53,7 +53,7 @@ def test_a_role_is_assigned_after_its_consequence(lake: DriverNode) -> None:
     page = admin.read(f"{ASSIGN}?change=assign&role={role.replace(' ', '+')}")
     done = admin.post(ASSIGN, {"change": "assign", "role": role})
 
-    assert "1 user gains read of 1 table" in page.text
+    assert "1 user gains read of 1 table: bob" in page.text
     assert done.headers["location"].startswith("/console/people/user/lake/bob?done=")
     assert role in lake.done("GET", f"{API}/lake/users/bob")["user"]["roles"]
 
@@ -85,3 +85,17 @@ def test_incomplete_changes_are_refused(admin: ConsoleVisitor, fields: dict[str,
     assert admin.post(GRANT, fields).status == 400
     assert admin.post("/console/assign/user/lake/admin", fields).status == 400
     assert admin.post("/console/assign/role/lake/r", fields).status == 404
+
+
+def test_names_are_followed_by_the_count_of_the_others(lake: DriverNode) -> None:
+    """Five of seven users are named."""
+    role = add_reader(lake)
+    roles = lake.done("GET", f"{API}/lake/users/ana")["user"]["roles"]
+    for number in range(6):
+        lake.ask("POST", f"{API}/lake/users", {"name": f"ben{number}"})
+        lake.done("PUT", f"{API}/lake/permissions/users/ben{number}/grant", {"roleNames": roles})
+    query = f"change=revoke&role={role.replace(' ', '+')}&privileges=select_table"
+
+    page = ConsoleVisitor(lake).sign_in().read(f"{GRANT}?{query}")
+
+    assert "7 users lose read of 1 table: ana, ben0, ben1, ben2, ben3 and 2 more" in page.text

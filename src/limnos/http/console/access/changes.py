@@ -1,4 +1,4 @@
-"""Changes of rights: a page previews the consequence of a change in numbers, and its form makes the change.
+"""Changes of rights: a page previews the consequence of a change in numbers and names, and its form makes the change.
 
 May import `model`, `names`, `services`, this package and the console's shared modules. The page only reads; both need
 the same rights.
@@ -26,6 +26,7 @@ from limnos.model.privileges import GrantCondition, Privilege, parse_condition, 
 from limnos.names import display
 from limnos.services.identity.access_consequences import (
     Consequence,
+    ConsequenceLine,
     RolesQuestion,
     RulesQuestion,
     privilege_request_at,
@@ -94,12 +95,20 @@ def _page(
 
 
 def _consequence_lines(consequence: Consequence) -> tuple[str, ...]:
-    """Describe the consequence as text, such as `2 users gain read of 312 tables`."""
+    """Describe the consequence as text, such as `2 users gain read of 312 tables: ana and 1 more`."""
     return tuple(
         f"{_counted(each.users, 'user')} {'gain' if each.gains else 'lose'}{'s' if each.users == 1 else ''} "
-        f"{each.level} of {_counted(each.objects, each.kind.word.replace('_', ' '))}"
+        f"{each.level} of {_counted(each.objects, each.kind.word.replace('_', ' '))}{_names_text(each)}"
         for each in consequence.lines
     )
+
+
+def _names_text(line: ConsequenceLine) -> str:
+    """Return the names of a line's users and the count of the others; empty if the caller may see none of the names."""
+    if not line.names:
+        return ""
+    others = line.users - len(line.names)
+    return f": {', '.join(line.names)}{f' and {others:,} more' if others > 0 else ''}"
 
 
 def _counted(count: int, noun: str) -> str:
