@@ -6,7 +6,7 @@ learns that it exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -15,6 +15,7 @@ from limnos.access.filters import list_filter
 from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import Kind
+from limnos.names.path import Levels
 from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes
@@ -179,6 +180,20 @@ def visible_object_of(
         return True, VisibleObject(chain[0].kind, path_of(chain))
     is_restricted = not request_view.decide(Action.TABLE_LOAD, chain).allowed
     return True, VisibleObject(chain[0].kind, path_of(chain), body_of(request_view, node_id), is_restricted)
+
+
+def visible_kinds(request_view: RequestView, paths: Sequence[Levels]) -> dict[Levels, Kind]:
+    """Return the kinds of the tables and views at some paths below the request's catalog that the caller may see."""
+
+    def kind_of(path: Levels) -> Kind | None:
+        node, chain = request_view.find(path, Kind.TABLE)
+        is_seen = node is not None and request_view.decide(Action.METADATA_LOAD, chain).allowed
+        return node.kind if node is not None and is_seen else None
+
+    if not request_view.settled.in_use:
+        return {}
+    kinds = zip(paths, for_each(paths, kind_of), strict=True)
+    return {path: kind for path, kind in kinds if kind is not None}
 
 
 def body_of(request_view: RequestView, table_id: int) -> bytes | None:

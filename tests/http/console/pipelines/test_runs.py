@@ -250,3 +250,43 @@ def test_publishing_takes_the_right_to_run(lake_of_runs: PipelineLake) -> None:
     assert "Publish" in pia.read(lake_of_runs.page).text
     assert pia.post("/console/run/publish", lake_of_runs.fields).status == 403
     assert lake_of_runs.refs() == {"main": 100, lake_of_runs.branch: 200}
+
+
+TABLE_PAGE = "/console/o/table/lake/main/raw/flights"
+PIPELINE_PAGE = "/console/pipeline?metalake=lake&name=nyc"
+
+
+def test_tables_and_pipeline_of_a_run_are_links(lake_of_runs: PipelineLake) -> None:
+    """The outputs and inputs of steps lead to tables that exist; files and tables that do not exist are text."""
+    page = lake_of_runs.admin.read(lake_of_runs.page)
+
+    assert page.hrefs.count(TABLE_PAGE) == 2
+    assert PIPELINE_PAGE in page.hrefs
+    assert not any("mart" in each or "a.csv" in each for each in page.hrefs)
+    assert "main.raw.mart" in page.text
+
+
+def test_hidden_tables_and_pipelines_of_a_run_are_no_links(lake_of_runs: PipelineLake) -> None:
+    """A user without rights to the table, who owns the pipeline, sees its name without a link."""
+    pia = own_pipeline(lake_of_runs, "pia", "use_catalog")
+    page = pia.read(lake_of_runs.page)
+
+    assert "main.raw.flights" in page.text
+    assert TABLE_PAGE not in page.hrefs
+
+
+def test_expectations_have_a_word_a_shape_and_a_colour(lake_of_runs: PipelineLake) -> None:
+    """A violated expectation that only warns is a warning, another one failed."""
+    broken = [
+        {**FINDING, "held": False},
+        {**FINDING, "rule": "unique", "held": False, "action": "fail"},
+        {**FINDING, "rule": "ok"},
+    ]
+    lake_of_runs.tell("load", "done", findings=broken)
+
+    page = text_of(lake_of_runs.admin.get(lake_of_runs.page))
+
+    for look, icon, word in (("warn", "alert", "warning"), ("bad", "cross", "failed"), ("ok", "check", "passed")):
+        assert re.search(
+            rf'<span class="chip {look}"><svg[^>]*><use href="[^"]*#{icon}"></use></svg>{word}</span>', page
+        )

@@ -16,7 +16,7 @@ from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.look import count_text, duration_text, render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture
-from limnos.http.console.pipelines.states import message_text, state_chip, steps_picture
+from limnos.http.console.pipelines.states import message_text, result_chip, state_chip, steps_picture
 from limnos.http.console.tabs import Chip
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
@@ -187,7 +187,7 @@ async def _finding_lines(page_request: PageRequest, metalake: str, *, name: str)
 
 def _result_chip(body: FindingBody) -> Chip:
     words = f"{count_text(body.broken)} of {count_text(body.checked)}"
-    return Chip(words, "ok", "check") if body.held else Chip(words, "bad" if body.action == "fail" else "warn", "alert")
+    return result_chip(is_held=body.held, action=body.action, words=words)
 
 
 ROUTES = (

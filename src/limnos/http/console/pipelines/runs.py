@@ -6,6 +6,7 @@ May import `services`, `model`, `names` and the console's shared modules. Has no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlencode
 
@@ -13,7 +14,7 @@ import msgspec
 
 from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.answers import html_response, redirect
-from limnos.http.console.frame import Frame, frame_of
+from limnos.http.console.frame import Frame, Link, frame_of
 from limnos.http.console.look import count_text, duration_text, render, size_text
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture
@@ -24,7 +25,8 @@ from limnos.http.console.pipelines.pipelines import (
     run_address,
     run_line,
 )
-from limnos.http.console.pipelines.states import message_text, reads_of, state_chip, steps_picture
+from limnos.http.console.pipelines.states import message_text, reads_of, result_chip, state_chip, steps_picture
+from limnos.http.console.pipelines.table_links import link_of, table_links
 from limnos.http.console.table_metadata import MetadataPart, decode_metadata, schema_changes
 from limnos.http.console.tabs import Chip
 from limnos.http.response import Response
@@ -33,6 +35,7 @@ from limnos.model.kinds import Kind
 from limnos.model.runs import DISCARDED, ENDED, HELD, LIVE
 from limnos.names import display
 from limnos.services.iceberg.restricted_tables import document_for_caller, table_visibility
+from limnos.services.runs.pipelines import pipeline_load
 from limnos.services.runs.run_access import RunView
 from limnos.services.runs.runs import run_cancel, run_finish, run_load
 from limnos.services.transactions.held_runs import RunOutput, branches_remove, held_run_publish, run_outputs
@@ -54,12 +57,14 @@ class TimeBar(msgspec.Struct, frozen=True):
 
 
 class StepLine(msgspec.Struct, frozen=True):
-    """A step of the run: its state, output, inputs, size and duration, as text."""
+    """A step of the run: its state, output, inputs, size and duration, as text. The output and inputs are links if they
+    are tables or views that the caller may see.
+    """
 
     name: str
     state: Chip
-    output: str
-    reads: str
+    output: Link
+    reads: tuple[Link, ...]
     rows: str
     size: str
     took: str
@@ -71,7 +76,7 @@ class FindingRow(msgspec.Struct, frozen=True):
 
     step: str
     rule: str
-    is_held: bool
+    result: Chip
     words: str
     message: str
     sample: str
@@ -97,6 +102,7 @@ class RunPage(msgspec.Struct, frozen=True):
     attempt: int
     holder: str
     pipeline_href: str
+    """The URL of the pipeline's page; empty if the caller may not load the pipeline."""
     own: str
     bars: tuple[TimeBar, ...]
     bars_height: int
@@ -128,14 +134,24 @@ async def _page(page_request: PageRequest, frame: Frame, *, view: RunView) -> Ru
     outputs: tuple[OutputLine, ...] = ()
     if state == HELD:
         outputs = await _outputs(page_request, metalake, outputs=run_outputs(view.steps))
+    names = [name for step in view.steps for name in (step.output, *reads_of(step))]
+    hrefs = await table_links(page_request, metalake, names=names)
     is_ended = run.state in ENDED
     return RunPage(
         frame, metalake, run_line(page_request, metalake, view=view), run.attempt, run.holder,
-        pipeline_address(page_request, metalake, name=view.pipeline), run_address(page_request, metalake, run=run.uuid),
-        _bars(view), max(1, len(view.steps)) * _ROW + 8, steps_picture(view.steps), _step_lines(view), _finding_rows(view),
+        await _pipeline_href(page_request, metalake, name=view.pipeline), run_address(page_request, metalake, run=run.uuid),
+        _bars(view), max(1, len(view.steps)) * _ROW + 8, steps_picture(view.steps), _step_lines(view, hrefs), _finding_rows(view),
         outputs, "" if run.parameters in {"", "{}"} else run.parameters, run.state in LIVE,
         may_publish=bool(outputs), may_discard=state in {HELD, "failed", "cancelled"}, may_cancel=not is_ended and state != HELD,
     )  # fmt: skip
+
+
+async def _pipeline_href(page_request: PageRequest, metalake: str, *, name: str) -> str:
+    try:
+        await pipeline_load(page_request.ctx, metalake=metalake, name=name)
+    except LimnosError:
+        return ""
+    return pipeline_address(page_request, metalake, name=name)
 
 
 def _bars(view: RunView) -> tuple[TimeBar, ...]:
@@ -159,10 +175,11 @@ def _bars(view: RunView) -> tuple[TimeBar, ...]:
     return tuple(bars)
 
 
-def _step_lines(view: RunView) -> tuple[StepLine, ...]:
+def _step_lines(view: RunView, hrefs: Mapping[str, str]) -> tuple[StepLine, ...]:
     return tuple(
         StepLine(
-            step.name, state_chip(step.state), step.output, ", ".join(reads_of(step)),
+            step.name, state_chip(step.state), link_of(step.output, hrefs),
+            tuple([link_of(name, hrefs) for name in reads_of(step)]),
             "" if step.rows is None else count_text(step.rows), size_text(step.bytes),
             "" if step.started_at is None or step.ended_at is None else duration_text(step.ended_at - step.started_at),
             step.message or "",
@@ -178,7 +195,16 @@ def _finding_rows(view: RunView) -> tuple[FindingRow, ...]:
         message = message_text(each.rule, body.message)
         is_told = f"{body.checked:,} rows" in message
         words = "" if is_told else f"{count_text(body.broken)} of {count_text(body.checked)} violate it"
-        rows.append(FindingRow(each.step, each.rule, body.held, words, message, body.sample or ""))
+        rows.append(
+            FindingRow(
+                each.step,
+                each.rule,
+                result_chip(is_held=body.held, action=body.action),
+                words,
+                message,
+                body.sample or "",
+            )
+        )
     return tuple(rows)
 
 

@@ -28,6 +28,16 @@ def state_chip(state: str) -> Chip:
     return Chip(state, look, icon)
 
 
+def result_chip(*, is_held: bool, action: str, words: str = "") -> Chip:
+    """Return the label of an expectation's result: passed, a warning, or failed. `words` replace the label's text."""
+    state, look, icon = (
+        ("passed", "ok", "check") if is_held
+        else ("warning", "warn", "alert") if action == "warn"
+        else ("failed", "bad", "cross")
+    )  # fmt: skip
+    return Chip(words or state, look, icon)
+
+
 def reads_of(step: RunStepState) -> list[str]:
     """Return the inputs of a step; empty if the structure of its report is unknown."""
     try:

@@ -1,0 +1,54 @@
+"""Links from a run to the tables that its steps read and write, where the caller may see them.
+
+May import `services`, `model`, `names` and the console's shared modules. Has no business rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from limnos.http.console.addresses import ObjectAddress
+from limnos.http.console.frame import Link
+from limnos.http.console.page_requests import PageRequest
+from limnos.model.errors import LimnosError
+from limnos.names import display
+from limnos.names.errors import InvalidName
+from limnos.names.path import Levels
+from limnos.services.lookup.visibility import visible_kinds
+from limnos.services.request.request_scope import RequestScope
+
+LINKS_MAX: Final = 200
+"""The maximum number of names that are looked up; further ones have no link."""
+
+
+async def table_links(page_request: PageRequest, metalake: str, *, names: Iterable[str]) -> dict[str, str]:
+    """Return the URLs of the pages of tables and views by their paths. Names of other data have none."""
+    by_catalog: dict[str, dict[Levels, str]] = {}
+    for name in list(dict.fromkeys(names))[:LINKS_MAX]:
+        path = _path_of(name)
+        if len(path) > 2:
+            by_catalog.setdefault(path[0], {})[path[1:]] = name
+    hrefs: dict[str, str] = {}
+    for catalog, paths in by_catalog.items():
+        try:
+            scope = RequestScope(metalake, catalog)
+            kinds = await page_request.ctx.read(scope, partial(visible_kinds, paths=list(paths)))
+        except LimnosError:
+            continue  # the catalog was dropped, or the caller may not use it
+        for path, kind in kinds.items():
+            hrefs[paths[path]] = page_request.base + ObjectAddress(kind, metalake, catalog, path).path
+    return hrefs
+
+
+def link_of(name: str, hrefs: Mapping[str, str]) -> Link:
+    """Return a name with its URL, which is empty if it has no page."""
+    return Link(name, hrefs.get(name, ""))
+
+
+def _path_of(name: str) -> tuple[str, ...]:
+    try:
+        return tuple(display.parse(name)) if name else ()
+    except InvalidName:
+        return ()
