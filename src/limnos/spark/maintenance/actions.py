@@ -19,9 +19,11 @@ from limnos.spark.maintenance.old_rows import RETENTION, delete_old_rows
 from limnos.spark.maintenance.outcomes import (
     CATALOG,
     EXECUTOR_WAIT_S,
+    RewriteCount,
     end_of_error,
     error_text,
     no_executor,
+    rewrite_text,
     table_identifier,
 )
 from limnos.spark.session import another_session, is_local, session
@@ -195,12 +197,12 @@ def _rewrite(spark: SparkSession, operation: LeasedOperation) -> str:
 
 
 def _compact(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401 - Java objects
-    return _run_rewrite(_with_options(actions.rewriteDataFiles(table).binPack(), operation))
+    return rewrite_text([_run_rewrite(_with_options(actions.rewriteDataFiles(table).binPack(), operation))])
 
 
-def _run_rewrite(action: Any) -> str:  # noqa: ANN401
+def _run_rewrite(action: Any) -> RewriteCount:  # noqa: ANN401
     result = action.execute()
-    return f"{result.rewrittenDataFilesCount()} files became {result.addedDataFilesCount()}"
+    return RewriteCount("files", result.rewrittenDataFilesCount(), result.addedDataFilesCount())
 
 
 def _deletes(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401
@@ -210,13 +212,14 @@ def _deletes(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  #
     start, an old delete file could still apply to them, and the server would refuse to remove that file.
     """
     action = _with_options(actions.rewriteDataFiles(table).binPack(), operation)
-    text = _run_rewrite(action.option("use-starting-sequence-number", "false"))
+    count = _run_rewrite(action.option("use-starting-sequence-number", "false"))
     table.refresh()
     if table.currentSnapshot().summary().get("total-delete-files") in (None, "0") or _format_version(table) != 2:
-        return text
+        return rewrite_text([count])
     action = actions.rewritePositionDeletes(table).snapshotProperty("limnos.operation", str(operation.operation))
     result = action.option("rewrite-all", "true").execute()
-    return f"{text}; {result.rewrittenDeleteFilesCount()} delete files became {result.addedDeleteFilesCount()}"
+    removed, added = result.rewrittenDeleteFilesCount(), result.addedDeleteFilesCount()
+    return rewrite_text([count, RewriteCount("delete files", removed, added)])
 
 
 def _format_version(table: Any) -> int:  # noqa: ANN401
@@ -226,8 +229,8 @@ def _format_version(table: Any) -> int:  # noqa: ANN401
 def _manifests(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401
     action = actions.rewriteManifests(table).snapshotProperty("limnos.operation", str(operation.operation))
     result = action.execute()
-    rewritten = sum(1 for _ in result.rewrittenManifests())
-    return f"{rewritten} manifests became {sum(1 for _ in result.addedManifests())}"
+    removed, added = (sum(1 for _ in each) for each in (result.rewrittenManifests(), result.addedManifests()))
+    return rewrite_text([RewriteCount("manifests", removed, added)])
 
 
 def _statistics(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401

@@ -16,9 +16,11 @@ from limnos.spark.maintenance.old_rows import RETENTION, delete_old_rows
 from limnos.spark.maintenance.outcomes import (
     CATALOG,
     EXECUTOR_WAIT_S,
+    RewriteCount,
     end_of_error,
     no_executor,
     quote_identifier,
+    rewrite_text,
     table_identifier,
 )
 
@@ -140,29 +142,30 @@ def _text(value: str) -> str:
 
 
 def _compact(spark: SparkSession, operation: LeasedOperation) -> str:
-    return _rewrite_text(_procedure(spark, operation, name="rewrite_data_files", options=operation.options))
+    return rewrite_text([_files(_procedure(spark, operation, name="rewrite_data_files", options=operation.options))])
 
 
-def _rewrite_text(row: Mapping[str, Any]) -> str:
-    return f"{row.get('rewritten_data_files_count', 0)} files became {row.get('added_data_files_count', 0)}"
+def _files(row: Mapping[str, Any]) -> RewriteCount:
+    return RewriteCount("files", row.get("rewritten_data_files_count", 0), row.get("added_data_files_count", 0))
 
 
 def _deletes(spark: SparkSession, operation: LeasedOperation) -> str:
     """Apply delete files to their data files, then rewrite the remaining delete files, by two procedures."""
     options = {**operation.options, "use-starting-sequence-number": "false"}
-    text = _rewrite_text(_procedure(spark, operation, name="rewrite_data_files", options=options))
+    count = _files(_procedure(spark, operation, name="rewrite_data_files", options=options))
     name = table_identifier(operation.path)
     (version,) = spark.sql(f"SHOW TBLPROPERTIES {name} ('format-version')").collect()
     if version["value"] != "2":
-        return text
+        return rewrite_text([count])
     row = _procedure(spark, operation, name="rewrite_position_delete_files", options={"rewrite-all": "true"})
-    counts = (row.get("rewritten_delete_files_count", 0), row.get("added_delete_files_count", 0))
-    return text if counts == (0, 0) else f"{text}; {counts[0]} delete files became {counts[1]}"
+    removed, added = row.get("rewritten_delete_files_count", 0), row.get("added_delete_files_count", 0)
+    return rewrite_text([count, RewriteCount("delete files", removed, added)])
 
 
 def _manifests(spark: SparkSession, operation: LeasedOperation) -> str:
     row = _procedure(spark, operation, name="rewrite_manifests")
-    return f"{row.get('rewritten_manifests_count', 0)} manifests became {row.get('added_manifests_count', 0)}"
+    removed, added = row.get("rewritten_manifests_count", 0), row.get("added_manifests_count", 0)
+    return rewrite_text([RewriteCount("manifests", removed, added)])
 
 
 def _statistics(spark: SparkSession, operation: LeasedOperation) -> str:

@@ -1,5 +1,5 @@
-"""Names and outcomes of operations: the errors after which an operation is retried later, and error messages without
-tokens.
+"""Names and outcomes of operations: results as text, the errors after which an operation is retried later, and error
+messages without tokens.
 
 May import `model` and the executor's values. Must not know the runners.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
 from limnos.spark.maintenance.executor import FAILED, YIELDED, OperationEnd
@@ -26,6 +26,20 @@ _GIVES_WAY: Final = re.compile(
 )
 _TOKEN: Final = re.compile(r"lim_\d+_\S+")
 _MESSAGE_MAX: Final = 1_000
+
+
+class RewriteCount(NamedTuple):
+    """The counts of files of a kind that a rewrite removed and added."""
+
+    noun: str
+    removed: int
+    added: int
+
+
+def rewrite_text(counts: Sequence[RewriteCount]) -> str:
+    """Return the result of a rewrite as text, such as `12 files became 1`."""
+    texts = [f"{each.removed} {each.noun} became {each.added}" for each in counts if each.removed or each.added]
+    return "; ".join(texts) or "nothing to rewrite"
 
 
 def quote_identifier(name: str) -> str:

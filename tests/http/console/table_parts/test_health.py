@@ -8,6 +8,7 @@ from tests.http.console.conftest import ICEBERG
 from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire
+from tests.services.maintenance.histories import add_policy
 
 TAB = "/console/o/table/lake/main/raw/flights?tab=maintenance"
 FORM = "/console/maintain/table/lake/main/raw/flights"
@@ -89,3 +90,19 @@ def test_readers_neither_see_nor_ask(written: ConsoleVisitor) -> None:
             assert visitor.post(FORM, {"operation": operation}).status == 403, text_of(visitor.get(TAB))
         assert visitor.post(CANCEL, {"operation": "1"}).status == 403
     assert node.done("GET", f"{MAINTENANCE}/operations")["operations"] == []
+
+
+def test_the_deciding_policy_is_named(written: ConsoleVisitor) -> None:
+    """The tab says which policy decides about what, with a link; without the right to see it, its name is hidden."""
+    node = written.node
+    add_policy(node, "near", "system_iceberg_compaction", {}, on="main.raw.flights", kind="table")
+    add_policy(node, "far", "system_iceberg_table_maintenance", {"manifests": True}, on="main", kind="catalog")
+    grant(node, "ana", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+
+    page, other = written.read(TAB), ConsoleVisitor(node).sign_in("ana").read(TAB)
+
+    assert "main.raw.flights enabled Compact small files, Rewrite delete files" in page.text
+    assert "inherited enabled Rewrite manifests" in page.text
+    assert "/console/policy/lake/near" in page.hrefs
+    assert "a policy that you may not see" in other.text
+    assert not any("/console/policy/lake/" in each for each in other.hrefs)

@@ -88,7 +88,9 @@ async def health_tab(page_request: PageRequest, address: ObjectAddress, *, is_la
     return TabPart(
         _facts(report, words),
         (
-            _due(report, words), _policies(page_request, address, report=report), _fates(report, words), _done(report, words),
+            _due(page_request, address, report=report, words=words),
+            _policies(page_request, address, report=report, words=words),
+            _fates(report, words), _done(page_request, address, report=report, words=words),
             *_orphans(report.orphans), *statistics,
         ),
         (
@@ -111,33 +113,50 @@ def _facts(report: TableReport, words: _FormatWords) -> tuple[Fact, ...]:
     return (*files, *size, removable, *writer, Fact("Orphan files", report.orphans.removal))
 
 
-def _due(report: TableReport, words: _FormatWords) -> Sheet:
-    columns = (SheetColumn("Finding"), SheetColumn("Score", is_number=True), SheetColumn("Why"), SheetColumn("Found", hides=True))  # fmt: skip
+def _due(page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords) -> Sheet:
+    columns = (
+        SheetColumn("Finding"), SheetColumn("Score", is_number=True), SheetColumn("Why"),
+        SheetColumn("Decided by", hides=True), SheetColumn("Found", hides=True),
+    )  # fmt: skip
     rows = tuple(
         (
             SheetCell(words.kinds.get(each.row.kind, each.row.kind)), SheetCell(str(each.row.score)), SheetCell(each.row.reason),
-            SheetCell(at_ms=each.row.found_at),
+            _deciding_cell(page_request, address, report=report, kind=each.row.kind), SheetCell(at_ms=each.row.found_at),
         )
         for each in report.findings
     )  # fmt: skip
     return Sheet("Due operations", columns, rows, "Nothing is due.")
 
 
-def _policies(page_request: PageRequest, address: ObjectAddress, *, report: TableReport) -> Sheet:
+def _deciding_cell(page_request: PageRequest, address: ObjectAddress, *, report: TableReport, kind: str) -> SheetCell:
+    """Return the policy that decides about a kind of operation on the table."""
+    policy = next((each for each in report.policies if kind in each.decides), None)
+    if policy is None:
+        return SheetCell("the server's settings")
+    return _policy_cell(page_request, address.metalake, name=policy.name)
+
+
+def _policy_cell(page_request: PageRequest, metalake: str, *, name: str | None, is_name: bool = False) -> SheetCell:
+    """Return a link to a policy; `name` is None if the caller may not see it."""
+    if name is None:
+        return SheetCell("a policy that you may not see", is_name=is_name)
+    return SheetCell(name, f"{page_request.base}/policy/{segment_of(metalake)}/{segment_of(name)}", is_name=is_name)
+
+
+def _policies(page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords) -> Sheet:
     """Return the policies that apply to the table; those attached to a container are inherited."""
-    lake = f"{page_request.base}/policy/{segment_of(address.metalake)}"
     own = (address.catalog, *address.levels)
-    columns = (SheetColumn("Policy"), SheetColumn("Type"), SheetColumn("Attached to", is_code=True), SheetColumn("State"))  # fmt: skip
+    columns = (
+        SheetColumn("Policy"), SheetColumn("Type"), SheetColumn("Attached to", is_code=True),
+        SheetColumn("State"), SheetColumn("Decides about"),
+    )  # fmt: skip
     rows = tuple(
         (
-            SheetCell(
-                each.name or "a policy that you may not see",
-                f"{lake}/{segment_of(each.name)}" if each.name else "",
-                is_name=True,
-            ),
+            _policy_cell(page_request, address.metalake, name=each.name, is_name=True),
             SheetCell(_policy_type(each.policy.policy_type)),
             SheetCell(display.render(each.on), small="" if each.on == own else "inherited"),
             SheetCell(chips=(Chip("enabled", "ok", "check") if each.policy.is_enabled else Chip("disabled", "warn"),)),
+            SheetCell(", ".join(words.kinds.get(kind, kind) for kind in each.decides) or "nothing here"),
         )
         for each in report.policies
     )
@@ -165,18 +184,25 @@ def _fates(report: TableReport, words: _FormatWords) -> Sheet:
     return Sheet(words.states.capitalize(), columns, rows, f"There is no {words.state.lower()} yet.", more)
 
 
-def _done(report: TableReport, words: _FormatWords) -> Sheet:
+def _done(page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords) -> Sheet:
     columns = (SheetColumn("Operation"), SheetColumn("Number", is_code=True), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Requested"), SheetColumn("Result", hides=True))  # fmt: skip
     rows = tuple(
         (
             SheetCell(words.kinds.get(each.row.kind, each.row.kind)), SheetCell(str(each.row.id)),
             SheetCell(chips=(operation_chip(each.row.state),)),
-            SheetCell(each.row.policy or each.row.user), SheetCell(at_ms=each.row.started_at),
+            requester_cell(page_request, address.metalake, row=each.row), SheetCell(at_ms=each.row.started_at),
             SheetCell(_result(each.row, words)),
         )
         for each in report.operations
     )  # fmt: skip
     return Sheet("Operations", columns, rows, "No operation has been requested yet.")
+
+
+def requester_cell(page_request: PageRequest, metalake: str, *, row: OperationRow) -> SheetCell:
+    """Return the policy that requested an operation, if the caller may see it, else the user."""
+    if row.policy is None:
+        return SheetCell(row.user)
+    return _policy_cell(page_request, metalake, name=row.policy)
 
 
 def _result(row: OperationRow, words: _FormatWords) -> str:

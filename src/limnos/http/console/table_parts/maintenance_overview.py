@@ -14,7 +14,7 @@ from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.frame import Link, frame_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import Sheet, SheetCell, SheetColumn, SheetPage, number_field, sheet_response
-from limnos.http.console.table_parts.health import operation_chip, operation_text
+from limnos.http.console.table_parts.health import operation_chip, operation_text, requester_cell
 from limnos.http.console.tabs import Fact
 from limnos.http.response import Response
 from limnos.model.errors import NotFound
@@ -97,7 +97,8 @@ def _operations(page_request: PageRequest, scope: RequestScope, *, operations: t
     rows = tuple(
         (
             _table_cell(page_request, scope, path=each.path), SheetCell(operation_text(each.row.kind)),
-            SheetCell(chips=(operation_chip(each.row.state),)), SheetCell(each.row.policy or each.row.user),
+            SheetCell(chips=(operation_chip(each.row.state),)),
+            requester_cell(page_request, scope.metalake or "", row=each.row),
             SheetCell(at_ms=each.row.started_at), SheetCell((each.row.result or "")[:300]),
         )
         for each in operations[:OPERATIONS_SHOWN]
