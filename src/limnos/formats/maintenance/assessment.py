@@ -137,7 +137,7 @@ def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: 
             current.count(key) for key in ("total-data-files", "total-files-size", "total-delete-files")
         )
         wants_manifests = _is_fragmented(files, size, target=target_of(metadata), rules=rules)
-        findings += _deletes(files, deletes, rules=rules)
+        findings += _deletes(files, deletes, target=target_of(metadata), rules=rules)
         findings += _old_rows(metadata, rules, now_ms=now_ms)
     findings += _expiry(metadata, rules, now_ms=now_ms)
     commits = iceberg_metadata.version_of(location)
@@ -161,12 +161,14 @@ def _is_fragmented(files: int | None, size: int | None, *, target: int, rules: A
     return files - -(-size // target) >= EXCESS_FILES_MIN and size / files < SMALL_SHARE * target
 
 
-def _deletes(files: int | None, deletes: int | None, *, rules: AssessmentRules) -> list[AssessmentFinding]:
+def _deletes(files: int | None, deletes: int | None, *, target: int, rules: AssessmentRules) -> list[AssessmentFinding]:
+    """Return a finding if the table has many delete files. `target` is the target file size in bytes."""
     least = rules.delete_files_min if rules.delete_files_min is not None else max(1, (files or 0) // 8)
     if not deletes or deletes < least:
         return []
     reason = f"{deletes} delete files and {files or 0} data files: each reader applies the delete files"
-    return [AssessmentFinding(DELETES, deletes, reason, {"delete_files": deletes, "data_files": files or 0})]
+    figures = {"delete_files": deletes, "data_files": files or 0, "target_bytes": target}
+    return [AssessmentFinding(DELETES, deletes, reason, figures)]
 
 
 def _old_rows(metadata: TableMetadata, rules: AssessmentRules, *, now_ms: int) -> list[AssessmentFinding]:

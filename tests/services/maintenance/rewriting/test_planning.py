@@ -106,6 +106,31 @@ def test_requests_have_the_target_size(node: DriverNode) -> None:
     assert [each["options"]["target-file-size-bytes"] for each in (own, of_policy)] == ["7000000", "9000000"]
 
 
+def test_planned_rewrites_have_the_target_size(node: DriverNode) -> None:
+    """Operations that a policy plans, of delete files too, use the target size of the table, or that of the policy."""
+    HistoryTable(node).append(12, **{"total-delete-files": "5"})
+    HistoryTable(node, "u").append(12, **{"total-delete-files": "5"})
+    properties = {"action": "set-properties", "updates": {"write.target-file-size-bytes": "7000000"}}
+    for table in ("t", "u"):
+        assert wire.commit(node, "a", table, updates=[properties]).status == 200
+    set_clock(node, NOW_MS)
+    assess(node)
+    add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")
+    add_policy(node, "big", WHOLE, {"targetFileSizeBytes": 9_000_000}, on="main.a.u", kind="table")
+    plan(node)
+
+    leased = []
+    for _ in range(2):
+        part = FakeExecutor(node).lease()
+        leased += part
+        for each in part:
+            FakeExecutor(node).report(each["operation"])
+    sizes = {(each["path"][-1], each["kind"]): each["options"]["target-file-size-bytes"] for each in leased}
+    assert sizes == {
+        ("t", "compact"): "7000000", ("t", "deletes"): "7000000", ("u", "compact"): "9000000", ("u", "deletes"): "9000000",
+    }  # fmt: skip
+
+
 def test_options_that_iceberg_lacks(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """The explanation names options of a policy that Iceberg does not have, while the policy is enabled."""
     content: dict[str, object] = {"rewriteOptions": {"min-input-file": "9", "rewrite-all": "true"}}
