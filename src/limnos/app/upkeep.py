@@ -12,6 +12,7 @@ from contextlib import suppress
 from limnos.app.task_kinds import KINDS, LONG, TaskKind, TaskOutcome
 from limnos.files import AllowedStorage
 from limnos.model.permits import upkeep_permit
+from limnos.services.maintenance.rewriting.pauses import REFRESH_EVERY_S, pauses_refresh
 from limnos.services.request.audit_lines import AuditLines
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.task_context import TaskContext
@@ -86,6 +87,7 @@ class Upkeep:
         """Loop over due tasks: the long ones if `among_long`, else all others and the store's maintenance."""
         loop, woken = asyncio.get_running_loop(), self._woken[among_long]
         swept_at = loop.time() - SWEEP_EVERY_S
+        refreshed_at = loop.time() - REFRESH_EVERY_S
         while True:
             try:
                 while await self.run_one(among_long=among_long):
@@ -96,6 +98,9 @@ class Upkeep:
                 if not among_long and loop.time() - swept_at >= SWEEP_EVERY_S:
                     await self.sweep()
                     swept_at = loop.time()
+                if not among_long and self.services is not None and loop.time() - refreshed_at >= REFRESH_EVERY_S:
+                    refreshed_at = loop.time()
+                    await pauses_refresh(self.services)
             except Exception as error:  # noqa: BLE001 - upkeep goes on when the store is back
                 log.warning("upkeep failed", error=str(error))
             with suppress(TimeoutError):

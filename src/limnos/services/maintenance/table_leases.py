@@ -23,7 +23,7 @@ YIELD_MS: Final = 300_000
 """The delay of an operation that yielded to a writer, in milliseconds. An operation whose executor is lost waits until
 its lease expires.
 """
-DONE, FAILED, YIELDED = "done", "failed", "yielded"
+DONE, FAILED, YIELDED, CANCELLED = "done", "failed", "yielded", "cancelled"
 OPERATIONS = Counter(
     "limnos_maintenance_operations_total", "Operations on tables, by kind and outcome.", ("kind", "outcome")
 )

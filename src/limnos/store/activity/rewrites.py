@@ -31,6 +31,13 @@ DUE = Sql(
     f" AND {_LIVES}) q"
     " WHERE place <= :limit ORDER BY place, operation_id"
 )
+DELAYED = Sql(
+    f"SELECT {_WAITING}, o.bytes, r.priority, COALESCE(w.principal_id, 0), 0, o.result"
+    f" FROM {_OPEN} LEFT JOIN owner w ON w.object_id = o.node_id"
+    f" WHERE r.due_at > :now AND r.priority < :below AND {_UNLEASED} AND {_LIVES}"
+    " ORDER BY r.operation_id LIMIT :limit"
+)
+DELAYED_MAX: Final = 10_000
 DAY_MS: Final = 86_400_000
 USED = Sql(
     "SELECT COALESCE(w.principal_id, 0), o.policy, COALESCE(sum(COALESCE(o.bytes, 0)), 0), count(*),"
@@ -64,6 +71,14 @@ START = Sql(
     "UPDATE maintenance_operation SET state = 'running', result = NULL, leased_at = :now WHERE id = :id AND ended_at IS NULL"
 )
 BACK = Sql("UPDATE maintenance_operation SET state = 'waiting', result = :result WHERE id = :id AND ended_at IS NULL")
+RESTATE = Sql(
+    "UPDATE maintenance_operation SET result = :result WHERE id = :id AND state = 'waiting' AND ended_at IS NULL"
+)
+RESCHEDULE = Sql("UPDATE maintenance_rewrite SET due_at = :due WHERE operation_id = :id AND priority < :below")
+IS_WAITING = Sql(
+    "SELECT 1 FROM maintenance_rewrite r WHERE r.operation_id = :id AND r.priority < :below"
+    " AND NOT EXISTS (SELECT 1 FROM maintenance_lease l WHERE l.operation_id = :id)"
+)
 NOT_BEGUN = Sql("UPDATE maintenance_operation SET leased_at = NULL WHERE id = :id AND ended_at IS NULL")
 DELAY = Sql(
     "UPDATE maintenance_rewrite SET due_at = :due, attempts = attempts + :failed WHERE operation_id = :id"
@@ -129,6 +144,13 @@ class WaitingRewrite(NamedTuple):
     """Its place among the operations on tables of the same owner, from 1."""
 
 
+class DelayedRewrite(NamedTuple):
+    """An operation that is not due yet, with the stored reason of its delay."""
+
+    row: WaitingRewrite
+    reason: str | None
+
+
 class RecentUse(NamedTuple):
     """The count and bytes of the operations of one owner's tables under one policy that were leased in the last 24
     hours. `policy` None: operations without a policy.
@@ -170,6 +192,12 @@ def metalake_due(now_ms: int) -> Load[str | None]:
     """Read the name of a metalake in which an operation waits for an executor, or None."""
     rows = yield DUE_METALAKE, {"now": now_ms}
     return str(rows[0][0]) if rows else None
+
+
+def delayed_rewrites(now_ms: int, *, below: int) -> Load[list[DelayedRewrite]]:
+    """Read the operations of a priority below `below` that are not due yet, the oldest `DELAYED_MAX`."""
+    rows = yield DELAYED, {"now": now_ms, "below": below, "limit": DELAYED_MAX}
+    return [DelayedRewrite(WaitingRewrite(*row[:-1]), row[-1]) for row in rows]
 
 
 def recent_use_read(now_ms: int) -> Load[list[RecentUse]]:
@@ -313,6 +341,18 @@ class RewriteWrites(Writes):
         params: Params = {"id": operation_id, "due": self.tx.now_ms + delay_ms, "failed": int(failed)}
         rows = self.tx.rows(DELAY, params)
         return int(rows[0][0]) if rows else 0
+
+    def is_waiting(self, operation_id: int, *, below: int) -> bool:
+        """Return whether an operation of a priority below `below` waits, without a lease."""
+        return bool(self.tx.rows(IS_WAITING, {"id": operation_id, "below": below}))
+
+    def reschedule(self, operation_id: int, *, delay_ms: int, reason: str | None, below: int) -> None:
+        """Make a waiting operation of a priority below `below` due after `delay_ms`, with a reason. No-op if a user has
+        requested it meanwhile, or if it is leased.
+        """
+        params: Params = {"id": operation_id, "due": self.tx.now_ms + delay_ms, "below": below}
+        if self.tx.count(RESCHEDULE, params):
+            self.tx.count(RESTATE, {"id": operation_id, "result": reason})
 
     def end(self, operation_id: int) -> None:
         """End the lease of an operation, and remove the operation from the queue."""

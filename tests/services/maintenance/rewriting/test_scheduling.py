@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.services.maintenance.rewriting import planning
+from limnos.services.maintenance.rewriting.pauses import pauses_refresh
 from limnos.services.maintenance.rewriting.planning import INTERVAL_MS
 from limnos.services.maintenance.rewriting.scheduling import (
     BUDGET_PAUSE_MS,
@@ -125,6 +129,71 @@ def test_outside_of_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable
     assert waits["result"] == "waits for the quiet hours 22:00-06:00 UTC"
     assert [each["path"][-1] for each in requested] == ["u"]
     assert [each["path"][-1] for each in at_night] == ["t"]
+
+
+def test_a_restart_without_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """An operation that waited for quiet hours waits for the new setting's budget, and says so, without an executor."""
+    services = lake.built.services
+    limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
+    add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
+    plan(lake)
+    FakeExecutor(lake).lease()
+    ask(lake, "a.u")
+    (requested,) = FakeExecutor(lake, "two").lease()
+    FakeExecutor(lake, "two").report(requested["operation"])
+    limit(lake, quiet_hours=(), bytes_per_day=1_000)
+    changed = [lake.runner.run(pauses_refresh(services)) for _ in range(2)]
+    (waits,) = [each for each in told(lake) if each["table"] == "a.t"]
+    due = lake.runner.run(services.gate.look_up(lambda: metalake_due(services.store.time.now_ms())))
+
+    assert (changed, waits["state"], due) == ([1, 0], "waiting", None)
+    assert waits["result"].startswith("waits for the budget of setting maintenance.bytes_per_day: 42000 bytes")
+
+
+def test_upkeep_refreshes_delays(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """The server itself computes delays again when it starts: without quiet hours, the operation is due at once."""
+    limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
+    add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
+    plan(lake)
+    FakeExecutor(lake).lease()
+    limit(lake, quiet_hours=())
+
+    async def start() -> str | None:
+        services, due = lake.built.services, None
+        task = asyncio.ensure_future(lake.built.upkeep.run())
+        for _ in range(200):
+            await asyncio.sleep(0.05)
+            due = await services.gate.look_up(lambda: metalake_due(services.store.time.now_ms()))
+            if due is not None:
+                break
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return due
+
+    assert lake.runner.run(start()) == "lake"
+    assert [each["path"][-1] for each in FakeExecutor(lake).lease()] == ["t"]
+
+
+@pytest.mark.parametrize("content", [{"compact": False}, None])
+def test_a_delayed_operation_of_a_policy_that_ends(
+    lake: DriverNode, tables: dict[str, HistoryTable], content: dict[str, object] | None
+) -> None:
+    """An operation that waits for quiet hours is cancelled once its policy no longer requires it."""
+    limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
+    add_policy(lake, "small", WHOLE, {}, on="main.a.t", kind="table")
+    plan(lake)
+    FakeExecutor(lake).lease()
+    body = {"enable": False}
+    if content is None:
+        assert lake.patch(f"{API}/lake/policies/small", body).status == 200
+    else:
+        update = {"@type": "updateContent", "policyType": WHOLE, "newContent": content}
+        lake.done("PUT", f"{API}/lake/policies/small", {"updates": [update]})
+    lake.runner.run(pauses_refresh(lake.built.services))
+    (operation,) = told(lake)
+
+    assert (operation["state"], operation["result"]) == ("cancelled", "The policy small no longer requires this")
 
 
 def test_hours_of_a_policy_narrow_those_of_the_setting(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
@@ -275,7 +344,7 @@ def test_a_policy_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]
 
     assert FakeExecutor(lake).lease() == []
     (operation,) = told(lake)
-    assert (operation["state"], operation["result"]) == ("failed", "The policy small no longer requires this")
+    assert (operation["state"], operation["result"]) == ("cancelled", "The policy small no longer requires this")
 
 
 def test_a_setting_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:

@@ -20,17 +20,19 @@ from limnos.formats.maintenance.rewrites import pause_for_writers
 from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.entities import MetadataDocument, Token
-from limnos.model.errors import BadRequest, LimnosError, NotFound, UnsupportedOperation
+from limnos.model.errors import BadRequest, LimnosError, NotFound
 from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.principals import TokenPurpose
 from limnos.services.maintenance.acting import ended_secret
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions, action_options
-from limnos.services.maintenance.rewriting.planning import asking_policy, effective_policies, is_off, is_set, limits_of
+from limnos.services.maintenance.rewriting.pauses import schedule_limits, withdrawal_text
+from limnos.services.maintenance.rewriting.planning import effective_policies
 from limnos.services.maintenance.rewriting.row_retention import terms_of
 from limnos.services.maintenance.rewriting.scheduling import OperationPause, ScheduleLimits, fair_order, pause_of
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.maintenance.table_leases import (
+    CANCELLED,
     DONE,
     FAILED,
     LEASES,
@@ -198,7 +200,7 @@ def operation_cancel(tx: Tx, operation: int, *, node_id: int, user: str) -> Leas
     revoke; None if it had no lease.
     """
     lease = tx.rewrites.lease_of(node_id)
-    tx.maintenance.end(operation, state="cancelled", result=f"cancelled by {user}")
+    tx.maintenance.end(operation, state=CANCELLED, result=f"cancelled by {user}")
     tx.rewrites.end(operation)
     return lease if lease is not None and lease.operation_id == operation else None
 
@@ -244,8 +246,17 @@ async def _lease_one(
     ctx = Context(services, Credential(None, token.id, hash_secret(secret)), f"maintenance-{row.operation_id}")
     try:
         catalog, path = await _path(services, row.node_id)
+        limits = None
+        if not stored.is_requested:
+            limits = schedule_limits(services, await effective_policies(services, row.node_id), row=row)
+            if limits is None:
+                text = withdrawal_text(row)
+                await services.store.submit(
+                    _PERMIT, partial(_refuse, row=row, holder=holder, text=text, outcome=CANCELLED)
+                )
+                return None
         document = await _document(ctx, RequestScope(scope.metalake, catalog), path=path)
-        pause = await _pause(services, document, row=row, is_requested=stored.is_requested)
+        pause = await _pause(services, document, row=row, limits=limits)
         options = action_options(row.kind, stored)
         if row.kind == RETENTION:
             terms = await terms_of(services, document)
@@ -270,10 +281,10 @@ def _store_terms(tx: Tx, *, row: WaitingRewrite, stored: RewriteOptions) -> None
     tx.rewrites.set_options(row.operation_id, msgspec.json.encode(stored).decode())
 
 
-def _refuse(tx: Tx, *, row: WaitingRewrite, holder: str, text: str) -> None:
+def _refuse(tx: Tx, *, row: WaitingRewrite, holder: str, text: str, outcome: str = FAILED) -> None:
     lease = tx.rewrites.held(row.operation_id, metalake_id=row.metalake_id, holder=holder)
     if lease is not None:
-        lease_end(tx, lease, outcome=FAILED, text=text)
+        lease_end(tx, lease, outcome=outcome, text=text)
         lease_revoke(tx, lease)
 
 
@@ -309,37 +320,21 @@ async def _document(ctx: Context, scope: RequestScope, *, path: tuple[str, ...])
 
 
 async def _pause(
-    services: NodeServices, document: MetadataDocument, *, row: WaitingRewrite, is_requested: bool
+    services: NodeServices, document: MetadataDocument, *, row: WaitingRewrite, limits: ScheduleLimits | None
 ) -> OperationPause | None:
     """Return an operation's delay because of pipeline runs, quiet hours, budgets or writers; None if it has none.
 
-    Raises UnsupportedOperation: the policy or the setting no longer enables the operation.
+    `limits` is None for an operation that a user requested.
     """
     now_ms = services.store.time.now_ms()
     holders = await services.gate.look_up(lambda: holders_read(document.node_id, now_ms=now_ms))
     if any(each.run is not None for each in holders):
         return OperationPause(YIELD_MS, "waits for a pipeline run that uses the table")
-    if is_requested:
+    if limits is None:
         return None
-    limits = await _limits(services, row)
     used = await services.gate.look_up(lambda: recent_use_read(now_ms))
     pause = pause_of(limits, used, bytes_=row.bytes or 0, now_ms=now_ms)
     if pause is not None or limits.has_hours:
         return pause
     pause_ms = pause_for_writers(metadata_of(document.body), now_ms=now_ms)
     return OperationPause(pause_ms, "waits until the table's writers are quiet") if pause_ms else None
-
-
-async def _limits(services: NodeServices, row: WaitingRewrite) -> ScheduleLimits:
-    """Return the hours and budgets that apply to a policy's operation, from the policy's current content.
-
-    Raises UnsupportedOperation: the policy or the setting no longer enables the operation.
-    """
-    settings = services.defaults.maintenance
-    policies = await effective_policies(services, row.node_id)
-    policy = asking_policy(policies, row.kind)
-    is_off_now = policy is None and (not is_set(settings, row.kind) or is_off(policies, row.kind))
-    if is_off_now or (None if policy is None else policy.name) != row.policy:
-        what = "setting maintenance.rewrite_files" if row.policy is None else f"policy {row.policy}"
-        raise UnsupportedOperation(f"The {what} no longer requires this")
-    return limits_of(settings, policy, metalake_id=row.metalake_id)

@@ -19,6 +19,8 @@ OPERATION_BYTES: Final = 16 << 20
 BUDGET_PAUSE_MS: Final = 600_000
 """The delay before an operation whose budget is used up is considered again, in milliseconds."""
 REQUESTED_PRIORITY: Final = 1 << 40
+_FOR_HOURS: Final = "waits for the quiet hours "
+_FOR_BUDGET: Final = "waits for the budget "
 
 
 class OperationPause(NamedTuple):
@@ -86,7 +88,7 @@ def pause_of(limits: ScheduleLimits, used: Sequence[RecentUse], *, bytes_: int, 
     for hours in (limits.hours, limits.policy_hours):
         wait_ms = quiet_hours_wait_ms(hours, now_ms)
         if wait_ms:
-            return OperationPause(wait_ms, f"waits for the quiet hours {', '.join(map(str, hours))}")
+            return OperationPause(wait_ms, f"{_FOR_HOURS}{', '.join(map(str, hours))}")
     total = sum(each.bytes for each in used)
     if _is_over(total, budget=limits.bytes_per_day, own=bytes_):
         return OperationPause(
@@ -100,6 +102,11 @@ def pause_of(limits: ScheduleLimits, used: Sequence[RecentUse], *, bytes_: int, 
     return None
 
 
+def is_schedule_reason(reason: str | None) -> bool:
+    """Return whether an operation waits for quiet hours or a budget, by its stored reason."""
+    return reason is not None and reason.startswith((_FOR_HOURS, _FOR_BUDGET))
+
+
 def _is_over(used: int, *, budget: int, own: int) -> bool:
     """Return whether a budget is exceeded. An operation that exceeds the budget on its own may begin if nothing else
     was rewritten.
@@ -108,4 +115,4 @@ def _is_over(used: int, *, budget: int, own: int) -> bool:
 
 
 def _reason(what: str, *, budget: int, used: int) -> str:
-    return f"waits for the budget of {what}: {used} bytes in 24 hours with this operation, {budget} are allowed"
+    return f"{_FOR_BUDGET}of {what}: {used} bytes in 24 hours with this operation, {budget} are allowed"
