@@ -259,7 +259,7 @@ AWAY: dict[str, tuple[Away, ...]] = {
 
 NOT_AWAY = {
     **dict.fromkeys(("create-metalake", "begin-import", "create-token", "create-console-code", "login", "create-secret", "set-password", "remove-password", "rotate-storage-keys"), "about no object that has a name"),
-    **dict.fromkeys(("feed-import", "finish-import", "give-up-import", "revoke-token", "end-secret", "retry-task", "query-service-discard", "export-audit"), "found by an id that nobody else gets"),
+    **dict.fromkeys(("feed-import", "finish-import", "give-up-import", "revoke-token", "end-secret", "retry-task", "query-service-discard", "export-audit", "cancel-maintenance-operation"), "found by an id that nobody else gets"),
     **dict.fromkeys(("beat-run", "put-step"), "found by the id of a run, which its metalake keeps under any name"),
     **dict.fromkeys(LEASES, "leases of whatever waits in the metalake"),
     **dict.fromkeys(("take-lineage", "take-lineage-v1"), "what it names need not be there"),

@@ -238,6 +238,7 @@ WRITES: dict[str, Write] = {
     "lease-maintenance-operations": Write("POST", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x"}),
     "renew-maintenance-leases": Write("PUT", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x", "operations": [1]}),
     "report-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/maintenance/operations/1/report", {"holder": "x", "outcome": "done"}),
+    "cancel-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/maintenance/operations/OPERATION/cancel"),
     "rotate-storage-keys": Write("POST", f"{OWN}/storage/keys/rotate"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
 }  # fmt: skip
@@ -296,6 +297,8 @@ def furnish(node: DriverNode) -> dict[str, str]:
     begun, read = _furnish_imports(node)
     dropped = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"]
     deferred = node.done("POST", "/query/service", {"statement": "select value 1", "mode": "deferred"})
+    operation = {"table": "a.t", "operation": "manifests"}
+    requested = node.done("POST", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations", operation)
     ids = {
         "DROPPED": dropped[0],
         "TOKEN": token,
@@ -307,6 +310,7 @@ def furnish(node: DriverNode) -> dict[str, str]:
     }
     return {
         "LOCATION": location,
+        "OPERATION": str(requested["operation"]),
         "VIEW": view,
         "STAGED": stage(kept["location"], 1),
         "HANDLE": str(deferred["handle"]).rpartition("/")[2],

@@ -90,20 +90,20 @@ class CommonFlags:
 
     def credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
         """Return the token and the user; at most one of them is set. Raises UsageError if several of `--token`,
-        `--token-file` and `--user` are given.
+        `--token-file` and `--user` are given, or for an empty token.
         """
         names = [name for name in ("token", "token_file", "user") if getattr(self, name) is not None]
         if len(names) > 1:
             flags = " and ".join(f"--{name.replace('_', '-')}" for name in names)
             raise UsageError(f"{flags} both give your identity", hint="keep one of them")
         if self.token is not None:
-            return self.token, None
+            return _require_token(self.token, source="--token"), None
         if self.token_file is not None:
             return read_token(self.token_file), None
         if self.user is not None:
             return None, self.user
-        if token := environ.get("LIMNOS_TOKEN"):
-            return token, None
+        if (token := environ.get("LIMNOS_TOKEN")) is not None:
+            return _require_token(token, source="LIMNOS_TOKEN"), None
         if file := environ.get("LIMNOS_TOKEN_FILE"):
             return read_token(Path(file)), None
         if named := environ.get("LIMNOS_USER"):
@@ -200,7 +200,19 @@ def read_token(file: Path) -> str:
             hint="a server writes the admin's to admin.token in its --data directory",
         ) from error
     if not token:
-        raise UsageError(f"the token file '{file}' is empty", hint="'limnos token create --save FILE' writes one")
+        raise UsageError(
+            f"the token is empty: the token file '{file}' is empty", hint="'limnos token create --save FILE' writes one"
+        )
+    return token
+
+
+def _require_token(token: str, *, source: str) -> str:
+    """Return a token. Raises UsageError for an empty one, which would be no credential at all."""
+    if not token.strip():
+        raise UsageError(
+            f"the token is empty: {source} is set, and has no text",
+            hint="give a token, or leave it unset to act without one",
+        )
     return token
 
 

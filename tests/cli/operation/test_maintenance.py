@@ -116,6 +116,66 @@ def test_the_status_of_operations_that_wait(fake: FakeServer, run: Run) -> None:
     assert "limnos maintenance work" not in run("maintenance", "status", "main", "--uri", fake.uri).err
 
 
+def test_an_executor_that_runs(fake: FakeServer, run: Run) -> None:
+    """While an executor asks for operations, the status does not advise to start one; else it does not claim that none
+    runs.
+    """
+    status = {"assess": True, "operations": [], "executor": "off", "waiting_for_executor": 2}
+    fake.on("GET", f"{BASE}/operations", {**status, "executor_active": True}).on("GET", f"{BASE}/operations", status)
+    active, silent = (run("maintenance", "status", "main", "--uri", fake.uri).err for _ in range(2))
+
+    assert ("2 listed operations wait for an executor; one is running" in active, "start one" in active) == (
+        True,
+        False,
+    )
+    assert "if no executor is running, start one with 'limnos maintenance work'" in silent
+
+
+def test_the_status_of_lance_tables(fake: FakeServer, run: Run) -> None:
+    """A Lance catalog has no lines about settings for Iceberg tables."""
+    fake.on("GET", f"{BASE}/operations", {"assess": True, "operations": [], "table_format": "lance", "executor": "off"})
+
+    assert run("maintenance", "status", "main", "--uri", fake.uri).err == "assessing tables: on\n"
+
+
+@pytest.mark.parametrize("command", ["plan", "status"])
+def test_a_path_that_is_no_catalog(fake: FakeServer, run: Run, command: str) -> None:
+    """The path of a table, where a catalog is needed, leads to `explain`; a missing catalog keeps its own message."""
+    route = f"/api/limnos/v1/metalakes/lake/catalogs/%s/maintenance/{'findings' if command == 'plan' else 'operations'}"
+    missing = {"error": {"code": "not-found", "message": "Catalog does not exist"}}
+    fake.on("GET", route % "main.none", missing, status=404).on("GET", route % "none", missing, status=404)
+    refused = run("maintenance", command, "main.none", "--uri", fake.uri)
+
+    assert refused.code == 2
+    assert all(each in refused.err for each in ("give a catalog, such as main", "limnos maintenance explain"))
+    assert "give a catalog" not in run("maintenance", command, "none", "--uri", fake.uri).err
+
+
+def test_a_cancellation(fake: FakeServer, limnos: Run, run: Run) -> None:
+    """An operation is cancelled by its number alone; one that has ended is told."""
+    route = "/api/limnos/v1/metalakes/lake/maintenance/operations/7/cancel"
+    for state in ("cancelled", "done"):
+        fake.on("POST", route, {"operation": 7, "state": state})
+
+    assert limnos("maintenance", "cancel", "7").result == {"operation": 7, "state": "cancelled"}
+    shown = run("maintenance", "cancel", "7", "--uri", fake.uri, "--output", "table").out
+    assert shown == "operation 7 had ended before: it is done\n"
+
+
+def test_findings_on_which_nobody_acts(fake: FakeServer, run: Run) -> None:
+    """A finding without an operation has its reason, and a policy says which kinds its content turns off."""
+    policy = {
+        "type": "system_iceberg_table_maintenance", "name": "w", "on": "main", "enabled": True, "content": {},
+        "not_applied": [], "decides": ["compact", "manifests"], "turned_off": ["compact"],
+    }  # fmt: skip
+    report = {**REPORT, "policies": [policy], "inactions": {"compact": "off in policy w"}}
+    fake.on("GET", f"{BASE}/table?table=raw.trips", report)
+    shown = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
+
+    assert "needs compact: 40 files of 1.0 MB\n  nobody acts: off in policy w\n" in shown
+    assert "on main decides about compact (off in this policy), manifests\n" in shown
+
+
 def test_unknown_operations(fake: FakeServer, run: Run) -> None:
     """An operation that does not exist is an error of usage, as in the plan."""
     assert run("maintenance", "run", "main.raw.trips", "--kind", "vacuum", "--uri", fake.uri).code == 2

@@ -96,6 +96,7 @@ def _maintenance() -> Iterator[RefusalCase]:
     yield case(f"POST {LAKE}/maintenance/leases", "metalake", "lake", body={"holder": "x"})
     yield case(f"PUT {LAKE}/maintenance/leases", "metalake", "lake", body={"holder": "x"})
     yield case(f"POST {LAKE}/maintenance/operations/{{o}}/report", "metalake", "lake", "1", body={"outcome": "done"})
+    yield case(f"POST {LAKE}/maintenance/operations/{{o}}/cancel", "no operation", "lake", "1")
 
 
 def _tables() -> Iterator[RefusalCase]:

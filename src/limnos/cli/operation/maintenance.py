@@ -1,4 +1,4 @@
-"""`maintenance plan | explain | run | status | work`: maintenance of tables.
+"""`maintenance plan | explain | run | cancel | status | work`: maintenance of tables.
 
 May import `client` values, `config`, `model`, `spark` (when an executor runs) and `cli`.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,7 +20,9 @@ from limnos.cli.extras import import_extra
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_fields, show_rows, visible
 from limnos.client import Client
+from limnos.client.errors import NotFoundError
 from limnos.client.operation.maintenance_values import (
+    AppliedPolicy,
     MaintenanceOperation,
     MaintenanceReport,
     MaintenanceStatus,
@@ -28,6 +31,9 @@ from limnos.client.operation.maintenance_values import (
 from limnos.client.paths import parts_of
 from limnos.model.number_texts import count_with_noun
 
+if TYPE_CHECKING:
+    from limnos.spark.maintenance.executor import OperationEnd
+
 FindingKind = Literal["compact", "deletes", "manifests", "indexes", "retention", "expire", "metadata", "orphans"]
 OperationKind = Literal["expire", "orphans", "compact", "deletes", "manifests", "statistics", "retention", "indexes"]
 app = App(name="maintenance")
@@ -35,6 +41,7 @@ HISTORY_MAX: Final = 30
 """Snapshots or versions that an explanation shows as text."""
 _STATE_ORDER: Final = {"waiting": 0, "running": 1}
 """Operations that have not ended are listed first; those of one state stay newest first."""
+_DAY_S: Final = 86_400
 PAUSE_S: Final = 2.0
 """Seconds between two requests for an operation's state."""
 pause = time.sleep
@@ -53,11 +60,25 @@ def plan(catalog: str, /, *, kind: FindingKind | None = None, common: CommonFlag
     kind
         Only this kind: compact, deletes, manifests, indexes, retention, expire, metadata or orphans.
     """
-    with common.client() as client:
+    with common.client() as client, _catalog_advice(catalog):
         plan = client.maintenance.plan(catalog)
     rows = [msgspec.structs.asdict(each) for each in plan if kind in (None, each.kind)]
     empty = "no table that you may modify needs maintenance; a table that changed is assessed within some five minutes"
     show_rows(rows, ["table", "kind", "score", "reason", "found_at"], shape=common.shape, empty=empty)
+
+
+@contextmanager
+def _catalog_advice(catalog: str) -> Iterator[None]:
+    """Raise UsageError instead of NotFoundError if the text is a path below a catalog."""
+    try:
+        yield
+    except NotFoundError as error:
+        if len(parts_of(catalog)) < 2:
+            raise
+        raise UsageError(
+            f"{catalog} is no catalog: give a catalog, such as {parts_of(catalog)[0]}",
+            hint="for one table use 'limnos maintenance explain'",
+        ) from error
 
 
 @app.command
@@ -83,19 +104,21 @@ def _lines(report: MaintenanceReport) -> Iterator[str]:
     yield ", ".join(count_with_noun(count or 0, noun) for count, noun in counts)
     yield f"writer: {report.writer}"
     yield from (f"blocked: {each}" for each in report.blocked)
-    yield from (f"needs {each.kind}: {each.reason}" for each in report.findings)
+    for each in report.findings:
+        yield f"needs {each.kind}: {each.reason}"
+        if each.kind in report.inactions:
+            yield f"  nobody acts: {report.inactions[each.kind]}"
     if not report.findings:
         yield "needs no maintenance"
     for policy in report.policies:
         state = "" if policy.enabled else " (disabled, so it turns this off)"
         name = "that you may not load" if policy.name is None else policy.name
-        decides = "" if policy.decides is None else f" decides about {', '.join(policy.decides) or 'nothing here'}"
-        yield f"policy {name} ({policy.type}) on {policy.on}{decides}{state}"
+        yield f"policy {name} ({policy.type}) on {policy.on}{_decisions(policy)}{state}"
         yield from (f"  policy {name} on the same object does not apply" for name in policy.not_applied)
     yield f"{report.removable} of {count_with_noun(report.snapshots, 'snapshot')} may be removed"
     yield from (f"  branch or tag {name} is past its age" for name in report.refs_removable)
-    for each in report.history[:HISTORY_MAX]:
-        yield f"  {each.snapshot_id} {each.at} {each.kept_because or 'may be removed'}"
+    for snapshot in report.history[:HISTORY_MAX]:
+        yield f"  {snapshot.snapshot_id} {snapshot.at} {snapshot.kept_because or 'may be removed'}"
     if len(report.history) > HISTORY_MAX:
         is_whole = len(report.history) >= report.snapshots
         which = "them" if is_whole else f"the newest {len(report.history)}"
@@ -103,16 +126,29 @@ def _lines(report: MaintenanceReport) -> Iterator[str]:
     yield from _orphan_lines(report.orphans)
 
 
+def _decisions(policy: AppliedPolicy) -> str:
+    """Return the kinds of operations about which a policy decides as text; empty from an older server."""
+    if policy.decides is None:
+        return ""
+    kinds = [f"{kind} (off in this policy)" if kind in policy.turned_off else kind for kind in policy.decides]
+    return f" decides about {', '.join(kinds) or 'nothing here'}"
+
+
 def _orphan_lines(orphans: OrphanFiles) -> Iterator[str]:
     """Yield the lines about orphan files as human-readable text."""
     yield f"removal of orphan files: {orphans.removal}"
     if orphans.checked_at is not None:
-        orphan_count, listed = count_with_noun(orphans.candidates, "orphan"), count_with_noun(orphans.listed, "file")
-        yield f"{orphan_count} among {listed} ({orphans.candidate_bytes} bytes), checked {orphans.checked_at}"
+        orphan_count, size = (
+            count_with_noun(orphans.candidates, "orphan"),
+            count_with_noun(orphans.candidate_bytes, "byte"),
+        )
+        yield f"{orphan_count} of {size} among {count_with_noun(orphans.listed, 'file')}, checked {orphans.checked_at}"
     if orphans.blocked is not None:
         yield f"  no file is removed: {orphans.blocked}"
     for each in orphans.files:
-        waits = f" for {each.waited_s} of {orphans.age_s} s" if each.state == "waiting" and orphans.age_s else ""
+        waits = ""
+        if each.state == "waiting" and orphans.age_s:
+            waits = f" for {each.waited_s / _DAY_S:.1f} of {orphans.age_s / _DAY_S:g} days"
         yield f"  {each.state}{waits}: {each.name} ({each.size} bytes), first seen {each.first_seen_at}"
 
 
@@ -128,8 +164,8 @@ def run(
 ) -> None:
     """Request an operation on a table, with your rights; `maintenance status` shows its result.
 
-    The server expires snapshots and checks for orphan files within a minute. The other operations rewrite files of
-    Iceberg tables, and wait for an executor. The server itself maintains Lance tables.
+    The server expires snapshots and checks for orphan files within a minute. The other operations on Iceberg
+    tables wait for an executor: all but statistics rewrite or delete files. The server itself maintains Lance tables.
 
     Parameters
     ----------
@@ -138,8 +174,8 @@ def run(
     kind
         The operation: expire removes the snapshots that need not be retained, orphans checks for orphan files and
         removes old ones, compact rewrites small files, deletes applies delete files, manifests rewrites manifests,
-        statistics computes statistics, retention deletes the rows that are older than a policy's limit, indexes adds
-        new rows to the indexes of a Lance table.
+        statistics computes statistics of the columns and rewrites no file, retention deletes the rows that are older
+        than a policy's limit, indexes adds new rows to the indexes of a Lance table.
     wait
         Wait for the operation and show its result; the command fails if the operation does.
     wait_s
@@ -153,6 +189,23 @@ def run(
             return
     message = f"operation {operation} was requested: see 'limnos maintenance status'"
     show_done(message, {"operation": operation}, shape=common.shape)
+
+
+@app.command
+def cancel(operation: int, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Cancel an operation that rewrites a table, waiting or running. You must be allowed to modify its table.
+
+    Its executor stops within a minute. The server's own operations, such as expire, end by themselves.
+
+    Parameters
+    ----------
+    operation
+        The number of the operation, as `run` and `status` show it.
+    """
+    with common.client() as client:
+        state = client.maintenance.cancel(operation)
+    text = "is cancelled" if state == "cancelled" else f"had ended before: it is {state}"
+    show_done(f"operation {operation} {text}", {"operation": operation, "state": state}, shape=common.shape)
 
 
 @app.command
@@ -189,12 +242,21 @@ def work(
             common.address, metalake=common.metalake, master=master, config=config, ca_file=common.believed, s3=s3,
             executor_wait_s=executor_wait,
         )  # fmt: skip
-        summary = MaintenanceExecutor(client.maintenance, runner, threads=threads, idle_s=idle).run()
+        executor = MaintenanceExecutor(client.maintenance, runner, threads=threads, idle_s=idle, show_end=_show_end)
+        summary = executor.run()
     words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(summary.ended.items()))
     reasons = [f"{outcome}: {summary.texts[outcome]}" for outcome in sorted(summary.ended) if outcome != DONE]
-    show_done("\n".join([f"ended: {words or 'nothing to do'}", *reasons]), dict(summary.ended), shape=common.shape)
+    show_done(
+        "\n".join([f"ended: {words or 'nothing to do'}", *reasons]), {DONE: 0, **summary.ended}, shape=common.shape
+    )
     if FAILED in summary.ended:
         raise StoppedError(f"{summary.ended[FAILED]} of {summary.count} operations failed")
+
+
+def _show_end(operation: int, end: OperationEnd) -> None:
+    """Print a line on stderr about an operation that ended."""
+    sys.stderr.write(visible(f"operation {operation} {end.outcome}: {' '.join(end.text.split())}") + "\n")
+    sys.stderr.flush()
 
 
 def _check_limits(*, threads: int, idle: float | None, executor_wait: float) -> None:
@@ -257,7 +319,7 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     catalog
         The catalog, as `main`.
     """
-    with common.client() as client:
+    with common.client() as client, _catalog_advice(catalog):
         status = client.maintenance.status(catalog)
     ordered = sorted(status.operations, key=lambda each: _STATE_ORDER.get(each.state, len(_STATE_ORDER)))
     rows = [msgspec.structs.asdict(each) for each in ordered]
@@ -272,12 +334,24 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 def _status_lines(status: MaintenanceStatus) -> Iterator[str]:
     """Yield the lines about the server's settings, and a warning if operations wait for an executor that is off."""
+    yield f"assessing tables: {'on' if status.assess else 'off'}"
+    if status.table_format == "iceberg":
+        yield from _iceberg_lines(status)
+    if status.waiting_for_executor and status.executor == "off":
+        waiting = count_with_noun(status.waiting_for_executor, "listed operation")
+        verbs = "waits" if status.waiting_for_executor == 1 else "wait"
+        advice = "the server starts none: if no executor is running, start one with 'limnos maintenance work'"
+        if status.executor_active:
+            advice = "one is running: it asked the server for operations within the last minute"
+        yield f"{waiting} {verbs} for an executor; {advice}"
+
+
+def _iceberg_lines(status: MaintenanceStatus) -> Iterator[str]:
+    """Yield the lines about the settings for Iceberg tables."""
     orphans = {"off": "off", "policies": "where a policy requires it", "all": "on"}.get(status.orphans, status.orphans)
     retention = f"for {status.metadata_keep_s} s" if status.metadata_keep_s else "forever"
-    rewriting = "on" if status.rewrite else "off"
-    yield f"assessing tables: {'on' if status.assess else 'off'}"
     yield f"Iceberg tables: expiring snapshots without a policy: {'on' if status.expire else 'off'}"
-    yield f"Iceberg tables: rewriting files without a policy: {rewriting}"
+    yield f"Iceberg tables: rewriting files without a policy: {'on' if status.rewrite else 'off'}"
     yield f"Iceberg tables: metadata files outside of the metadata log are kept {retention}"
     yield f"Iceberg tables: removing orphan files: {orphans}"
     if status.executor is None:
@@ -286,7 +360,3 @@ def _status_lines(status: MaintenanceStatus) -> Iterator[str]:
     budget = count_with_noun(status.bytes_per_day, "byte") if status.bytes_per_day else "no limit"
     yield f"Iceberg tables: budget of rewrites in 24 hours: {budget}"
     yield f"Iceberg tables: executor of the server: {status.executor} (setting maintenance.executor)"
-    if status.waiting_for_executor and status.executor == "off":
-        waiting = count_with_noun(status.waiting_for_executor, "listed operation")
-        verbs = "waits" if status.waiting_for_executor == 1 else "wait"
-        yield f"{waiting} {verbs} for an executor, and the server starts none: run 'limnos maintenance work'"

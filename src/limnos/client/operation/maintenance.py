@@ -58,6 +58,14 @@ class Maintenance(Resource[S]):
         return call("GET", url, answer=MaintenanceStatus, query={"before": None if before is None else str(before)})
 
     @verb
+    def cancel(self, operation: int) -> Flow[str]:
+        """Cancel an operation that rewrites a table. Returns its state: `cancelled`, or the one in which it had
+        ended.
+        """
+        url = self.own_url("maintenance", "operations", str(operation), "cancel")
+        return call("POST", url, answer=str, field="state")
+
+    @verb
     def lease(self, holder: str, *, limit: int) -> Flow[LeasedOperations]:
         """Lease operations that rewrite tables, for an executor named `holder`."""
         url = self.own_url("maintenance", "leases")

@@ -58,6 +58,9 @@ class MaintenanceStatus(msgspec.Struct, frozen=True):
     bytes_per_day: int = 0
     executor: str | None = None
     waiting_for_executor: int = 0
+    executor_active: bool = False
+    """Whether an executor asked the server for operations within the last minute."""
+    table_format: str = "iceberg"
 
 
 class AppliedPolicy(msgspec.Struct, frozen=True):
@@ -74,6 +77,8 @@ class AppliedPolicy(msgspec.Struct, frozen=True):
     content: Json
     not_applied: tuple[str, ...] = ()
     decides: tuple[str, ...] | None = None
+    turned_off: tuple[str, ...] = ()
+    """Those of `decides` that its content turns off."""
 
 
 class SnapshotHistory(msgspec.Struct, frozen=True):
@@ -125,6 +130,8 @@ class MaintenanceReport(msgspec.Struct, frozen=True):
     delete_files: int | None = None
     total_bytes: int | None = None
     orphans: OrphanFiles = OrphanFiles("off")
+    inactions: dict[str, str] = {}
+    """For each kind of finding that leads to no operation, the reason."""
 
 
 class LeasedOperation(msgspec.Struct, frozen=True):

@@ -211,7 +211,8 @@ def _metadata_files(metadata: TableMetadata, size: int, *, version: int) -> list
     if old >= OLD_FILES_MIN:
         parts.append(f"about {old} metadata files are outside of its metadata log and are kept")
     figures = {"document_bytes": size, "old_metadata_files": old, "metadata_log": log}
-    return [AssessmentFinding(METADATA, max(old, size >> 10), "; ".join(parts), figures)]
+    score = size >> 10 if size > DOCUMENT_BYTES_MAX else 1  # old files slow no reader or writer down
+    return [AssessmentFinding(METADATA, score, "; ".join(parts), figures)]
 
 
 def _read_checkpoints(metadata: TableMetadata) -> tuple[ReadCheckpoint, ...]:

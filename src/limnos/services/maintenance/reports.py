@@ -21,18 +21,21 @@ from limnos.model.kinds import Kind
 from limnos.names.path import Levels
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.guards import snapshots_judge
+from limnos.services.maintenance.inactions import inactions, turns_off
 from limnos.services.maintenance.lance.reports import ExplanationResult, lance_explain, lance_orphans
 from limnos.services.maintenance.orphans.reports import OrphanReport, orphan_findings, orphans_report
 from limnos.services.maintenance.orphans.rounds import ORPHANS
 from limnos.services.maintenance.policies import EffectivePolicy, deciding_policy, policies_load
 from limnos.services.maintenance.requests import TableTarget, table_target
+from limnos.services.maintenance.rewriting.leases import is_executor_active
 from limnos.services.maintenance.rewriting.planning import policy_refusals
 from limnos.services.maintenance.rewriting.row_retention import retention_refusals, without_retained
 from limnos.services.maintenance.table_access import catalog_require, maintained_table
+from limnos.services.maintenance.waiting import with_reasons
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import ICEBERG, LANCE
+from limnos.services.request.table_formats import ICEBERG, LANCE, format_of
 from limnos.store.activity.maintenance import (
     FindingRow,
     OperationRow,
@@ -90,6 +93,8 @@ class PolicyReport(NamedTuple):
     others: tuple[str, ...]
     decides: tuple[str, ...]
     """The kinds of operations that it requests or turns off; about the others of its type another policy decides."""
+    turned_off: tuple[str, ...] = ()
+    """Those of `decides` that its content turns off."""
 
 
 class _ExplainedTable(NamedTuple):
@@ -113,13 +118,18 @@ class TableReport(NamedTuple):
     blocked: tuple[str, ...]
     operations: tuple[TableOperation, ...]
     orphans: OrphanReport
+    inactions: Mapping[str, str]
+    """For each kind of finding that leads to no operation, the reason."""
 
 
 class ExecutorQueue(NamedTuple):
-    """The executor that the settings name, and the number of operations that wait for one."""
+    """The executor that the settings name, the number of operations that wait for one, and whether an executor has
+    requested operations from this node within the last minute.
+    """
 
     executor: str
     waiting: int
+    is_active: bool
 
 
 async def findings_list(ctx: Context, scope: RequestScope, *, after: int) -> FindingsPage:
@@ -147,10 +157,10 @@ async def operations_list(ctx: Context, scope: RequestScope, *, before: int) -> 
     rows = await ctx.look_up(lambda: operations_page(catalog_id, before=before, limit=ROWS_MAX))
     paths = await visible_paths(ctx, scope, node_ids=[row.node_id for row in rows])
     rows = await _hide_policies(ctx, scope, rows=[row for row in rows if row.node_id in paths])
-    return tuple([TableOperation(paths[row.node_id], row) for row in rows])
+    return tuple([TableOperation(paths[row.node_id], row) for row in await with_reasons(ctx, rows)])
 
 
-async def executor_queue(ctx: Context, operations: Sequence[TableOperation]) -> ExecutorQueue:
+async def executor_queue(ctx: Context, metalake: str, *, operations: Sequence[TableOperation]) -> ExecutorQueue:
     """Return the executor of the settings, and how many of some operations wait for an executor.
 
     The others that wait are carried out by the server itself.
@@ -158,7 +168,18 @@ async def executor_queue(ctx: Context, operations: Sequence[TableOperation]) -> 
     waiting = {each.row.id: each.row.node_id for each in operations if each.row.state == "waiting"}
     queued = await ctx.look_up(lambda: open_rewrites(list(set(waiting.values())))) if waiting else {}
     count = len(waiting.keys() & set(queued.values()))
-    return ExecutorQueue(ctx.services.defaults.maintenance.executor, count)
+    is_active = is_executor_active(ctx.services, metalake)
+    return ExecutorQueue(ctx.services.defaults.maintenance.executor, count, is_active)
+
+
+async def catalog_format(ctx: Context, scope: RequestScope) -> str:
+    """Return the format of a catalog's tables. Raises NotFound, PermissionDenied."""
+
+    def look(request_view: RequestView) -> str:
+        catalog_require(request_view)
+        return format_of(request_view)
+
+    return await ctx.read(scope, look)
 
 
 def _catalog(request_view: RequestView) -> int:
@@ -225,15 +246,20 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
                 each, path_of(each.object_id, ancestry) or (), each.name if each.name in loadable else None,
                 tuple([name for name in each.others if name in loadable]),
                 tuple([kind for kind in kinds if deciding_policy(policies, kind) == each]),
+                tuple([kind for kind in kinds if deciding_policy(policies, kind) == each and turns_off(each, kind)]),
             )
             for each in policies.values()
         ]
     )  # fmt: skip
     done = await ctx.look_up(lambda: operations_of(node_id, limit=OPERATIONS_SHOWN))
-    done = await _hide_policies(ctx, scope, rows=done)
+    done = await with_reasons(ctx, await _hide_policies(ctx, scope, rows=done))
     return TableReport(
         result.explanation, tuple([TableFinding(path, row) for row in result.findings]), reports, result.blocked,
         tuple([TableOperation(path, row) for row in done]), orphans,
+        inactions(
+            ctx.services.defaults.maintenance, policies, kinds=[row.kind for row in result.findings],
+            loadable=loadable, is_lance=table.target.table_format == LANCE,
+        ),
     )  # fmt: skip
 
 

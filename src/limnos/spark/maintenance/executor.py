@@ -88,6 +88,7 @@ class MaintenanceExecutor:
     def __init__(
         self, source: OperationSource, runner: OperationRunner, *, threads: int = 4, idle_s: float | None = 60.0,
         poll_s: float = 5.0, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
+        show_end: Callable[[int, OperationEnd], None] = lambda _, __: None,
     ) -> None:  # fmt: skip
         """Prepare an executor of the operations of one server.
 
@@ -99,12 +100,13 @@ class MaintenanceExecutor:
             poll_s: The time in seconds between two requests for operations.
             clock: A monotonic clock in seconds, for idle time and leases.
             sleep: A function that waits for a number of seconds.
+            show_end: A function that shows the outcome of each operation that ended.
         """
         self.holder = uuid4().hex
         self.summary = ExecutorSummary()
         self._source, self._runner = source, runner
         self._threads, self._idle_s, self._poll_s = threads, idle_s, poll_s
-        self._clock, self._sleep = clock, sleep
+        self._clock, self._sleep, self._show_end = clock, sleep, show_end
         self._running: dict[Future[OperationEnd], int] = {}
         self._lost: set[int] = set()
         self._renewed_at = 0.0
@@ -187,6 +189,7 @@ class MaintenanceExecutor:
         self.summary.ended[end.outcome] = self.summary.ended.get(end.outcome, 0) + 1
         self.summary.texts[end.outcome] = end.text
         logger.info("operation %d ended: %s, %s", operation, end.outcome, end.text)
+        self._show_end(operation, end)
         if end.outcome == LOST:
             self._lost.discard(operation)
         else:

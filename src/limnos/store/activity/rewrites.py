@@ -53,6 +53,10 @@ OPEN_OF = Sql(
     f"SELECT o.node_id, o.kind, o.id FROM {_OPEN} WHERE o.node_id IN ({_IDS})",
     on_sqlite=f"SELECT o.node_id, o.kind, o.id FROM {_OPEN} WHERE o.node_id IN ({_IDS_SQLITE})",
 )
+LEASED_OF = Sql(
+    f"SELECT node_id, operation_id FROM maintenance_lease WHERE expires_at > :now AND node_id IN ({_IDS})",
+    on_sqlite=f"SELECT node_id, operation_id FROM maintenance_lease WHERE expires_at > :now AND node_id IN ({_IDS_SQLITE})",
+)
 RECENT_OF = Sql(
     "SELECT node_id, kind, state, ended_at FROM maintenance_operation WHERE ended_at IS NOT NULL"
     f" AND node_id IN ({_IDS}) ORDER BY id DESC",
@@ -208,6 +212,11 @@ def recent_use_read(now_ms: int) -> Load[list[RecentUse]]:
 def open_rewrites(node_ids: Sequence[int]) -> Load[dict[tuple[int, str], int]]:
     """Read the ids of unfinished operations of some tables, by (table id, kind)."""
     return {(row[0], row[1]): row[2] for row in (yield OPEN_OF, {"nodes": dumps(node_ids)})}
+
+
+def leased_operations(node_ids: Sequence[int], *, now_ms: int) -> Load[dict[int, int]]:
+    """Read the operations that have the unexpired leases of some tables, by table id."""
+    return {row[0]: row[1] for row in (yield LEASED_OF, {"nodes": dumps(node_ids), "now": now_ms})}
 
 
 def ended_operations(node_ids: Sequence[int]) -> Load[list[EndedOperation]]:

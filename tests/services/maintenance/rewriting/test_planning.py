@@ -142,6 +142,42 @@ def test_options_that_iceberg_lacks(node: DriverNode, tables: dict[str, HistoryT
     assert explained(node)["blocked"] == []
 
 
+@pytest.mark.parametrize("kind", ["compact", "deletes"])
+def test_a_request_under_options_that_iceberg_lacks(
+    node: DriverNode, tables: dict[str, HistoryTable], kind: str
+) -> None:
+    """A request that would use a policy's unknown options is refused, with a list of options; others are not."""
+    add_policy(node, "small", COMPACTION, {"rewriteOptions": {"min-input-file": "9"}}, on="main", kind="catalog")
+    refused = ask(node, operation=kind)
+
+    assert refused.status == 400, refused.body
+    assert all(each in refused.body for each in (b"min-input-file,", b"min-input-files", b"rewrite-all"))
+    assert ask(node, operation="manifests").status == 200
+
+
+def test_an_application_of_no_delete_files(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """A table without delete files has nothing to apply: the operation is done at once, without an executor."""
+    tables["t"].append(1, **{"total-delete-files": "0"})
+    ask(node, operation="deletes")
+    (done,) = told(node)
+    leased = FakeExecutor(node).lease()
+    tables["t"].append(1, **{"total-delete-files": "1"})
+    ask(node, operation="deletes")
+
+    assert (done["state"], done["result"]) == ("done", "nothing to rewrite: the table has no delete files")
+    assert (leased, told(node)[0]["state"]) == ([], "waiting")
+
+
+def test_delete_files_that_end_before_the_lease(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """If a writer removed the delete files after the request, no executor gets the operation."""
+    tables["t"].append(1, **{"total-delete-files": "1"})
+    ask(node, operation="deletes")
+    tables["t"].append(1, **{"total-delete-files": "0"})
+    leased = FakeExecutor(node).lease()
+
+    assert (leased, told(node)[0]["state"]) == ([], "done")
+
+
 def test_a_failure_is_tried_again_later(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """After a failure the table pauses, twice as long after each one."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")

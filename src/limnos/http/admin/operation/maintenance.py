@@ -58,13 +58,14 @@ async def status_show(request: Request, ctx: Context) -> Response:
     """Return the state of the server's automatic maintenance, and the operations on a catalog's tables, newest first.
 
     `before` limits the operations to those with lower ids. `waiting_for_executor` counts the returned ones that wait
-    for an executor. `started_at` is the time of a request, `leased_at` the time of its last lease.
+    for an executor; `executor_active` is true if one asked this node for operations within the last minute.
+    `started_at` is the time of a request, `leased_at` the time of its last lease.
     """
     metalake, catalog = names_of(request)
     before = await _number(request, ctx, name="before", default=ID_MAX)
     page = await reports.operations_list(ctx, RequestScope(metalake, catalog), before=before)
     rows = [_operation(each) for each in page]
-    queue = await reports.executor_queue(ctx, page)
+    queue = await reports.executor_queue(ctx, metalake, operations=page)
     defaults = ctx.services.defaults.maintenance
     settings = {
         "assess": defaults.assess,
@@ -77,6 +78,8 @@ async def status_show(request: Request, ctx: Context) -> Response:
         "bytes_per_day": defaults.bytes_per_day,
         "executor": queue.executor,
         "waiting_for_executor": queue.waiting,
+        "executor_active": queue.is_active,
+        "table_format": await reports.catalog_format(ctx, RequestScope(metalake, catalog)),
     }
     return json_response({**settings, "operations": rows})
 
@@ -150,6 +153,7 @@ def _policy(report: PolicyReport) -> dict[str, object]:
         "content": msgspec.Raw(policy.content.encode()),
         "not_applied": report.others,
         "decides": report.decides,
+        "turned_off": report.turned_off,
     }
 
 
@@ -168,6 +172,7 @@ def _report(report: TableReport) -> dict[str, object]:
         "blocked": report.blocked,
         "operations": [_operation(each) for each in report.operations],
         "orphans": _orphans(report.orphans),
+        "inactions": report.inactions,
     }
 
 

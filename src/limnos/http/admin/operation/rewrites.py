@@ -1,4 +1,4 @@
-"""Operations that rewrite tables, for executors: lease, heartbeat, report.
+"""Operations that rewrite tables: lease, heartbeat and report of executors, and cancellation by users.
 
 May import `model`, `services` and this package. Has no business rules.
 """
@@ -14,7 +14,7 @@ from limnos.http.response import Response, json_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
-from limnos.services.maintenance.rewriting import leases
+from limnos.services.maintenance.rewriting import cancellation, leases
 from limnos.services.request.context import Context
 
 _BASE = "/api/limnos/v1/metalakes/{m}/maintenance"
@@ -80,8 +80,24 @@ async def operation_report(request: Request, ctx: Context) -> Response:
     return json_response({"accepted": is_accepted})
 
 
+async def operation_cancel(request: Request, ctx: Context) -> Response:
+    """Cancel an operation that an executor carries out, or that waits for one.
+
+    Returns its state: `cancelled`, or the state in which it had ended before.
+
+    The caller must be allowed to modify its table. The executor ends when it next renews its lease.
+    """
+    metalake, text = names_of(request)
+    operation = number_of(text)
+    if operation is None:
+        raise await cancellation.cancel_refusal(ctx, metalake, operation=text)
+    row = await cancellation.numbered_cancel(ctx, metalake, operation=operation)
+    return json_response({"operation": row.id, "state": row.state})
+
+
 ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", f"{_BASE}/leases", operations_lease, "lease-maintenance-operations"),
     Route("PUT", f"{_BASE}/leases", leases_renew, "renew-maintenance-leases"),
     Route("POST", f"{_BASE}/operations/{{o}}/report", operation_report, "report-maintenance-operation"),
+    Route("POST", f"{_BASE}/operations/{{o}}/cancel", operation_cancel, "cancel-maintenance-operation"),
 )

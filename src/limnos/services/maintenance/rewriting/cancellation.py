@@ -10,7 +10,8 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Node
-from limnos.model.errors import NotFound, UnsupportedOperation
+from limnos.model.errors import NotFound, PermissionDenied, UnsupportedOperation
+from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.names.path import Levels
 from limnos.services.maintenance.rewriting.kinds import KINDS
@@ -19,8 +20,9 @@ from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.store.activity.maintenance import operation_read
+from limnos.store.activity.maintenance import OperationRow, ancestors_read, operation_read
 from limnos.store.activity.rewrites import LeaseRow
+from limnos.store.ancestry import path_of
 from limnos.store.tx import Tx
 
 
@@ -51,6 +53,47 @@ async def rewrite_cancel(ctx: Context, scope: RequestScope, *, path: Levels, ope
     lease = await ctx.write(scope, decide, operation_stop)
     if lease is not None:
         await token_revoke(ctx.services, lease)
+
+
+async def numbered_cancel(ctx: Context, metalake: str, *, operation: int) -> OperationRow:
+    """Cancel an operation of a metalake by its number alone. Returns it; an ended one is unchanged.
+
+    A caller who may not maintain the table does not learn whether the operation exists, nor the name of its table.
+
+    Raises:
+        NotFound: The operation or the metalake is missing, and the caller may lease operations, or the table is hidden.
+        PermissionDenied: The caller may not maintain its table, or it does not exist.
+        UnsupportedOperation: The server carries it out itself.
+    """
+    row = await ctx.look_up(lambda: operation_read(operation))
+    ancestry = {} if row is None else await ctx.look_up(lambda: ancestors_read([row.node_id]))
+    path = None if row is None else path_of(row.node_id, ancestry)
+    metalakes = {name for _, kind, name in ancestry.values() if kind is Kind.METALAKE}
+    if path is None or metalakes != {metalake}:
+        raise await cancel_refusal(ctx, metalake, operation=str(operation))
+    try:
+        await rewrite_cancel(ctx, RequestScope(metalake, path[0]), path=path[1:], operation=operation)
+    except (NotFound, PermissionDenied):
+        raise await cancel_refusal(ctx, metalake, operation=str(operation)) from None
+    after = await ctx.look_up(lambda: operation_read(operation))
+    if after is None:
+        raise await cancel_refusal(ctx, metalake, operation=str(operation))
+    return after
+
+
+async def cancel_refusal(ctx: Context, metalake: str, *, operation: str) -> NotFound | PermissionDenied:
+    """Return the error for an operation that does not exist, or that the caller may not cancel.
+
+    Raises NotFound or PermissionDenied for a metalake that the caller may not use.
+    """
+
+    def look(request_view: RequestView) -> bool:
+        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
+        return request_view.decide(Action.OPERATION_LEASE, request_view.settled.outer).allowed
+
+    if await ctx.read(RequestScope(metalake), look):
+        return NotFound(f"Operation {operation[:50]} does not exist, or its table was dropped", kind="operation")
+    return PermissionDenied(f"Operation {operation[:50]} does not exist, or you may not modify its table")
 
 
 def operation_stop(tx: Tx, permit: Permit[OperationStop]) -> LeaseRow | None:

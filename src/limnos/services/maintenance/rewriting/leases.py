@@ -27,7 +27,7 @@ from limnos.services.maintenance.acting import ended_secret
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions, action_options
 from limnos.services.maintenance.rewriting.pauses import schedule_limits, withdrawal_text
-from limnos.services.maintenance.rewriting.planning import effective_policies
+from limnos.services.maintenance.rewriting.planning import IDLE, effective_policies, is_idle
 from limnos.services.maintenance.rewriting.row_retention import terms_of
 from limnos.services.maintenance.rewriting.scheduling import OperationPause, ScheduleLimits, fair_order, pause_of
 from limnos.services.maintenance.table_access import maintained_table
@@ -44,7 +44,7 @@ from limnos.services.maintenance.table_leases import (
     operation_close,
 )
 from limnos.services.request.context import Context
-from limnos.services.request.node_services import NodeServices
+from limnos.services.request.node_services import ComponentKey, NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.activity.maintenance import ancestors_read
@@ -67,6 +67,10 @@ that operations which wait for budgets or hours do not block others.
 """
 RENEWED_MAX: Final = 1_000
 _ID_MAX: Final = (1 << 63) - 1
+EXECUTOR_REQUESTS: Final = ComponentKey("executor requests", lambda _: dict[str, int]())
+"""The time of the last request of an executor for leases in each metalake, on this node, in milliseconds since 1970."""
+ACTIVE_MS: Final = 60_000
+"""For how long after its last request an executor counts as running, in milliseconds."""
 ENDS: Final = (DONE, FAILED, YIELDED)
 _PERMIT: Final = upkeep_permit("limnos")
 
@@ -108,6 +112,7 @@ async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: i
     if has_expired:
         await services.store.submit(_PERMIT, leases_expire)
         due, _ = await _write(ctx, metalake, mutation=partial(_due, limit=limit))
+    EXECUTOR_REQUESTS.of(services)[metalake] = services.store.time.now_ms()
     tables: set[int] = set()
     leased: list[LeasedOperation] = []
     for row in due[:TRIED_MAX]:
@@ -139,7 +144,9 @@ async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: 
         }
         return tuple([each for each in operations if each not in own_ids])
 
-    return await _write(ctx, metalake, mutation=renew)
+    lost = await _write(ctx, metalake, mutation=renew)
+    EXECUTOR_REQUESTS.of(ctx.services)[metalake] = ctx.services.store.time.now_ms()
+    return lost
 
 
 async def operation_report(
@@ -193,6 +200,12 @@ async def lease_require(ctx: Context, metalake: str) -> None:
         request_view.require(Action.OPERATION_LEASE, request_view.settled.outer)
 
     await ctx.read(RequestScope(metalake), look)
+
+
+def is_executor_active(services: NodeServices, metalake: str) -> bool:
+    """Return whether an executor recently requested leases in a metalake, or renewed them, on this node."""
+    at_ms = EXECUTOR_REQUESTS.of(services).get(metalake)
+    return at_ms is not None and services.store.time.now_ms() - at_ms < ACTIVE_MS
 
 
 def operation_cancel(tx: Tx, operation: int, *, node_id: int, user: str) -> LeaseRow | None:
@@ -257,6 +270,9 @@ async def _lease_one(
                 return None
         document = await _document(ctx, RequestScope(scope.metalake, catalog), path=path)
         pause = await _pause(services, document, row=row, limits=limits)
+        if is_idle(document, kind=row.kind):
+            await services.store.submit(_PERMIT, partial(_refuse, row=row, holder=holder, text=IDLE, outcome=DONE))
+            return None
         options = action_options(row.kind, stored)
         if row.kind == RETENTION:
             terms = await terms_of(services, document)

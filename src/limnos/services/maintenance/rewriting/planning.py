@@ -15,6 +15,7 @@ import msgspec
 
 from limnos.formats.gravitino.policies import (
     COMPACTION,
+    REWRITE_OPTIONS,
     ROW_RETENTION,
     TABLE_MAINTENANCE,
     CompactionContent,
@@ -27,7 +28,7 @@ from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, T
 from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.entities import MetadataDocument, Node
-from limnos.model.errors import RunConflict
+from limnos.model.errors import BadRequest, RunConflict
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.quiet_hours import QuietHours, parse_quiet_hours
@@ -71,6 +72,7 @@ RETENTION_INTERVAL_MS: Final = 86_400_000
 PAUSE_MS: Final = 300_000
 PAUSE_MS_MAX: Final = 86_400_000
 """The pause after the first failure, and the maximum pause, in milliseconds."""
+IDLE: Final = "nothing to rewrite: the table has no delete files"
 _PAGE: Final = 64
 
 
@@ -163,11 +165,18 @@ def policy_refusals(policies: Mapping[str, EffectivePolicy]) -> tuple[str, ...]:
     policy = policies.get(COMPACTION)
     if policy is None or policy not in (asking_policy(policies, COMPACT), asking_policy(policies, DELETES)):
         return ()
-    unknown = unknown_options(content_of(policy.content, CompactionContent).rewrite_options or {})
+    unknown = _unknown_options(policy)
     if not unknown:
         return ()
     names = ", ".join(unknown)
     return (f"no file is rewritten for its policy of type {COMPACTION}: Iceberg has no option {names}",)
+
+
+def _unknown_options(policy: EffectivePolicy | None) -> Sequence[str]:
+    """Return the options of a compaction policy that Iceberg's action lacks."""
+    if policy is None or policy.policy_type != COMPACTION:
+        return ()
+    return unknown_options(content_of(policy.content, CompactionContent).rewrite_options or {})
 
 
 def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
@@ -285,6 +294,8 @@ class RewriteRequest(msgspec.Struct, frozen=True):
     user: str
     metalake_id: int
     options: RewriteOptions
+    is_idle: bool
+    """Whether the operation has nothing to do, as `is_idle` says."""
     own: dict[str, str]
     """The options of Iceberg's action in the request itself; `options` also has those of the table's policy."""
 
@@ -297,32 +308,55 @@ async def rewrite_request(
     The policy that requests this kind for the table adds its options. If a policy has already queued an operation of
     this kind, it becomes the caller's and is due immediately.
 
-    Returns the id of the operation, new or already queued. Raises as `maintained_table`, and RunConflict if the open
-    operation of this kind has other options.
+    Returns the id of the operation, new or already queued; one that has nothing to do is done at once. Raises as
+    `maintained_table`, RunConflict if the open operation of this kind has other options, and BadRequest if the table's
+    policy has options that Iceberg lacks.
     """
 
     def look(request_view: RequestView) -> MetadataDocument:
         return request_view.document(maintained_table(request_view, path).entity.id)
 
-    base = await _requested_options(ctx.services, await ctx.read(scope, look), kind=kind, own=options)
+    document = await ctx.read(scope, look)
+    base = await _requested_options(ctx.services, document, kind=kind, own=options)
 
     def decide(request_view: RequestView) -> Permit[RewriteRequest]:
         node, decision, user, trust, root_id = request_of(ctx, request_view, path=path)
         stored = msgspec.structs.replace(base, trust=trust, root_id=root_id, is_requested=True)
-        metalake_id = request_view.metalake.id
-        return request_view.permit(RewriteRequest(node, kind, user, metalake_id, stored, dict(options)), decision)
+        metalake_id, idle = request_view.metalake.id, is_idle(document, kind=kind)
+        command = RewriteRequest(node, kind, user, metalake_id, stored, idle, dict(options))
+        return request_view.permit(command, decision)
 
     operation = await ctx.write(scope, decide, rewrite_add)
     ctx.services.wake_worker()
     return operation
 
 
+def is_idle(document: MetadataDocument, *, kind: str) -> bool:
+    """Return whether an operation has nothing to do: an application of delete files on a table that has none, by the
+    summary of its current snapshot.
+    """
+    if kind != DELETES:
+        return False
+    current = metadata_of(document.body).current
+    return current is None or current.count("total-delete-files") == 0
+
+
 async def _requested_options(
     services: NodeServices, document: MetadataDocument, *, kind: str, own: Mapping[str, str]
 ) -> RewriteOptions:
-    """Return the options of a requested operation: those of the policy that requests its kind, then its `own` ones."""
+    """Return the options of a requested operation: those of the policy that requests its kind, then its `own` ones.
+
+    Raises BadRequest if the policy has options that Iceberg lacks.
+    """
     policies = await effective_policies(services, document.node_id)
     policy = asking_policy(policies, kind) if kind in POLICY_TYPES else None
+    unknown = _unknown_options(policy)
+    if unknown:
+        names = ", ".join(sorted(REWRITE_OPTIONS))
+        raise BadRequest(
+            f"The table's policy of type {COMPACTION} has the rewriteOptions {', '.join(unknown)}, which Iceberg does"
+            f" not have: change the policy; the options are {names}"
+        )
     is_sized = kind in (COMPACT, DELETES)
     target_bytes = target_of(metadata_of(document.body)) if is_sized else TARGET_BYTES_DEFAULT
     stored = policy_options(policy, target_bytes=target_bytes)
@@ -347,7 +381,10 @@ def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:
         catalog_id=table.zone, node_id=table.id, kind=command.kind, user=command.user, policy=None, state="waiting",
         bytes_=0 if finding is None else rewritten_bytes(finding),
     )  # fmt: skip
-    tx.rewrites.add(operation, metalake_id=command.metalake_id, priority=REQUESTED_PRIORITY, options=options)
+    if command.is_idle:
+        tx.maintenance.end(operation, state="done", result=IDLE)
+    else:
+        tx.rewrites.add(operation, metalake_id=command.metalake_id, priority=REQUESTED_PRIORITY, options=options)
     return operation
 
 

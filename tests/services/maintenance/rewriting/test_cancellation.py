@@ -1,0 +1,80 @@
+"""Cancellation by number: who may cancel an operation, and what becomes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import HistoryTable
+from tests.services.maintenance.rewriting.executor import OPERATIONS, FakeExecutor, ask, told
+
+
+@pytest.fixture
+def operation(node: DriverNode) -> int:
+    """A waiting operation of a kind that is no job of Gravitino, and users with graded rights."""
+    HistoryTable(node).append(3, **{"total-delete-files": "2"})
+    grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    node.done("POST", f"{API}/lake/users", {"name": "stranger"})
+    return int(ask(node, operation="deletes").json()["operation"])
+
+
+def cancel(node: DriverNode, operation: object, *, user: str = "admin") -> DriverAnswer:
+    """Cancel an operation."""
+    return node.post(f"{OPERATIONS}/{operation}/cancel", user=user)
+
+
+def test_a_waiting_operation(node: DriverNode, operation: int) -> None:
+    """A user who may modify the table cancels the operation of another user; the result names the user."""
+    answer = cancel(node, operation, user="writer")
+
+    assert (answer.status, answer.json()) == (200, {"operation": operation, "state": "cancelled"})
+    assert (told(node)[0]["state"], told(node)[0]["result"]) == ("cancelled", "cancelled by writer")
+    assert FakeExecutor(node).lease() == []
+
+
+def test_a_running_operation(node: DriverNode, operation: int) -> None:
+    """The executor of a cancelled operation learns it when it renews its lease."""
+    executor = FakeExecutor(node)
+    executor.lease()
+    cancel(node, operation)
+
+    assert executor.renew(operation) == [operation]
+
+
+def test_an_operation_that_has_ended(node: DriverNode, operation: int) -> None:
+    """The answer has the state in which it ended."""
+    executor = FakeExecutor(node)
+    executor.lease()
+    executor.report(operation)
+
+    assert cancel(node, operation).json() == {"operation": operation, "state": "done"}
+
+
+@pytest.mark.parametrize("user", ["reader", "stranger"])
+def test_who_may_not(node: DriverNode, operation: int, user: str) -> None:
+    """Users who may not modify the table get 403, with the words of an operation that does not exist."""
+    refused, missing, no_number = (cancel(node, each, user=user) for each in (operation, 999, "x"))
+
+    assert (refused.status, missing.status, no_number.status) == (403, 403, 403)
+    assert refused.json()["error"]["message"].replace(str(operation), "999") == missing.json()["error"]["message"]
+    assert told(node)[0]["state"] == "waiting"
+
+
+def test_what_is_missing(node: DriverNode, operation: int) -> None:
+    """To the metalake's owner, an unknown operation, one of another metalake and one of a dropped table are 404."""
+    node.done("POST", API, {"name": "pond"})
+    elsewhere = node.post(OPERATIONS.replace("/lake/", "/pond/") + f"/{operation}/cancel")
+    assert node.delete(wire.table_path("a", "t")).status == 204
+
+    assert [cancel(node, each).status for each in (999, "x", operation)] == [404, 404, 404]
+    assert elsewhere.status == 404
+
+
+def test_an_operation_of_the_server(node: DriverNode, operation: int) -> None:
+    """An expiry is the server's own work, and cannot be cancelled."""
+    expiry = ask(node, operation="expire").json()["operation"]
+    answer = cancel(node, expiry)
+
+    assert (answer.status // 100, "cannot be cancelled" in answer.body.decode()) == (4, True), answer.body

@@ -1,0 +1,55 @@
+"""The explanation says for each finding why nobody acts on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, DriverNode, grant
+from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, explained, set_clock
+
+WHOLE = "system_iceberg_table_maintenance"
+
+
+@pytest.fixture
+def small(node: DriverNode) -> DriverNode:
+    """A node with a table of twelve small files."""
+    HistoryTable(node).append(12)
+    set_clock(node, FIRST_MS + 30 * DAY_MS)
+    return node
+
+
+def test_without_a_policy(small: DriverNode) -> None:
+    """The settings that would act are named while they are off."""
+    before = explained(small)["inactions"]
+    services = small.built.services
+    services.defaults = services.defaults._replace(
+        maintenance=services.defaults.maintenance._replace(rewrite=True, expire=True)
+    )
+
+    assert before == {
+        "compact": "no policy decides about it, and the setting maintenance.rewrite_files is off",
+        "expire": "no policy decides about it, and the setting maintenance.expire_snapshots is off",
+    }
+    assert explained(small)["inactions"] == {}
+
+
+def test_a_policy_that_turns_it_off(small: DriverNode) -> None:
+    """A policy with `compact` false, and a disabled one, are named to users who may load them."""
+    add_policy(small, "w", WHOLE, {"compact": False}, on="main", kind="catalog")
+    grant(small, "writer", "use_catalog use_schema modify_table select_table", kind="CATALOG", on="main")
+    told = explained(small)
+    hidden = explained(small, user="writer")["inactions"]["compact"]
+    assert small.patch(f"{API}/lake/policies/w", {"enable": False}).status == 200
+    disabled = explained(small)
+
+    (policy,) = told["policies"]
+    assert (policy["turned_off"], "compact" in policy["decides"]) == (["compact", "deletes"], True)
+    assert (told["inactions"]["compact"], hidden) == ("off in policy w", "off in a policy that you may not load")
+    assert disabled["inactions"]["compact"] == "policy w decides about it and is disabled"
+
+
+def test_a_policy_that_acts(small: DriverNode) -> None:
+    """A finding about which an enabled policy decides leads to an operation."""
+    add_policy(small, "w", WHOLE, {}, on="main", kind="catalog")
+
+    assert "compact" not in explained(small)["inactions"]

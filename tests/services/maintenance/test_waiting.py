@@ -1,0 +1,43 @@
+"""Operations that wait say why: for another operation of the table, or for an executor."""
+
+from __future__ import annotations
+
+from tests.http.driver import DriverNode
+from tests.services.maintenance.histories import FIRST_MS, MAINTENANCE, HistoryTable, explained, set_clock
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, told
+
+
+def test_reasons(node: DriverNode) -> None:
+    """Without a stored reason, the status and the explanation say for what an operation waits."""
+    HistoryTable(node).append(3)
+    HistoryTable(node, "u").append(3)
+    set_clock(node, FIRST_MS + 60_000)
+    ask(node)
+    (leased,) = FakeExecutor(node).lease()
+    for table, kind in (("a.t", "manifests"), ("a.u", "compact"), ("a.t", "expire")):
+        ask(node, table, kind)
+    reasons = {(each["table"], each["kind"]): each["result"] for each in told(node)}
+    busy = f"waits for operation {leased['operation']} on this table"
+
+    assert reasons == {
+        ("a.t", "compact"): None, ("a.t", "manifests"): busy, ("a.t", "expire"): busy,
+        ("a.u", "compact"): "waits for an executor",
+    }  # fmt: skip
+    assert [each["result"] for each in explained(node, "a.u")["operations"]] == ["waits for an executor"]
+
+
+def test_an_executor_that_asks(node: DriverNode) -> None:
+    """The status says whether an executor asked for operations within the last minute, and the format of the tables."""
+    clock = set_clock(node, FIRST_MS)
+    states = [node.get(f"{MAINTENANCE}/operations").json()]
+    FakeExecutor(node).lease()
+    states.append(node.get(f"{MAINTENANCE}/operations").json())
+    clock.at_ms += 59_999
+    FakeExecutor(node).renew()
+    clock.at_ms += 1
+    states.append(node.get(f"{MAINTENANCE}/operations").json())
+    clock.at_ms += 60_000
+    states.append(node.get(f"{MAINTENANCE}/operations").json())
+
+    assert [each["executor_active"] for each in states] == [False, True, True, False]
+    assert states[0]["table_format"] == "iceberg"
