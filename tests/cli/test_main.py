@@ -183,6 +183,19 @@ def test_empty_token_file_is_told(run: Run, tmp_path: Path) -> None:
     assert "is empty" in str(done.error["message"])
 
 
+@pytest.mark.parametrize("flags", [("--token", ""), ()])
+def test_empty_token_is_told(
+    fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
+) -> None:
+    """An empty token is a mistake, not an anonymous call, and no request is sent."""
+    if not flags:
+        monkeypatch.setenv("LIMNOS_TOKEN", "")
+    done = run("whoami", "--uri", fake.uri, *flags)
+
+    assert (done.code, fake.asked) == (2, [])
+    assert "the token is empty" in str(done.error["message"])
+
+
 class Terminal(io.StringIO):
     """Text that says it is a terminal."""
 

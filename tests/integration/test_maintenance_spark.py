@@ -104,7 +104,7 @@ def test_delete_files(server: LiveServer, spark: SparkSession, admin: Client, ve
 
 def test_no_work_starts_no_spark(server: LiveServer) -> None:
     """An executor without work starts no Spark, whatever its master is."""
-    assert work(server, "--master", "spark://127.0.0.1:1") == {}
+    assert work(server, "--master", "spark://127.0.0.1:1") == {"done": 0}
 
 
 @pytest.mark.parametrize("column, mode", [("at", "copy-on-write"), ("day", "merge-on-read"), ("wall", "copy-on-write")])

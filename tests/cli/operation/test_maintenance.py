@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import to_builtins
 
 from limnos.cli.operation import maintenance
+from limnos.client.operation.maintenance_values import LeasedOperation
+from limnos.spark.maintenance import runners
+from limnos.spark.maintenance.executor import OperationEnd
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 
@@ -174,6 +178,51 @@ def test_findings_on_which_nobody_acts(fake: FakeServer, run: Run) -> None:
 
     assert "needs compact: 40 files of 1.0 MB\n  nobody acts: off in policy w\n" in shown
     assert "on main decides about compact (off in this policy), manifests\n" in shown
+
+
+def test_orphan_files(fake: FakeServer, run: Run) -> None:
+    """The bytes are those of the orphans, and waits are in days."""
+    file = {
+        "name": "data/x.parquet", "size": 5, "state": "waiting", "first_seen_at": "2026-11-22T20:00:00Z",
+        "waited_s": 129_600,
+    }  # fmt: skip
+    orphans = {
+        "removal": "on", "age_s": 259_200, "checked_at": "2026-11-23T20:00:00Z", "listed": 81, "candidates": 1,
+        "candidate_bytes": 5, "files": [file],
+    }  # fmt: skip
+    fake.on("GET", f"{BASE}/table?table=raw.trips", {**REPORT, "orphans": orphans})
+    shown = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
+
+    assert "1 orphan of 5 bytes among 81 files, checked" in shown
+    assert "  waiting for 1.5 of 3 days: data/x.parquet" in shown
+
+
+@pytest.mark.parametrize("waiting", [[], [LeasedOperation(7, "compact", "main", ("raw", "trips"), "lim_1_x")]])
+def test_work(fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch, waiting: list[LeasedOperation]) -> None:
+    """The result has the number of finished operations, also of none; each one has a line on stderr."""
+    monkeypatch.setattr(runners, "runner_for", lambda *_, **__: FakeRunner())
+    leases = "/api/limnos/v1/metalakes/lake/maintenance/leases"
+    fake.on("POST", leases, {"lease_s": 60, "operations": [to_builtins(each) for each in waiting]})
+    fake.on("POST", leases, {"lease_s": 60, "operations": []})
+    fake.on("POST", leases.replace("leases", "operations/7/report"), {"accepted": True})
+    done = run("maintenance", "work", "--idle", "0", "--uri", fake.uri, "--output", "json")
+
+    assert (done.code, done.result) == (0, {"done": len(waiting)}), done.err
+    assert done.err == ("operation 7 done: 40 files became 1\n" if waiting else "")
+
+
+class FakeRunner:
+    """An executor's runner without Spark."""
+
+    def run(self, operation: LeasedOperation) -> OperationEnd:
+        """Execute an operation at once."""
+        return OperationEnd("done", "40 files became 1")
+
+    def cancel(self, operation: int) -> None:
+        """Stop nothing."""
+
+    def close(self) -> None:
+        """Release nothing."""
 
 
 def test_unknown_operations(fake: FakeServer, run: Run) -> None:

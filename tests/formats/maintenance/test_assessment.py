@@ -97,6 +97,14 @@ def test_metadata_files() -> None:
     assert kinds(assess(table(properties=deletes), version=500)) == []
 
 
+def test_the_score_of_metadata_files() -> None:
+    """Old metadata files cost no reader anything, so they come after every other finding; a large document counts."""
+    (old,) = assess(table(), version=5_000).findings
+    (large,) = assess({**table(), "comment": "x" * (257 << 10)}, version=5_000).findings
+
+    assert (old.score, large.score) == (1, 257)
+
+
 def test_what_readers_have_read() -> None:
     """The newest checkpoint of `main` is taken, and anything odd in it left out."""
     rows = chain(3)

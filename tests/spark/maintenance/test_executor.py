@@ -91,6 +91,19 @@ def test_all_that_waits_is_carried_out() -> None:
     assert (summary.ended, sorted(server.reports), runner.closed) == ({"done": 5}, [1, 2, 3, 4, 5], True)
 
 
+def test_each_end_is_shown() -> None:
+    """Each operation that ended is shown, with its outcome and text."""
+    ends: list[tuple[int, str, str]] = []
+
+    def show(operation: int, end: OperationEnd) -> None:
+        ends.append((operation, end.outcome, end.text))
+
+    server = FakeServer([-1, 2])
+    MaintenanceExecutor(server, FakeRunner(), idle_s=0.0, poll_s=0.01, sleep=lambda _: None, show_end=show).run()
+
+    assert sorted(ends) == [(-1, "failed", "ValueError: odd"), (2, "done", "3 files became 1")]
+
+
 def test_nothing_to_do() -> None:
     """Nothing is run, so no Spark starts."""
     runner = FakeRunner()

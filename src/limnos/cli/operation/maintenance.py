@@ -247,7 +247,9 @@ def work(
     words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(summary.ended.items()))
     reasons = [f"{outcome}: {summary.texts[outcome]}" for outcome in sorted(summary.ended) if outcome != DONE]
     show_done(
-        "\n".join([f"ended: {words or 'nothing to do'}", *reasons]), {DONE: 0, **summary.ended}, shape=common.shape
+        "\n".join([f"ended: {words or 'nothing to do'}", *reasons]),
+        dict(summary.ended) or {DONE: 0},
+        shape=common.shape,
     )
     if FAILED in summary.ended:
         raise StoppedError(f"{summary.ended[FAILED]} of {summary.count} operations failed")

@@ -6,10 +6,14 @@ May import the layers below. Must not know any wire format.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from limnos.services.request.context import Context
 from limnos.store.activity.maintenance import OperationRow
 from limnos.store.activity.rewrites import leased_operations, open_rewrites
+
+FOR_EXECUTOR: Final = "waits for an executor"
+FOR_SERVER: Final = "waits for the server"
 
 
 async def with_reasons(ctx: Context, rows: Sequence[OperationRow]) -> list[OperationRow]:
@@ -24,6 +28,6 @@ async def with_reasons(ctx: Context, rows: Sequence[OperationRow]) -> list[Opera
     def reason(row: OperationRow) -> str:
         if row.node_id in leased:
             return f"waits for operation {leased[row.node_id]} on this table"
-        return "waits for an executor" if row.id in queued else "waits for the server"
+        return FOR_EXECUTOR if row.id in queued else FOR_SERVER
 
     return [row._replace(result=reason(row)) if row.state == "waiting" and not row.result else row for row in rows]

@@ -36,6 +36,7 @@ from limnos.services.maintenance.reports import TableReport, table_explain
 from limnos.services.maintenance.requests import OPERATION_KINDS, operation_start
 from limnos.services.maintenance.rewriting.cancellation import rewrite_cancel
 from limnos.services.maintenance.rewriting.kinds import KINDS as REWRITES
+from limnos.services.maintenance.waiting import FOR_EXECUTOR, FOR_SERVER
 from limnos.services.request.name_codecs import codec_for
 from limnos.store.activity.maintenance import OperationRow
 
@@ -191,7 +192,7 @@ def _done(page_request: PageRequest, address: ObjectAddress, *, report: TableRep
             SheetCell(words.kinds.get(each.row.kind, each.row.kind)), SheetCell(str(each.row.id)),
             SheetCell(chips=(operation_chip(each.row.state),)),
             requester_cell(page_request, address.metalake, row=each.row), SheetCell(at_ms=each.row.started_at),
-            SheetCell(_result(each.row, words)),
+            SheetCell(_result(each.row)),
         )
         for each in report.operations
     )  # fmt: skip
@@ -205,12 +206,10 @@ def requester_cell(page_request: PageRequest, metalake: str, *, row: OperationRo
     return _policy_cell(page_request, metalake, name=row.policy)
 
 
-def _result(row: OperationRow, words: _FormatWords) -> str:
-    """Return the result of an operation, or what one that waits is waiting for. The server maintains Lance tables."""
-    if row.state == "waiting" and not row.result:
-        is_rewrite = words is _ICEBERG and row.kind in REWRITES
-        return _EXECUTOR_WAITS if is_rewrite else "the server carries it out within a minute"
-    return (row.result or "")[:300]
+def _result(row: OperationRow) -> str:
+    """Return the result of an operation, or the reason for which it waits, with advice."""
+    advice = {FOR_EXECUTOR: _EXECUTOR_WAITS, FOR_SERVER: "the server carries it out within a minute"}
+    return advice.get(row.result or "", row.result or "")[:300]
 
 
 def operation_text(kind: str) -> str:
