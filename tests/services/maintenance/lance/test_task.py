@@ -24,6 +24,7 @@ from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import arrow, declare, make_space, table
 from tests.services.maintenance.histories import DAY_MS, add_policy, assess, set_clock
+from tests.services.maintenance.rewriting.executor import OPERATIONS
 
 MAINTENANCE = f"{OWN}/metalakes/lake/catalogs/lance/maintenance"
 TABLE_MAINTENANCE, EXPIRATION = "system_iceberg_table_maintenance", "system_iceberg_snapshot_expiration"
@@ -174,6 +175,16 @@ def test_requests(node: DriverNode) -> None:
     done = run_request(node, "default.root", "compact")
     assert (done["table"], done["state"]) == ("root", "done")
     assert explained(node, "root")["data_files"] == explained(node, "default.root")["data_files"] == 2
+
+
+def test_a_cancellation(node: DriverNode) -> None:
+    """The server carries out operations on Lance tables itself, so they cannot be cancelled; the message says so."""
+    fill(node, "s", "t", commits=3)
+    body = {"table": "s.t", "operation": "compact"}
+    operation = node.done("POST", f"{MAINTENANCE}/operations", body)["operation"]
+    answer = node.post(f"{OPERATIONS}/{operation}/cancel")
+
+    assert (answer.status, "cannot be cancelled" in answer.body.decode()) == (405, True), answer.body
 
 
 def test_refusals(node: DriverNode) -> None:

@@ -20,6 +20,7 @@ from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import ICEBERG, format_of
 from limnos.store.activity.maintenance import OperationRow, ancestors_read, operation_read
 from limnos.store.activity.rewrites import LeaseRow
 from limnos.store.ancestry import path_of
@@ -43,10 +44,13 @@ async def rewrite_cancel(ctx: Context, scope: RequestScope, *, path: Levels, ope
     row = await ctx.look_up(lambda: operation_read(operation))
 
     def decide(request_view: RequestView) -> Permit[OperationStop]:
-        node, _, decision = maintained_table(request_view, path, action=Action.TABLE_MAINTAIN)
+        table_format = format_of(request_view)
+        node, _, decision = maintained_table(
+            request_view, path, action=Action.TABLE_MAINTAIN, table_format=table_format
+        )
         if row is None or row.node_id != node.id:
             raise NotFound(f"Operation {operation} on this table does not exist", kind="operation")
-        if row.kind not in KINDS:
+        if row.kind not in KINDS or table_format != ICEBERG:
             raise UnsupportedOperation("The server executes this operation within a minute: it cannot be cancelled")
         return request_view.permit(OperationStop(node, operation, request_view.user), decision)
 
