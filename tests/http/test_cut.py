@@ -295,12 +295,9 @@ def furnish(node: DriverNode) -> dict[str, str]:
     _furnish_runs(node)
     _furnish_leaves(node)
     begun, read = _furnish_imports(node)
-    dropped = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"]
     deferred = node.done("POST", "/query/service", {"statement": "select value 1", "mode": "deferred"})
-    operation = {"table": "a.t", "operation": "manifests"}
-    requested = node.done("POST", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations", operation)
     ids = {
-        "DROPPED": dropped[0],
+        "DROPPED": node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"][0],
         "TOKEN": token,
         "SECRET": node.done("POST", f"{OWN}/users/robot/secrets", {}),
         "TASK": task,
@@ -310,12 +307,17 @@ def furnish(node: DriverNode) -> dict[str, str]:
     }
     return {
         "LOCATION": location,
-        "OPERATION": str(requested["operation"]),
+        "OPERATION": _furnish_operation(node),
         "VIEW": view,
         "STAGED": stage(kept["location"], 1),
         "HANDLE": str(deferred["handle"]).rpartition("/")[2],
         **{word: str(found["id"]) for word, found in ids.items()},
     }
+
+
+def _furnish_operation(node: DriverNode) -> str:
+    body = {"table": "a.t", "operation": "manifests"}
+    return str(node.done("POST", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations", body)["operation"])
 
 
 def _furnish_imports(node: DriverNode) -> tuple[dict, dict]:

@@ -176,7 +176,7 @@ def test_findings_on_which_nobody_acts(fake: FakeServer, run: Run) -> None:
     fake.on("GET", f"{BASE}/table?table=raw.trips", report)
     shown = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
 
-    assert "needs compact: 40 files of 1.0 MB\n  nobody acts: off in policy w\n" in shown
+    assert "needs compact: 40 files of 1.0 MB\n  no operation follows: off in policy w\n" in shown
     assert "on main decides about compact (off in this policy), manifests\n" in shown
 
 

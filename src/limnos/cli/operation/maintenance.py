@@ -107,7 +107,7 @@ def _lines(report: MaintenanceReport) -> Iterator[str]:
     for each in report.findings:
         yield f"needs {each.kind}: {each.reason}"
         if each.kind in report.inactions:
-            yield f"  nobody acts: {report.inactions[each.kind]}"
+            yield f"  no operation follows: {report.inactions[each.kind]}"
     if not report.findings:
         yield "needs no maintenance"
     for policy in report.policies:

@@ -263,10 +263,8 @@ async def _lease_one(
         if not stored.is_requested:
             limits = schedule_limits(services, await effective_policies(services, row.node_id), row=row)
             if limits is None:
-                text = withdrawal_text(row)
-                await services.store.submit(
-                    _PERMIT, partial(_refuse, row=row, holder=holder, text=text, outcome=CANCELLED)
-                )
+                refuse = partial(_refuse, row=row, holder=holder, text=withdrawal_text(row), outcome=CANCELLED)
+                await services.store.submit(_PERMIT, refuse)
                 return None
         document = await _document(ctx, RequestScope(scope.metalake, catalog), path=path)
         pause = await _pause(services, document, row=row, limits=limits)
