@@ -17,6 +17,7 @@ from limnos.names.path import Levels
 from limnos.services.maintenance.rewriting.kinds import KINDS
 from limnos.services.maintenance.rewriting.leases import operation_cancel, token_revoke
 from limnos.services.maintenance.table_access import maintained_table
+from limnos.services.maintenance.table_leases import CANCELLED
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -73,16 +74,13 @@ async def numbered_cancel(ctx: Context, metalake: str, *, operation: int) -> Ope
     ancestry = {} if row is None else await ctx.look_up(lambda: ancestors_read([row.node_id]))
     path = None if row is None else path_of(row.node_id, ancestry)
     metalakes = {name for _, kind, name in ancestry.values() if kind is Kind.METALAKE}
-    if path is None or metalakes != {metalake}:
+    if row is None or path is None or metalakes != {metalake}:
         raise await cancel_refusal(ctx, metalake, operation=str(operation))
     try:
         await rewrite_cancel(ctx, RequestScope(metalake, path[0]), path=path[1:], operation=operation)
     except (NotFound, PermissionDenied):
         raise await cancel_refusal(ctx, metalake, operation=str(operation)) from None
-    after = await ctx.look_up(lambda: operation_read(operation))
-    if after is None:
-        raise await cancel_refusal(ctx, metalake, operation=str(operation))
-    return after
+    return row if row.ended_at is not None else row._replace(state=CANCELLED)
 
 
 async def cancel_refusal(ctx: Context, metalake: str, *, operation: str) -> NotFound | PermissionDenied:
