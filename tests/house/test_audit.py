@@ -28,6 +28,7 @@ OWN = {
     "services/maintenance/assessing.py": "what tables need, and what incremental readers have read: no object changes",
     "services/maintenance/lance/assessing.py": "what Lance tables need: no object changes",
     "app/maintenance_process.py": "the token of the server's own executor, which leases operations alone",
+    "services/maintenance/rewriting/pauses.py": "when waiting operations are due, and why: no object changes",
     "services/maintenance/rewriting/leases.py": "leases of executors, and tokens for them: each commit under one is told",
     "services/maintenance/metadata_files.py": "old metadata files that are deleted, with notes for the audit of its own",
     "services/search/indexing.py": "words of objects for searches: rows that follow from what is stored",
