@@ -235,7 +235,7 @@ WRITES: dict[str, Write] = {
     "submit-update-stats-jobs": Write("POST", "/api/maintenance/table/ops/update-stats-jobs", {"identifiers": ["main.a.t"]}),
     "append-table-statistics": Write("POST", "/api/maintenance/table/ops/statistics", BODIES["append-table-statistics"]),
     "start-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations", {"table": "a.t"}),
-    "lease-maintenance-operations": Write("POST", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x"}),
+    "lease-maintenance-operations": Write("POST", f"{OWN}/metalakes/pond/maintenance/leases", {"holder": "x"}),  # where nothing waits
     "renew-maintenance-leases": Write("PUT", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x", "operations": [1]}),
     "report-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/maintenance/operations/1/report", {"holder": "x", "outcome": "done"}),
     "cancel-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/maintenance/operations/OPERATION/cancel"),
