@@ -15,6 +15,7 @@ from limnos.pipeline.engine.lineage import lineage_of
 from limnos.pipeline.engine.metadata import metadata_there
 from limnos.pipeline.engine.naming import BAD, FILE
 from limnos.pipeline.engine.plan_columns import ColumnOrigin
+from limnos.pipeline.engine.sources.listing import root_of
 from limnos.pipeline.lineage import LineageSource, QueryLineage
 
 SpaceOf = tuple[str, ...]
@@ -167,6 +168,22 @@ def test_queries(world: World, text: str, known: dict[str, set[str]]) -> None:
     if "PIVOT" in text:
         found = {name: {one for one in origins if "(" not in one} for name, origins in found.items() if name != "*"}
     assert found == known
+
+
+def test_new_files_of_a_pattern_stand_for_its_directory(world: World, tmp_path: Path) -> None:
+    """A read of one file, or of several, has the directory as its source; a file elsewhere stays itself."""
+    for name in ("a/1.csv", "a/2.csv", "b/3.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x\n")
+    root = str(tmp_path / "a")
+
+    def sources(*names: str) -> list[str]:
+        frame = world.spark.read.schema("x STRING").csv([str(tmp_path / name) for name in names])
+        return [each.name for each in lineage_of(frame, file_roots=(root,)).inputs]
+
+    assert root_of(f"{root}/*.csv") == root
+    assert sources("a/2.csv") == sources("a/1.csv", "a/2.csv") == [root]
+    assert sources("b/3.csv") == [str(tmp_path / "b/3.csv")]
 
 
 def test_frames_views_and_files(world: World, tmp_path: Path) -> None:

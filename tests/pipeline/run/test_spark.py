@@ -303,6 +303,8 @@ def test_files_are_a_source(place: Place, tmp_path: Path) -> None:
     assert place.rows("b") == [("a", 2), ("b", 1)]
     rows = {step.name.rpartition(".")[2]: step.rows for step in place.client.runs.load(second.run).steps}
     assert rows == {"raw": 1, "b": 2}
+    lineage = place.client.lineage.up(f"main.{place.name}.raw")
+    assert [each.name for each in lineage.nodes if each.kind == "outside"] == [str(tmp_path)]
 
 
 def test_texts_that_a_query_could_not_read_are_kept_beside_its_table(place: Place, tmp_path: Path) -> None:

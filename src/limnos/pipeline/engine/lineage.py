@@ -32,16 +32,20 @@ _REFERENCE = re.compile(r"(branch_|tag_|snapshot_id_|at_timestamp_).+")
 """A pattern for the last part of a name that selects a state of a table."""
 
 
-def lineage_of(frame: DataFrame) -> QueryLineage:
+def lineage_of(frame: DataFrame, *, file_roots: Iterable[str] = ()) -> QueryLineage:
     """Return the origins of a frame's columns. Call it before the frame is staged, because staged rows have no plan.
 
-    Over Spark Connect no plan is available, so the result is empty; use `lineage_of_tables` there.
+    A file below one of `file_roots` stands for this root: a run that reads only the new files of a pattern has the same
+    source as the run before. Over Spark Connect no plan is available, so the result is empty; use `lineage_of_tables`
+    there.
     """
     executed = getattr(frame, "_jdf", None)
     if executed is None:
         return QueryLineage(inputs=(), columns={})
     plan: Java = executed.queryExecution().analyzed()
-    traced = trace(json.loads(plan.toJSON()), dict(_leaves(plan)))
+    roots = sorted((_place(root) for root in file_roots), key=lambda root: -len(root.name))
+    leaves = {number: _root_of(source, roots) for number, source in _leaves(plan)}
+    traced = trace(json.loads(plan.toJSON()), leaves)
     inputs = tuple([each for each in traced.inputs if isinstance(each, LineageSource)])
     columns = {
         name: _without_helper_columns(origins) for name, origins in zip(frame.columns, traced.columns, strict=False)
@@ -127,6 +131,16 @@ def _common(roots: Sequence[str]) -> str:
     split = [root.split("/") for root in roots]
     shared = [parts[0] for parts in zip(*split, strict=False) if len(set(parts)) == 1]
     return "/".join(shared)
+
+
+def _root_of(source: LineageSource, roots: Iterable[LineageSource]) -> LineageSource:
+    """Return the first root that a file is below; the source itself if there is none."""
+    above = (
+        root
+        for root in roots
+        if source.namespace == root.namespace and source.name.startswith(f"{root.name.rstrip('/')}/")
+    )
+    return source if source.table else next(above, source)
 
 
 def _place(url: str) -> LineageSource:

@@ -245,5 +245,6 @@ def _aside(step: StepDeclaration, suffix: str) -> StepDeclaration:
 
 
 def _lineage(inputs: StepInputs) -> QueryLineage:
-    lineage = lineage_of(inputs.frame)
+    roots = [each.read.root for each in inputs.opened if each.read.root is not None]
+    lineage = lineage_of(inputs.frame, file_roots=roots)
     return lineage if lineage.inputs else lineage_of_tables(table for table in inputs.pins if len(table) > 1)

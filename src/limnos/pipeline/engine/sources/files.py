@@ -42,6 +42,7 @@ from limnos.pipeline.engine.sources.listing import (
     locate_path,
     path_without_credentials,
     paths_of,
+    root_of,
 )
 from limnos.pipeline.engine.sources.values import (
     FILE_COLUMN,
@@ -84,13 +85,13 @@ def files_frame(request: SourceReadRequest, files: Files) -> SourceRead:
     print_ = take_fingerprint(states, schema=schema.json() if inferred else None, content=content_digest(states))
     pin = ReadPin(name=request.source.name, fingerprint=print_.text(), whole_because=new.whole_because)
     if not new.files:
-        return SourceRead(frame=request.spark.createDataFrame([], schema), pin=pin)
+        return SourceRead(frame=request.spark.createDataFrame([], schema), pin=pin, root=root_of(path))
     reader = _reader(request, files, among=new.files, path=path)
     if files.format not in _TEXTUAL:
-        return SourceRead(frame=reader.schema(schema).load(paths_of(new.files)), pin=pin)
+        return SourceRead(frame=reader.schema(schema).load(paths_of(new.files)), pin=pin, root=root_of(path))
     _check_headers(request, files, schema=schema, among=new.files)
     frame, malformed = _part_malformed(request, files, reader=reader, schema=schema, paths=paths_of(new.files))
-    return SourceRead(frame=frame, pin=pin, malformed=malformed)
+    return SourceRead(frame=frame, pin=pin, malformed=malformed, root=root_of(path))
 
 
 def have_files_changed(request: SourceReadRequest, files: Files) -> bool:

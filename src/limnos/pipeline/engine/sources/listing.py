@@ -90,12 +90,19 @@ def base_path(files: Sequence[SourceFileState], path: str) -> str | None:
 
     It is the path up to its first glob character, as in Spark's own listing.
     """
-    parts = path.split("/")
-    first = next((number for number, part in enumerate(parts) if _GLOB.search(part)), len(parts))
-    root = "/".join(parts[:first]).rstrip("/")
+    root = root_of(path)
     plain = root.partition(":")[2].lstrip("/") if _SCHEME.match(root) else root.lstrip("/")
     below = [file.path.partition(plain + "/")[2] for file in files]
     return root if plain and any("=" in part for one in below for part in one.split("/")[:-1]) else None
+
+
+def root_of(path: str) -> str:
+    """Return a path up to its first part with a glob character: the directory in which a pattern begins, else the whole
+    path.
+    """
+    parts = path.split("/")
+    first = next((number for number, part in enumerate(parts) if _GLOB.search(part)), len(parts))
+    return "/".join(parts[:first]).rstrip("/")
 
 
 def escape_pattern(path: str) -> str:

@@ -83,6 +83,8 @@ class SourceRead:
     frame: DataFrame
     pin: ReadPin
     malformed: MalformedRows | None = None
+    root: str | None = None
+    """Of files, the directory in which their pattern begins, or the path if it is no pattern."""
     release: Callable[[], None] = field(default=lambda: None, compare=False)
     """A function to call when the frame is no longer needed."""
 
