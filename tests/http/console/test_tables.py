@@ -107,7 +107,7 @@ def test_commands_quote_names_for_the_shell(lake: DriverNode) -> None:
 
     (query,) = [each for each in page.words if each.strip().startswith("limnos sql")]
     (spark,) = [each for each in page.words if each.strip().startswith("spark-sql")]
-    assert shlex.split(query)[-2:] == ["-c", "SELECT VALUE t FROM `main`.`raw`.`it's ``x``` t LIMIT 10;"]
+    assert shlex.split(query)[-2:] == ["-c", "SELECT VALUE t FROM `raw`.`it's \\`x\\`` AS t LIMIT 10;"]
     assert shlex.split(spark)[-2:] == ["-e", "SELECT * FROM `main`.`raw`.`it's ``x``` LIMIT 10;"]
     assert 'warehouse="lake/main"' in page.text
 

@@ -1,6 +1,6 @@
 """Code snippets that open an object: one for each client, with this server's URL and the object's name.
 
-May import `names` and this package's shared modules. A snippet contains no secret: it reads its token from the
+May import `names`, `sqlpp` and this package's shared modules. A snippet contains no secret: it reads its token from the
 environment. The texts are files in `snippets/`. Commands quote names for the shell: a name may contain anything.
 """
 
@@ -16,6 +16,8 @@ import msgspec
 from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.page_requests import PageRequest
 from limnos.names import display
+from limnos.names.path import Levels
+from limnos.sqlpp import identifier
 
 ICEBERG_CLIENTS: Final = {
     "pyiceberg": "PyIceberg",
@@ -45,7 +47,28 @@ def snippets_of(page_request: PageRequest, address: ObjectAddress, *, is_lance: 
     """Return the snippets that open an object, one for each client that reads its format."""
     clients = LANCE_CLIENTS if is_lance else ICEBERG_CLIENTS
     words = _words(page_request, address)
-    return tuple(Snippet(name, title, _filled(_text(name), words)) for name, title in clients.items())
+    has_sqlpp = sqlpp_query(page_request, address) != ""
+    return tuple(
+        Snippet(name, title, _filled(_text(name), words))
+        for name, title in clients.items()
+        if has_sqlpp or name != "sqlpp"
+    )
+
+
+def sqlpp_query(page_request: PageRequest, address: ObjectAddress) -> str:
+    """Return a statement of SQL++ that reads a table; empty if this server's statements cannot name the table.
+
+    Names in statements begin below the catalog of the setting `sqlpp.catalog`, and no statement reads another catalog.
+    """
+    defaults = page_request.ctx.services.defaults
+    if not page_request.site.has_sqlpp or address.scope != (defaults.metalake, defaults.sqlpp_catalog):
+        return ""
+    return select_text(address.levels)
+
+
+def select_text(levels: Levels) -> str:
+    """Return the statement of SQL++ that reads some objects of a table. Each level is an identifier of its own."""
+    return f"SELECT VALUE t FROM {'.'.join(map(identifier, levels))} AS t LIMIT 10;"  # noqa: S608 - shown, not run
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
@@ -70,7 +93,7 @@ def _words(page_request: PageRequest, address: ObjectAddress) -> dict[str, str]:
         "WAREHOUSE": f"{address.metalake}/{address.catalog}",
         "NAME_SHELL": shlex.quote(display.render(parts)),
         "SELECT_SHELL": shlex.quote(f"SELECT * FROM {name} LIMIT 10;"),  # noqa: S608 - shown, not run
-        "SELECT_VALUE_SHELL": shlex.quote(f"SELECT VALUE t FROM {name} t LIMIT 10;"),  # noqa: S608 - shown, not run
+        "SELECT_VALUE_SHELL": shlex.quote(select_text(levels)),
     }
 
 

@@ -74,6 +74,8 @@ class ObjectHeading(msgspec.Struct, frozen=True):
     """The URL of the page that renames the object; empty as that of the drop."""
     create: str
     """The URL of the page that creates a namespace in a catalog or namespace; empty if the caller may not."""
+    query: str = ""
+    """The URL of the worksheet with a query of the table; empty if the caller or SQL++ may not read it."""
 
 
 def child_after(text: str | None) -> tuple[Kind, str] | None:
@@ -106,11 +108,13 @@ def heading_of(
     chips: tuple[Chip, ...] = (),
     comment: str = "",
     create: str = "",
+    query: str = "",
     has_access: bool = True,
 ) -> ObjectHeading:
     """Return the heading of an object's page, with the caller's rights as a chip.
 
-    `create` is the URL of the page that creates a namespace in the object. `has_access` is whether the object has an
+    `create` is the URL of the page that creates a namespace in the object, `query` that of the worksheet with a query
+    of the object. `has_access` is whether the object has an
     access page.
     """
     own = page_request.base + address.path
@@ -132,7 +136,7 @@ def heading_of(
     rename = page_request.base + rename_address(address) if may_rename and address.kind in RENAMABLE else ""
     return ObjectHeading(
         address.name, word.replace("_", " "), icon_of(word), display.render((address.catalog, *address.levels)),
-        crumbs_of(page_request, address), (*chips, *rights), comment, links, tags, drop, rename, create,
+        crumbs_of(page_request, address), (*chips, *rights), comment, links, tags, drop, rename, create, query,
     )  # fmt: skip
 
 

@@ -1,0 +1,109 @@
+"""Statements that the console writes for a table: the Connect tab's command and the link "Query"; both run as given."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import AsyncIterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from limnos.http.console.protocol import ConsoleProtocol
+from limnos.http.console.site import ConsoleSite
+from limnos.services.sqlpp.execution.engine import ENGINE, NoSqlppEngine
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.jobs import EngineJob
+from tests.http.asterix.wire import rows
+from tests.http.console.conftest import SCHEMA, add_table
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+from tests.http.driver import API, DriverNode, grant
+
+CATALOG = {"name": "other", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}
+HOPS = "/console/o/table/lake/main/raw/nyc/hops"
+ODD = 'it\'s `x` \\ "y"'
+ODD_HREF = "/console/o/table/lake/main/raw/nyc/it%27s%20%60x%60%20%5C%20%22y%22"
+
+
+class RecordingEngine(NoSqlppEngine):
+    """A fake engine that records its jobs and returns one row."""
+
+    def __init__(self) -> None:
+        self.jobs: list[EngineJob] = []
+
+    async def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncIterator[bytes]:
+        """Record the job."""
+        self.jobs.append(job)
+        yield b'{"id":1}'
+
+
+@pytest.fixture
+def engine(lake: DriverNode) -> RecordingEngine:
+    """A fake engine in the node of the lake, which has a table with an odd name in a nested namespace, too."""
+    add_table(lake, "raw%1Fnyc", ODD)
+    recording = RecordingEngine()
+    ENGINE.put(lake.built.services, recording)
+    return recording
+
+
+def query_link(page: PageReader) -> list[str]:
+    """Return the texts of links to the worksheet that have one."""
+    return [text for href in page.hrefs for text in parse_qs(urlsplit(href).query).get("text", ())]
+
+
+@pytest.mark.parametrize("href, name", [(HOPS, "hops"), (ODD_HREF, ODD)])
+def test_the_connect_tabs_statement_runs(lake: DriverNode, engine: RecordingEngine, href: str, name: str) -> None:
+    """The copied command names a table in a nested namespace as the query service reads it."""
+    page = ConsoleVisitor(lake).sign_in().read(f"{href}?tab=connect")
+    (command,) = [each for each in page.words if each.strip().startswith("limnos sql")]
+
+    assert rows(lake, shlex.split(command)[-1]) == [{"id": 1}]
+    assert [(each.dataverse, each.name) for each in engine.jobs[0].reads] == [(("raw", "nyc"), name)]
+
+
+def test_no_statement_for_another_catalog(lake: DriverNode) -> None:
+    """Statements read one catalog only, so a table of another one has neither the command nor the link."""
+    lake.done("POST", f"{API}/lake/catalogs", CATALOG)
+    lake.done("POST", "/iceberg/v1/lake.other/namespaces", {"namespace": ["raw"], "properties": {}})
+    lake.done(
+        "POST", "/iceberg/v1/lake.other/namespaces/raw/tables", {"name": "hops", "schema": SCHEMA, "properties": {}}
+    )
+
+    page = ConsoleVisitor(lake).sign_in().read("/console/o/table/lake/other/raw/hops?tab=connect")
+
+    assert "limnos describe other.raw.hops" in page.text
+    assert "limnos sql" not in page.text
+    assert query_link(page) == []
+
+
+@pytest.mark.parametrize("href", [HOPS, ODD_HREF])
+def test_the_query_link_opens_a_statement_that_runs(lake: DriverNode, engine: RecordingEngine, href: str) -> None:
+    """The link fills the worksheet and runs nothing; the filled statement runs."""
+    admin = ConsoleVisitor(lake).sign_in()
+    page = admin.read(href)
+    (text,) = query_link(page)
+    (link,) = [each for each in page.hrefs if "text=" in each]
+
+    assert text in admin.read(link).text
+    assert engine.jobs == []
+    assert "1 result in" in PageReader(text_of(admin.post("/console/worksheet", {"text": text}))).text
+    assert len(engine.jobs) == 1
+
+
+def test_the_query_link_needs_the_right_to_read(lake: DriverNode) -> None:
+    """A user who may only see a table gets no link; a reader gets it."""
+    for user, privilege in (("ana", "modify_table"), ("ben", "select_table")):
+        grant(lake, user, f"use_catalog use_schema {privilege}", kind="CATALOG", on="main")
+
+    assert query_link(ConsoleVisitor(lake).sign_in("ben").read(HOPS)) != []
+    assert query_link(ConsoleVisitor(lake).sign_in("ana").read(HOPS)) == []
+
+
+def test_no_query_link_without_statements(admin: ConsoleVisitor) -> None:
+    """A server without SQL++ has neither the link nor the command."""
+    application = admin.node.built.application
+    protocol = ConsoleProtocol(ConsoleSite(believes_names=True, has_sqlpp=False))
+    application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
+    page = admin.read(f"{HOPS}?tab=connect")
+
+    assert query_link(page) == []
+    assert "limnos sql" not in page.text
