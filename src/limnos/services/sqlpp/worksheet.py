@@ -1,7 +1,8 @@
 """Worksheets of the console: run statements and return their first results, with the query plan if requested.
 
 May import `sqlpp` and the layers below. Must not know any wire format. Statements run with the caller's rights, like
-those of the query service. A read-only worksheet cancels a statement once it has enough results.
+those of the query service. A read-only worksheet cancels a statement once it has enough results. A run with changes is
+executed once: a browser that reloads its page sends the same form again.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.model.errors import BadRequest, NotFound, ServiceUnavailable
+from limnos.model.principals import Requester
 from limnos.services.request.context import Context
+from limnos.services.request.node_services import ComponentKey
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded, RunningRequest
 from limnos.services.sqlpp.requests.session import StatementSession
-from limnos.services.sqlpp.statements import caller_require, statement_run, statements_of
+from limnos.services.sqlpp.statements import caller_require, statement_kind_of, statement_run, statements_of
 from limnos.sqlpp import ParsedStatement, SqlppError, tree
 
 ROWS_MAX: Final = 500
@@ -25,6 +28,8 @@ BYTES_MAX: Final = 128 << 10
 TIMEOUT_S: Final = 20.0
 """The time limit of a worksheet's statements, in seconds. Longer statements need a client."""
 OWN_ID_MAX: Final = 100
+CHANGE_IDS_MAX: Final = 1_000
+"""How many ids of runs with changes a node remembers."""
 ENGINE_STARTS: Final = (
     "The engine of SQL++ is starting for the first statement that reads data, which takes up to a minute: run the"
     " statement again. With the setting engine.warm it starts with the server"
@@ -43,16 +48,43 @@ class WorksheetRequest(NamedTuple):
 
 
 class WorksheetResult(NamedTuple):
-    """The first results as lines of JSON, whether there are more, warnings, and the duration in milliseconds."""
+    """The first results as lines of JSON, whether there are more, warnings, and the duration in milliseconds.
+
+    `is_repeated` is whether a run with the same id changed data before; then this one executed nothing.
+    """
 
     lines: tuple[bytes, ...]
     has_more: bool
     warnings: tuple[str, ...]
     took_ms: int
+    is_repeated: bool = False
+
+
+class RepeatedRun(Exception):
+    """A run with the id of an earlier run by the same user, which changed data. Nothing was executed."""
+
+
+class ChangeIds:
+    """The ids of the newest runs with changes on this node, by user. Other nodes do not know them."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[int, str], None] = {}
+
+    def add(self, asker: Requester, own_id: str) -> None:
+        """Add the id of a run, and forget the oldest one beyond the limit. Raises RepeatedRun for a known id."""
+        key = (asker.id, own_id)
+        if key in self._ids:
+            raise RepeatedRun
+        self._ids[key] = None
+        if len(self._ids) > CHANGE_IDS_MAX:
+            del self._ids[next(iter(self._ids))]
+
+
+CHANGE_IDS: ComponentKey[ChangeIds] = ComponentKey("worksheet change ids", lambda _: ChangeIds())
 
 
 async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetResult:
-    """Run statements and return their first results.
+    """Run statements and return their first results. A text with changes is executed once for each id.
 
     Raises BadRequest for a statement that is invalid, was cancelled or timed out, ServiceUnavailable if the engine is
     still starting, and the errors of statements.
@@ -70,6 +102,8 @@ async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetRes
     requests.add(running)
     try:
         lines, has_more = await _first_lines(session, running, request=request, timeout_s=timeout_s)
+    except RepeatedRun:
+        return WorksheetResult((), False, (), 0, is_repeated=True)
     except SqlppError as error:
         raise BadRequest(error.text) from None
     except RequestEnded as error:
@@ -94,7 +128,7 @@ async def _first_lines(
     entries: list[bytes] = []
     size, has_more = 0, False
     async with (
-        aclosing(_lines(session, request)) as lines,
+        aclosing(_lines(session, request, asker=running.asker)) as lines,
         aclosing(running.batches(lines, timeout_s=timeout_s)) as batches,
     ):
         async for batch in batches:
@@ -108,8 +142,13 @@ async def _first_lines(
     return tuple(entries), has_more
 
 
-async def _lines(session: StatementSession, request: WorksheetRequest) -> AsyncGenerator[bytes, None]:
+async def _lines(
+    session: StatementSession, request: WorksheetRequest, *, asker: Requester
+) -> AsyncGenerator[bytes, None]:
     parsed = await statements_of(session.ctx, request.text, read_only=not request.may_change)
+    has_changes = not all(statement_kind_of(each.statement).reads for each in parsed)
+    if has_changes and request.own_id and not request.is_plan:
+        CHANGE_IDS.of(session.ctx.services).add(asker, request.own_id[:OWN_ID_MAX])
     for each in map(_explained, parsed) if request.is_plan else parsed:
         async with aclosing(statement_run(session, each)) as lines:
             async for line in lines:

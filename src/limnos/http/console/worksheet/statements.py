@@ -19,12 +19,19 @@ from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import Choice
 from limnos.http.console.worksheet.hints import hint_of
+from limnos.http.console.worksheet.samples import sample_statement
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.response import NO_STORE, Response
 from limnos.model.errors import LimnosError, NotFound
 from limnos.names.errors import InvalidName
-from limnos.services.sqlpp.worksheet import WorksheetRequest, WorksheetResult, worksheet_cancel, worksheet_run
+from limnos.services.sqlpp.worksheet import (
+    ENGINE_STARTS,
+    WorksheetRequest,
+    WorksheetResult,
+    worksheet_cancel,
+    worksheet_run,
+)
 
 COLUMNS_MAX: Final = 60
 CELL_CHARS_MAX: Final = 512
@@ -34,6 +41,10 @@ _OPENING: Final = b"[{"
 _NO_BRACKETS: Final = bytes(each for each in range(256) if each not in b"[]{}")
 _VIEWS: Final = {"table": "as a table", "json": "as JSON", "csv": "as a CSV file", "plan": "only the plan"}
 _MODES: Final = {"read": "Only reads", "change": "Reads and changes"}
+_REPEATED: Final = (
+    "The server has already executed these statements, unless that run failed or was cancelled. It did not execute them"
+    " again: the button does."
+)
 _VALUE: Final = "value"
 """The column of results that are no objects."""
 
@@ -47,13 +58,21 @@ class ResultCell(msgspec.Struct, frozen=True):
 
 
 class WorksheetPage(msgspec.Struct, frozen=True):
-    """The data of the worksheet page: the text, the options, and the results or the error."""
+    """The data of the worksheet page: the text, the options, and the results or the error.
+
+    - `sample`: the statement that an empty field shows.
+    - `note`: why the statements were not executed although nothing is wrong; a button runs them again.
+    - `is_change`: whether the statements were allowed to change data.
+    """
 
     frame: Frame
     text: str
     own_id: str
     views: tuple[Choice, ...]
     modes: tuple[Choice, ...]
+    sample: str = ""
+    note: str = ""
+    is_change: bool = False
     error: str = ""
     hint: str = ""
     was_run: bool = False
@@ -83,7 +102,7 @@ async def run(page_request: PageRequest) -> Response:
     except (LimnosError, InvalidName) as error:
         page_request.request.failure = error
         return await _answer(page_request, fields, failure=hidden_metalake(error))
-    if view == "csv":
+    if view == "csv" and not result.is_repeated:
         return _csv_response(result)
     return await _answer(page_request, fields, result=result)
 
@@ -111,12 +130,21 @@ async def _answer(
     metalake = page_request.ctx.services.defaults.metalake
     frame = await frame_of(page_request, "Worksheet", metalake=metalake, section="worksheet")
     view, mode = fields.get("view", "table"), fields.get("mode", "read")
+    was_run = result is not None and not result.is_repeated
+    chosen = "read" if was_run else mode  # each change needs a choice of its own
     page = WorksheetPage(
         frame, fields.get("text", ""), secrets.token_urlsafe(12),
         tuple(Choice(each, text, each == view) for each, text in _VIEWS.items()),
-        tuple(Choice(each, text, each == mode) for each, text in _MODES.items()),
+        tuple(Choice(each, text, each == chosen) for each, text in _MODES.items()),
+        is_change=mode == "change",
     )  # fmt: skip
-    if failure is not None:
+    if not page.text:
+        page = msgspec.structs.replace(page, sample=await sample_statement(page_request))
+    if failure is not None and str(failure) == ENGINE_STARTS:
+        page = msgspec.structs.replace(page, note=ENGINE_STARTS)
+    elif result is not None and result.is_repeated:
+        page = msgspec.structs.replace(page, note=_REPEATED)
+    elif failure is not None:
         message = unescape_percent(str(failure))
         page = msgspec.structs.replace(page, error=message, hint=await hint_of(page_request, message, text=page.text))
     elif result is not None:
