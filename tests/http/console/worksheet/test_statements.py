@@ -19,6 +19,10 @@ from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import API, DriverNode
 
 PAGE = "/console/worksheet"
+BOTH_HINTS = (
+    "Names in statements begin below the catalog: leave out main."
+    " raw is a reserved word. If you mean a name, write it in back-quotes: `raw`"
+)
 DATAVERSES = "SELECT VALUE d.DataverseName FROM Metadata.`Dataverse` AS d ORDER BY d.DataverseName;"
 
 
@@ -55,6 +59,7 @@ def test_only_reads_unless_asked(admin: ConsoleVisitor) -> None:
     refusal = run(admin, "CREATE DATAVERSE made;", status=400).text
     assert "not supported in read-only mode" in refusal
     assert "CREATE DATAVERSE made;" in refusal
+    assert 'choose "Reads and changes"' in refusal
     assert admin.get("/console/o/namespace/lake/main/made").status == 404
 
     assert "gave no results" in run(admin, "CREATE DATAVERSE made;", mode="change").text
@@ -133,7 +138,7 @@ def test_late_statement_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPa
 
 
 def test_late_statement_while_the_engine_starts(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The advice is to run the statement again, not to use a client."""
+    """The page says so without an error, keeps the text, and has a button that runs the statement again."""
 
     class StartingEngine(NoSqlppEngine):
         is_starting = True
@@ -142,7 +147,11 @@ def test_late_statement_while_the_engine_starts(lake: DriverNode, monkeypatch: p
     ENGINE.put(lake.built.services, StartingEngine())
     slow = "SELECT VALUE count(*) FROM range(1, 900000) AS a, range(1, 900000) AS b;"
 
-    assert "The engine of SQL++ is starting" in run(ConsoleVisitor(lake).sign_in(), slow, status=503).text
+    page = run(ConsoleVisitor(lake).sign_in(), slow, status=503)
+
+    for words in ("The engine of SQL++ is starting", slow, "Run again"):
+        assert words in page.text
+    assert ("role", "alert") not in page.attributes
 
 
 @pytest.mark.parametrize(
@@ -151,6 +160,12 @@ def test_late_statement_while_the_engine_starts(lake: DriverNode, monkeypatch: p
         ("SELEC VALUE 1;", "Did you mean SELECT instead of SELEC?"),
         ("SELECT 1 AS order;", "order is a reserved word"),
         ("SELECT VALUE d FROM main.`raw`.flights AS d;", "Names in statements begin below the catalog: leave out main"),
+        ("SELECT VALUE 1;\r\nSELECT VALUE d FROM main.raw.nyc.flights AS d;", BOTH_HINTS),
+        ("SELECT VALUE d FROM `main` . raw.flights AS d;", BOTH_HINTS),
+        (
+            "SELECT VALUE d.order FROM [1] AS d;",
+            "order is a reserved word. If you mean a name, write it in back-quotes",
+        ),
     ],
 )
 def test_hints(admin: ConsoleVisitor, text: str, hint: str) -> None:
