@@ -155,7 +155,8 @@ async def _page(
         chips.append(Chip("You see only a part of it", "warn", "alert"))
     heading = heading_of(
         page_request, address, details=state.details, tabs=TABLE_TABS, tab=tab, chips=tuple(chips),
-        comment=metadata.properties.get("comment", ""), query=_query_address(page_request, address, details=state.details),
+        comment=metadata.properties.get("comment", ""),
+        query=_query_address(page_request, address, details=state.details),
     )  # fmt: skip
     text = msgspec.json.format(body, indent=2)[:METADATA_BYTES_MAX] if tab == "metadata" else b""
     return TablePage(

@@ -103,7 +103,7 @@ async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetRes
     try:
         lines, has_more = await _first_lines(session, running, request=request, timeout_s=timeout_s)
     except RepeatedRun:
-        return WorksheetResult((), False, (), 0, is_repeated=True)
+        return WorksheetResult(lines=(), has_more=False, warnings=(), took_ms=0, is_repeated=True)
     except SqlppError as error:
         raise BadRequest(error.text) from None
     except RequestEnded as error:

@@ -22,6 +22,8 @@ from limnos.sqlpp.tokens import KEYWORDS
 
 COMPARED_MAX: Final = 1_000
 """How many names of a dataverse are compared with a missing one."""
+SEARCHED_CHARS: Final = 300
+"""How many characters before an error are searched for a name: the search takes quadratic time."""
 _WORD: Final = re.compile(r'Encountered "(\w+)" at column')
 _DOT: Final = re.compile(r'In line (\d+) >>.*<< Encountered "\." at column (\d+)', re.DOTALL)
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
@@ -75,7 +77,7 @@ def _dot_hint(text: str, catalog: str, *, line: int, column: int) -> str:
     if not 0 < line <= len(lines):
         return ""
     whole = lines[line - 1]
-    before, after = _PATH_BEFORE.search(whole[: column - 1]), _WORD_AFTER.match(whole[column - 1 :])
+    before, after = _PATH_BEFORE.search(whole[: column - 1][-SEARCHED_CHARS:]), _WORD_AFTER.match(whole[column - 1 :])
     hints: list[str] = []
     if before is not None and before[1].strip("`") == catalog:
         hints.append(_catalog_hint(catalog))
@@ -86,7 +88,7 @@ def _dot_hint(text: str, catalog: str, *, line: int, column: int) -> str:
 
 def _keyword_hint(word: str, text: str) -> str:
     """Return the hint for an unexpected keyword: the word before it may be a misspelt keyword."""
-    before = _LAST_WORD.search(text.partition(word)[0])
+    before = _LAST_WORD.search(text.partition(word)[0][-SEARCHED_CHARS:])
     if before is not None and before[1].upper() not in KEYWORDS:
         similar = get_close_matches(before[1].upper(), KEYWORDS, n=1, cutoff=0.8)
         if similar:
