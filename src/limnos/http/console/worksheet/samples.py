@@ -14,7 +14,7 @@ from limnos.model.errors import LimnosError, NotFound, PermissionDenied, Unsuppo
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
-from limnos.services.catalog.children import ChildrenRequest, children_page
+from limnos.services.catalog.children import ChildrenRequest
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, format_of
@@ -27,34 +27,41 @@ NEUTRAL_NAME: Final = ("sales", "europe", "orders")
 
 async def sample_statement(page_request: PageRequest) -> str:
     """Return a query of a table that the caller may load; of a fictitious one if a short search yields none."""
-    defaults = page_request.ctx.services.defaults
     levels: Levels = ()
     with suppress(LimnosError, InvalidName):
-        levels = await page_request.ctx.read(RequestScope(defaults.metalake, defaults.sqlpp_catalog), _table_levels)
+        levels = await _table_levels(page_request)
     return select_text(levels or NEUTRAL_NAME)
 
 
-def _table_levels(request_view: RequestView) -> Levels:
-    """Return the levels of a table in the first namespaces of the catalog; empty if they have none."""
-    request_view.require_in_use()
-    traits = request_view.traits
-    if traits.is_sourced or traits.is_federated or format_of(request_view) != ICEBERG:
+async def _table_levels(page_request: PageRequest) -> Levels:
+    """Return the levels of a table in the first namespaces of the catalog of SQL++; empty if they have none.
+
+    Returns nothing for a catalog of an external system, whose answer a page does not wait for.
+    """
+    defaults = page_request.ctx.services.defaults
+    scope = RequestScope(defaults.metalake, defaults.sqlpp_catalog)
+    if not await page_request.ctx.read(scope, _is_own_iceberg):
         return ()
     levels: Levels = ()
     for _ in range(SEARCHED_LEVELS):
-        namespace = _first_name(request_view, levels, kind=Kind.NAMESPACE)
+        namespace = await _first_name(page_request, scope, parent=levels, kind=Kind.NAMESPACE)
         if not namespace:
             return ()
         levels = (*levels, namespace)
-        table = _first_name(request_view, levels, kind=Kind.TABLE)
+        table = await _first_name(page_request, scope, parent=levels, kind=Kind.TABLE)
         if table:
             return (*levels, table)
     return ()
 
 
-def _first_name(request_view: RequestView, parent: Levels, *, kind: Kind) -> str:
+def _is_own_iceberg(request_view: RequestView) -> bool:
+    traits = request_view.traits
+    return not (traits.is_sourced or traits.is_federated) and format_of(request_view) == ICEBERG
+
+
+async def _first_name(page_request: PageRequest, scope: RequestScope, *, parent: Levels, kind: Kind) -> str:
     """Return the name of the first child that the caller may load; empty without one."""
     with suppress(PermissionDenied, NotFound, UnsupportedOperation):
-        page = children_page(request_view, parent, request=ChildrenRequest(size=SEARCHED_CHILDREN, kind=kind))
+        page = await page_request.children(scope, parent, request=ChildrenRequest(size=SEARCHED_CHILDREN, kind=kind))
         return next((each.name for each in page.children if each.node is not None), "")
     return ""
