@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from limnos.http.console.look import render
 from limnos.http.console.searches import PalettePart, QueryLink
+from limnos.services.search.indexing import index_step
+from tests.http.console.conftest import add_table
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import DriverNode
 
@@ -90,5 +92,31 @@ def test_the_box_says_that_columns_are_searched(admin: ConsoleVisitor) -> None:
     """The placeholder of the search box names columns, tags and owners."""
     page = admin.read("/console/search")
 
-    assert ("placeholder", "Search names, columns, tags, owners") in page.attributes
+    assert ("placeholder", "Search names, columns, tag:pii, owner:ana") in page.attributes
     assert "Columns of Lance tables are not searched" in page.text
+
+
+def test_matches_are_explained_by_one_text(admin: ConsoleVisitor) -> None:
+    """A column that has all words is named once, and a comment is quoted."""
+    fields = [
+        {"id": at, "name": name, "required": False, "type": "int"}
+        for at, name in enumerate(("arr_time", "dep_delay", "arr_delay"), 1)
+    ]
+    add_table(admin.node, "raw", "otp", {"type": "struct", "fields": fields}, comment="Delays of flights, per leg")
+    while admin.node.runner.run(index_step(admin.node.built.services)):
+        pass
+
+    assert "main.raw.otp table iceberg column: arr_delay " in admin.read("/console/search?q=arr_delay").text
+    assert "comment: Delays of flights, per leg" in admin.read("/console/search?q=delays+flights").text
+    palette = PageReader(text_of(admin.get("/console/search?metalake=lake&q=per+leg", x_limnos_part="1")))
+    assert "comment: Delays of flights, per leg" in palette.text
+
+
+def test_an_unknown_filter_gets_a_list_of_filters(admin: ConsoleVisitor) -> None:
+    """The page and the palette say that `column:` is no filter, and which ones exist; other queries get no advice."""
+    advice = "column: is no filter, so it was searched as text. The filters are tag:, owner:, kind:, in:, format:."
+    palette = text_of(admin.get("/console/search?metalake=lake&q=column:delay", x_limnos_part="1"))
+
+    assert advice in admin.read("/console/search?q=column:delay").text
+    assert advice in PageReader(palette).text
+    assert "is no filter" not in admin.read("/console/search?q=flights+tag:pii").text

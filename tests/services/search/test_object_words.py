@@ -55,6 +55,32 @@ def test_an_object_has_the_words_that_are_indexed(
         assert match.where != "comment" or is_met(word, own.comment)
 
 
+def test_one_text_with_all_words_is_the_best() -> None:
+    """A column with all words is better than several with one each; the best one has exactly the query's words."""
+    names = ["arr_time", "dep_delay", "arr_delay_minutes", "arr_delay"]
+    body = document([(name, "") for name in names], "Flights: delays at arrival")
+
+    for asked, expected in (
+        ("arr_delay", [("column", "arr_delay")] * 2),
+        ("delay_min", [("column", "arr_delay_minutes")] * 2),
+        ("arr_dep", [("column", "arr_time"), ("column", "dep_delay")]),
+        ("delays flights", [("comment", "Flights: delays at arrival")] * 2),
+    ):
+        assert match_words(question_words([asked]), NODE, above=("main",), body=body) == expected
+    stats = with_fields(NODE, name="arr_stats")
+    assert match_words(("arr", "delay"), stats, above=(), body=body) == [("name", "arr_stats"), ("column", "arr_delay")]
+
+
+def test_a_comment_is_cut_around_the_word() -> None:
+    """The excerpt of a long comment has the word, and marks where it is cut."""
+    body = document([], f"{'Flights and their times. ' * 40}Observed weather\nby the hour. {'Sources follow. ' * 40}")
+
+    (match,) = match_words(("weath",), NODE, above=(), body=body) or ()
+
+    assert "Observed weather by the hour." in match.text
+    assert (match.text[0], match.text[-1], len(match.text) <= 80) == ("…", "…", True)
+
+
 @given(st.lists(st.lists(TEXT, max_size=3), max_size=6), TEXT)
 def test_joined_texts_have_the_words_of_each_text(texts: list[list[str]], asked: str) -> None:
     """A scan of joined texts finds exactly the texts that have a word which begins so, each once and in order."""

@@ -15,6 +15,7 @@ def test_words_and_filters() -> None:
 
     assert found.words == ("flights", "new york", "a:b")
     assert (found.kinds, found.tags, found.owner) == ((Kind.TABLE,), (("level", "high"),), "etl")
+    assert found.other_keys == ("a",)
     assert (found.below, found.table_format, found.path) == (("main", "raw"), "lance", ())
 
 
@@ -34,4 +35,11 @@ def test_a_path_a_number_and_filters_beside_the_text() -> None:
 def test_no_question(text: str) -> None:
     """An empty query, an unknown kind, a bad path, and exceeded limits are BadRequest."""
     with pytest.raises(BadRequest):
+        question_of(text)
+
+
+@pytest.mark.parametrize("text", ["in:main", "format:lance"])
+def test_a_filter_that_needs_a_word_says_so(text: str) -> None:
+    """The message for `in:` or `format:` alone says what must stand beside it."""
+    with pytest.raises(BadRequest, match=rf"^{text.partition(':')[0]}: needs a word, tag:, owner: or kind: beside it"):
         question_of(text)

@@ -24,7 +24,7 @@ from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.services.search.facets import SearchFacet
 from limnos.services.search.hits import SearchHit
-from limnos.services.search.questions import SEARCHED, SearchQuestion, question_of
+from limnos.services.search.questions import FILTERS, SEARCHED, SearchQuestion, question_of
 from limnos.services.search.searches import search
 from limnos.services.search.spelling import corrected
 
@@ -59,7 +59,7 @@ class SearchPage(msgspec.Struct, frozen=True):
 
     `more`: further hits exist. `bounded`: not all objects were searched. `behind`: the number of changes that the
     search index lacks. `meant`: the query with a corrected word. `facets`: the query with another filter. `filters`:
-    what the filters of the query mean, as text.
+    what the filters of the query mean, as text. `advice`: a sentence about words that look like filters.
     """
 
     frame: Frame
@@ -72,6 +72,7 @@ class SearchPage(msgspec.Struct, frozen=True):
     meant: tuple[QueryLink, ...] = ()
     facets: tuple[QueryLink, ...] = ()
     filters: str = ""
+    advice: str = ""
 
 
 class PalettePart(msgspec.Struct, frozen=True):
@@ -104,7 +105,7 @@ async def search_page(page_request: PageRequest) -> Response:
     view = SearchPage(
         frame, text, hits, answer.more, answer.bounded, answer.behind, meant=meant,
         facets=tuple(_facet_links(page_request, text, metalake=frame.metalake, facets=answer.facets)),
-        filters=" and ".join(filter_texts(question)),
+        filters=" and ".join(filter_texts(question)), advice=_key_advice(question),
     )  # fmt: skip
     return html_response(page_request.request, render("search.html", view))
 
@@ -139,10 +140,20 @@ async def _palette(page_request: PageRequest, text: str) -> Response:
             answer = await search(page_request.ctx, metalake, question=question, limit=PALETTE_HITS)
             meant = tuple(_link(page_request, corrected(text, each), metalake=metalake) for each in answer.meant)
             hits = tuple(_line(page_request, metalake, hit=hit, question=question) for hit in answer.hits)
+            note = f"{note} {_key_advice(question)}".rstrip()
         except BadRequest as error:
             note = error.message
     part = PalettePart(page_request.base, static_version(), hits, note, meant, links)
     return html_response(page_request.request, render("part_palette.html", part))
+
+
+def _key_advice(question: SearchQuestion) -> str:
+    """Return a sentence that lists the filters if a query has others, else an empty text."""
+    if not question.other_keys:
+        return ""
+    others, filters = (", ".join(f"{each}:" for each in keys) for keys in (question.other_keys, FILTERS))
+    verb = "is no filter" if len(question.other_keys) == 1 else "are no filters"
+    return f"{others} {verb}, so it was searched as text. The filters are {filters}."
 
 
 def filter_texts(question: SearchQuestion) -> tuple[str, ...]:

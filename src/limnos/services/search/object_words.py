@@ -5,7 +5,7 @@ May import the layers below. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -13,16 +13,19 @@ from limnos.formats.iceberg.descriptions import ColumnDescription, columns_of, s
 from limnos.model.entities import Node
 from limnos.model.kinds import CONTAINERS, Kind
 from limnos.services.request.table_formats import ICEBERG
-from limnos.services.search.words import CONTAINER_MARK, ObjectWords, is_met, words_of
+from limnos.services.search.words import CONTAINER_MARK, ObjectWords, is_met, question_words, words_of
 
 _NO_LETTERS: Final = {code: None for code in range(128) if not chr(code).isalnum()}
 PARSED_BYTES: Final = 32 << 10
 """The size of documents in bytes that is parsed before other requests run; a larger document is parsed in a thread."""
+EXCERPT_CHARS: Final = 80
+"""The maximum length of the excerpt of a matching comment, in characters."""
+_BEFORE_WORD: Final = 30
 
 
 class WordMatch(NamedTuple):
-    """The match of a word: the field (`name`, `above` for the name of an ancestor, `column` or `comment`) and its
-    text.
+    """The match of a word: the field (`name`, `above` for the name of an ancestor, `column` or `comment`) and its text;
+    of a comment an excerpt.
     """
 
     where: str
@@ -63,7 +66,8 @@ def match_words(
 ) -> list[WordMatch] | None:
     """Return the best match of each word: in the name, an ancestor, a column or a comment. None if a word has no match.
 
-    At least one word must match the object itself.
+    At least one word must match the object itself. One column or comment that has all words outside of the name is
+    better than several texts with one word each.
     """
     name, ancestors = _name_words(node.name), [(each, _name_words(each)) for each in above]
     matches: list[WordMatch | None] = []
@@ -77,11 +81,13 @@ def match_words(
         return [each for each in matches if each is not None]
     own = _OwnTexts(node, body)
     is_met_above = all(matches)  # ancestors match all words; one word must match the object, too
-    for place, word in enumerate(words):
-        if matches[place] is None or is_met_above:
-            matches[place] = own.match(word) or matches[place]
-            if matches[place] is None:
-                return None
+    open_places = [place for place, match in enumerate(matches) if match is None or is_met_above]
+    open_words = [words[place] for place in open_places]
+    common = own.match(open_words, question=words) if len(open_words) > 1 else None
+    for place in open_places:
+        matches[place] = common or own.match([words[place]], question=words) or matches[place]
+        if matches[place] is None:
+            return None
     whole = [each for each in matches if each is not None]
     return whole if any(each.where != "above" for each in whole) else None
 
@@ -103,16 +109,52 @@ class _OwnTexts:
         self.names = [each.name.rpartition(".")[2] for each in self.columns]
         self._names, self._comments = _letters_of(self.names), _letters_of(self.comments)
 
-    def match(self, word: str) -> WordMatch | None:
-        """Return the first column that matches a word, else the comment; None if there is no match."""
-        if self._names is None or word in self._names:
-            for column, name in zip(self.columns, self.names, strict=True):
-                if is_met(word, words_of([name])):
-                    return WordMatch("column", column.name)
-        is_possible = self._comments is None or word in self._comments
-        if is_possible and any(is_met(word, words_of([each])) for each in self.comments):
-            return WordMatch("comment", "")
+    def match(self, words: Sequence[str], *, question: tuple[str, ...]) -> WordMatch | None:
+        """Return the best text that has all of some words: a column, else a comment; None if no text has them.
+
+        The best column has the words of the whole query as its name; the second best one has all of them.
+        """
+        column = self._column(words, question)
+        if column is not None:
+            return WordMatch("column", column)
+        if self._comments is None or all(word in self._comments for word in words):
+            for text in self.comments:
+                if _has_all(words, text):
+                    return WordMatch("comment", _excerpt(text, words[0]))
         return None
+
+    def _column(self, words: Sequence[str], question: tuple[str, ...]) -> str | None:
+        if self._names is not None and not all(word in self._names for word in words):
+            return None
+        best, best_rank, whole_name = None, 0, "".join(question)
+        for column, name in zip(self.columns, self.names, strict=True):
+            if not _has_all(words, name):
+                continue
+            rank = 3 if "".join(question_words([name])) == whole_name else 2 if _has_all(question, name) else 1
+            if rank > best_rank:
+                best, best_rank = column.name, rank
+            if rank == 3:
+                break
+        return best
+
+
+def _has_all(words: Sequence[str], text: str) -> bool:
+    letters = _letters_of([text])
+    if letters is not None and not all(word in letters for word in words):
+        return False
+    split = words_of([text])
+    return all(is_met(word, split) for word in words)
+
+
+def _excerpt(text: str, word: str) -> str:
+    """Return a part of a text around a word, in one line."""
+    line = " ".join(text.split())
+    if len(line) <= EXCERPT_CHARS:
+        return line
+    begin = max(line.lower().find(word) - _BEFORE_WORD, 0)
+    begin = line.find(" ", begin, begin + _BEFORE_WORD) + 1 if begin else 0
+    end = begin + EXCERPT_CHARS - 2
+    return f"{'…' if begin else ''}{line[begin:end].rstrip()}{'…' if end < len(line) else ''}"
 
 
 def _letters_of(texts: Iterable[str]) -> str | None:

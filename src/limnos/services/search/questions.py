@@ -24,7 +24,8 @@ SEARCHED: Final = tuple(kind for kind in KINDS.values() if kind.is_node and kind
 """The kinds that a search can find."""
 _KINDS: Final = {kind.word: kind for kind in SEARCHED} | {"schema": Kind.NAMESPACE}
 _TOKEN: Final = re.compile(r'(?:(?P<key>[a-z]+):)?(?:"(?P<quoted>[^"]*)"?|(?P<bare>[^\s"]+))')
-_KEYS: Final = frozenset({"tag", "owner", "kind", "format", "in"})
+FILTERS: Final = ("tag", "owner", "kind", "in", "format")
+"""The keys of filters."""
 
 
 class SearchQuestion(NamedTuple):
@@ -38,6 +39,7 @@ class SearchQuestion(NamedTuple):
     - `kinds`: the kinds to find.
     - `table_format`: the format of tables, such as `iceberg`.
     - `below`: the path of an ancestor, from the catalog down.
+    - `other_keys`: keys such as `column` that are no filters; they are searched as words.
     """
 
     text: str = ""
@@ -49,6 +51,7 @@ class SearchQuestion(NamedTuple):
     kinds: tuple[Kind, ...] = SEARCHED
     table_format: str | None = None
     below: tuple[str, ...] = ()
+    other_keys: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -70,22 +73,32 @@ def question_of(text: str, filters: Mapping[str, str | None] | None = None) -> S
         raise BadRequest(f"A search may have at most {TEXT_MAX} characters, not {len(text)}")
     words: list[str] = []
     argument = [(key, value) for key, value in (filters or {}).items() if value]
+    other_keys: list[str] = []
     has_key = False
     for match in _TOKEN.finditer(text):
         key, value = match["key"], match["bare"] if match["quoted"] is None else match["quoted"]
-        if key in _KEYS:
+        if key in FILTERS:
             has_key = True
             argument.append((key, value))
         elif value.strip():
             words.append(fold(value if key is None else f"{key}:{value}"))
+            other_keys += [] if key is None else [key]
     if len(words) > WORDS_MAX:
         raise BadRequest(f"A search may have at most {WORDS_MAX} words, not {len(words)}")
     plain = "" if has_key else text.strip()
     is_number = plain.isascii() and plain.isdecimal() and len(plain) <= NUMBER_DIGITS_MAX
-    question = SearchQuestion(plain, tuple(words), _path(plain), int(plain) if is_number else None)
+    question = SearchQuestion(
+        plain,
+        tuple(words),
+        _path(plain),
+        int(plain) if is_number else None,
+        other_keys=tuple(dict.fromkeys(other_keys)),
+    )
     for key, value in argument:
         question = _with_filter(question, key, value=value)
     if not question.words and not question.has_filter and question.kinds == SEARCHED:
+        if argument:
+            raise BadRequest(f"{argument[0][0]}: needs a word, tag:, owner: or kind: beside it, as in:main tag:pii")
         raise BadRequest("Give a word, a path, or tag:, owner: or kind: with a value")
     return question
 

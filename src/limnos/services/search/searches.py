@@ -418,7 +418,7 @@ class _Search:
 
     def _judge_words(self, visible: VisibleNode) -> Sequence[SearchMatch] | None:
         results = match_words(self.words, visible.node, above=visible.path[:-1], body=visible.body)
-        return None if results is None else [SearchMatch(each.where, each.text) for each in results]
+        return None if results is None else [SearchMatch(*each) for each in dict.fromkeys(results)]
 
     def _passes(self, visible: VisibleNode) -> bool:
         below, query = self.question.below, self.question.table_format
