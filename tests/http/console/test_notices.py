@@ -13,6 +13,7 @@ from limnos.names.percent import unquote_form
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import DriverAnswer, DriverNode
 
+NOW_MS = 1_700_000_000_000
 SPOOF = "Call 555-1234"
 PAGES = [route for route in CONSOLE_ROUTES if route.method == "GET" and not route.is_public]
 PARTS = {"{kind}/{path...}": "table/lake/main/raw/flights", "{kind}/{m}": "user/lake", "{m}": "lake", "{name}": "admin"}
@@ -47,6 +48,17 @@ def test_no_page_shows_the_text_of_a_link(lake: DriverNode, admin: ConsoleVisito
         assert "admin is enabled" in text_of(admin.get(address_of(route.path, done=own)))
 
 
+def test_a_notice_is_not_shown_again_later(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that is loaded again after a minute no longer has the notice of the form."""
+    location = enable(admin).headers["location"]
+    clock = admin.node.built.services.store.time
+    real = clock.now_ms
+
+    assert "admin is enabled" in admin.read(location).text
+    monkeypatch.setattr(clock, "now_ms", lambda: real() + 61_500)
+    assert "admin is enabled" not in admin.read(location).text
+
+
 def test_a_sign_in_signs_no_notice(lake: DriverNode, admin: ConsoleVisitor) -> None:
     """The page to open after a sign-in is a text of the link, so its notice stays without a signature."""
     target = "/console/?done=Call+555-1234"
@@ -61,16 +73,20 @@ def test_a_sign_in_signs_no_notice(lake: DriverNode, admin: ConsoleVisitor) -> N
 @pytest.mark.parametrize("text", ["plain", "a.b.c is back", "Größe \N{PILE OF POO} & more=?", ""])
 def test_a_signed_notice_is_read(text: str) -> None:
     """Any text is read again with the same secret, and by no other."""
-    location = signed_location(f"/console/x?a=1&{urlencode({'done': text})}&b=2".encode(), b"secret").decode()
+    target = f"/console/x?a=1&{urlencode({'done': text})}&b=2".encode()
+    location = signed_location(target, b"secret", now_ms=NOW_MS).decode()
     value = unquote_form(location.partition("done=")[2].removesuffix("&b=2"))
 
     assert location.startswith("/console/x?a=1&done=")
-    assert verified_notice(value, b"secret") == text
-    assert verified_notice(value, b"another") == ""
-    assert verified_notice(value, None) == ""
+    assert verified_notice(value, b"secret", now_ms=NOW_MS + 60_000) == text
+    assert verified_notice(value, b"another", now_ms=NOW_MS) == ""
+    assert verified_notice(value, None, now_ms=NOW_MS) == ""
+    assert verified_notice(value, b"secret", now_ms=NOW_MS + 61_000) == ""
+    later = value.replace(f".{NOW_MS // 1000}.", f".{NOW_MS // 1000 + 99}.")
+    assert verified_notice(later, b"secret", now_ms=NOW_MS) == ""
 
 
 def test_other_redirects_stay() -> None:
     """A target without a notice is not changed."""
-    assert signed_location(b"/console/sign-in", b"secret") == b"/console/sign-in"
-    assert signed_location(b"/console/x?a=1&undone=2", b"secret") == b"/console/x?a=1&undone=2"
+    assert signed_location(b"/console/sign-in", b"secret", now_ms=NOW_MS) == b"/console/sign-in"
+    assert signed_location(b"/console/x?a=1&undone=2", b"secret", now_ms=NOW_MS) == b"/console/x?a=1&undone=2"

@@ -3,7 +3,7 @@
 May import `names` and the standard library. Pure. The redirect after a form has the sentence as the query parameter
 `done`. A link of another site may have any text there, so a page shows only a sentence with a signature. The key is
 the session's secret, which every node reads from the cookie: the server stores nothing, and a notice of one session is
-invalid in all others.
+invalid in all others. The time is signed, too: a page that is loaded again later does not show the notice.
 """
 
 from __future__ import annotations
@@ -17,33 +17,38 @@ from limnos.names.percent import quote, unquote_form
 PARAMETER: Final = "done"
 NOTICE_CHARS_MAX: Final = 300
 SIGNATURE_CHARS: Final = 32
+NOTICE_AGE_MS: Final = 60_000
+"""For how long after a form a page shows its notice, in milliseconds."""
 _PREFIX: Final = f"{PARAMETER}=".encode()
 
 
-def signed_location(location: bytes, secret: bytes) -> bytes:
-    """Return the target of a redirect with a signature before its notice. Without a notice it stays as it is."""
+def signed_location(location: bytes, secret: bytes, *, now_ms: int) -> bytes:
+    """Return the target of a redirect with signature and time before its notice. Without a notice it stays as it is."""
     path, mark, query = location.partition(b"?")
     if not mark:
         return location
-    return path + b"?" + b"&".join(_signed_pair(pair, secret) for pair in query.split(b"&"))
+    return path + b"?" + b"&".join(_signed_pair(pair, secret, now_ms=now_ms) for pair in query.split(b"&"))
 
 
-def _signed_pair(pair: bytes, secret: bytes) -> bytes:
+def _signed_pair(pair: bytes, secret: bytes, *, now_ms: int) -> bytes:
     if not pair.startswith(_PREFIX):
         return pair
     text = unquote_form(pair.removeprefix(_PREFIX))[:NOTICE_CHARS_MAX]
-    return _PREFIX + quote(f"{_signature(text, secret)}.{text}").encode()
+    signed = f"{now_ms // 1000}.{text}"
+    return _PREFIX + quote(f"{_signature(signed, secret)}.{signed}").encode()
 
 
-def verified_notice(value: str | None, secret: bytes | None) -> str:
-    """Return the text of a signed notice; empty if it is missing or was not signed with this session's secret."""
+def verified_notice(value: str | None, secret: bytes | None, *, now_ms: int) -> str:
+    """Return the text of a signed notice; empty if it is missing, too old, or not signed with this session's secret."""
     if not value or secret is None:
         return ""
-    signature, _, text = value.partition(".")
-    is_own = hmac.compare_digest(signature.encode(), _signature(text, secret).encode())
-    return text if is_own else ""
+    signature, _, signed = value.partition(".")
+    if not hmac.compare_digest(signature.encode(), _signature(signed, secret).encode()):
+        return ""
+    seconds, _, text = signed.partition(".")
+    return text if now_ms - int(seconds) * 1000 <= NOTICE_AGE_MS else ""
 
 
-def _signature(text: str, secret: bytes) -> str:
-    digest = hmac.new(secret, b"notice of the console\0" + text.encode(), hashlib.sha256)
+def _signature(signed: str, secret: bytes) -> str:
+    digest = hmac.new(secret, b"timed notice of the console\0" + signed.encode(), hashlib.sha256)
     return digest.hexdigest()[:SIGNATURE_CHARS]

@@ -106,8 +106,9 @@ class PageRequest:
 
     @property
     def notice(self) -> str:
-        """The notice of the form that led to this page; empty if this session did not sign it."""
-        return verified_notice(self.request.query(PARAMETER), self.site.cookie_of(self.request.headers))
+        """The notice of the form that led to this page; empty if it is old or this session did not sign it."""
+        secret = self.site.cookie_of(self.request.headers)
+        return verified_notice(self.request.query(PARAMETER), secret, now_ms=self.now_ms)
 
     async def identify(self) -> None:
         """Authenticate by the session's cookie, and extend the session.
@@ -164,8 +165,10 @@ def _sign_notice(page_request: PageRequest, response: Response) -> None:
     """Sign the notice in a form's redirect. Public routes redirect to targets of their requests, and sign none."""
     secret = page_request.site.cookie_of(page_request.request.headers)
     if secret is not None:
+        now_ms = page_request.now_ms
         response.headers = tuple(
-            (name, signed_location(value, secret) if name == b"location" else value) for name, value in response.headers
+            (name, signed_location(value, secret, now_ms=now_ms) if name == b"location" else value)
+            for name, value in response.headers
         )
 
 
