@@ -240,6 +240,7 @@ def test_the_task(node: DriverNode) -> None:
     assert ("a.t", "compact") in findings(node)
     rows = node.runner.run(store.submit(permit, lambda tx: tx.tasks.of_kind(assessing.ASSESS_TABLES)))
     assert json.loads(rows[0][1])["after"] is None
+    assert 0 <= services.store.time.now_ms() - json.loads(rows[0][1])["ended_at_ms"] < 60_000
     assert KINDS[assessing.ASSESS_TABLES].every_s == assessing.ASSESS_EVERY_S
 
     off = services.defaults.maintenance._replace(assess=False)

@@ -98,6 +98,8 @@ class AssessmentPosition(msgspec.Struct):
     whole_at_ms: int = 0
     policies: int = -1
     """The sum of the revisions of all metalakes, in which policies and their attachments lie."""
+    ended_at_ms: int = 0
+    """The end of the last round, in milliseconds since 1970; 0 before the first one."""
 
 
 async def assess_run(work: TaskContext, payload: AssessmentPosition) -> tuple[AssessmentPosition, str]:
@@ -111,6 +113,7 @@ async def assess_run(work: TaskContext, payload: AssessmentPosition) -> tuple[As
     counts = await services.gate.look_up(finding_counts_read)
     FINDINGS.clear()
     FINDINGS.update({(kind,): number for kind, number in counts.items()})
+    outcome = msgspec.structs.replace(outcome, ended_at_ms=services.store.time.now_ms())
     return outcome, f"assessed {round_.tables} tables, read manifests of {round_.manifest_tables}"
 
 

@@ -19,7 +19,7 @@ from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
-from limnos.services.maintenance.assessing import AssessmentRound
+from limnos.services.maintenance.assessing import ASSESS_TABLES, AssessmentPosition, AssessmentRound
 from limnos.services.maintenance.guards import snapshots_judge
 from limnos.services.maintenance.inactions import inactions, turns_off
 from limnos.services.maintenance.lance.reports import ExplanationResult, lance_explain, lance_orphans
@@ -45,6 +45,7 @@ from limnos.store.activity.maintenance import (
     operations_page,
 )
 from limnos.store.activity.rewrites import open_rewrites
+from limnos.store.activity.tasks import task_payload_read
 from limnos.store.ancestry import path_of
 from limnos.store.objects.protection import protection_read
 from limnos.view.cache_miss import for_each
@@ -170,6 +171,12 @@ async def executor_queue(ctx: Context, metalake: str, *, operations: Sequence[Ta
     count = len(waiting.keys() & set(queued.values()))
     is_active = is_executor_active(ctx.services, metalake)
     return ExecutorQueue(ctx.services.defaults.maintenance.executor, count, is_active)
+
+
+async def assessment_time(ctx: Context) -> int | None:
+    """Return the end of the last round of assessment, in milliseconds since 1970; None before the first one."""
+    payload = await ctx.look_up(lambda: task_payload_read(ASSESS_TABLES))
+    return None if payload is None else msgspec.json.decode(payload, type=AssessmentPosition).ended_at_ms or None
 
 
 async def catalog_format(ctx: Context, scope: RequestScope) -> str:

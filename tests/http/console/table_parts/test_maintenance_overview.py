@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from limnos.model.permits import upkeep_permit
+from limnos.services.maintenance.assessing import ASSESS_TABLES, AssessmentPosition
+from limnos.services.maintenance.rewriting.leases import EXECUTOR_REQUESTS
 from tests.http.console.conftest import ICEBERG
 from tests.http.console.table_parts.test_health import FORM
 from tests.http.console.visitor import ConsoleVisitor
@@ -21,10 +26,36 @@ def test_operations_of_all_tables_are_listed(admin: ConsoleVisitor) -> None:
     page = admin.read(PAGE)
 
     assert page.faults == []
+    assert "admin just now the server carries it out within a minute" in page.text
     assert "main.raw.flights Expire snapshots waiting admin" in page.text
     assert "No table that you may maintain needs anything" in page.text
     assert TAB in page.hrefs
     assert "/console/maintenance?metalake=lake" in admin.read("/console/").hrefs
+
+
+def test_the_settings_say_who_does_the_work(admin: ConsoleVisitor) -> None:
+    """Without an executor, policies rewrite nothing; files of Lance tables are removed by a setting of their own."""
+    services = admin.node.built.services
+    policies_only, advice = "Rewrites files where a policy says so", "(no executor: run limnos maintenance work)"
+    page, lance = (admin.read(path).text for path in (PAGE, PAGE.replace("catalog=main", "catalog=lance")))
+
+    assert f"{policies_only} {advice}" in page
+    assert "Removes orphan files no: setting maintenance.orphan_files" in page
+    assert "Orphan files removed after 7 d (setting lance.debris_age_s)" in lance
+    assert advice not in lance
+    EXECUTOR_REQUESTS.of(services)["lake"] = services.store.time.now_ms()
+    assert advice not in admin.read(PAGE).text
+
+
+def test_the_time_of_the_last_assessment(admin: ConsoleVisitor) -> None:
+    """The page says when the findings were computed, once there was an assessment."""
+    store, permit = admin.node.built.services.store, upkeep_permit("test")
+    before = admin.read(PAGE).text
+    text = msgspec.json.encode(AssessmentPosition(ended_at_ms=store.time.now_ms())).decode()
+    admin.node.runner.run(store.submit(permit, lambda tx: tx.tasks.create(ASSESS_TABLES, text)))
+
+    assert "Last assessment" not in before
+    assert "Last assessment just now" in admin.read(PAGE).text
 
 
 def test_tables_of_others_are_not_listed(lake: DriverNode) -> None:

@@ -36,7 +36,7 @@ from limnos.services.maintenance.reports import TableReport, table_explain
 from limnos.services.maintenance.requests import OPERATION_KINDS, operation_start
 from limnos.services.maintenance.rewriting.cancellation import rewrite_cancel
 from limnos.services.maintenance.rewriting.kinds import KINDS as REWRITES
-from limnos.services.maintenance.waiting import FOR_EXECUTOR, FOR_SERVER
+from limnos.services.maintenance.waiting import FOR_EXECUTOR, FOR_SERVER, operation_state
 from limnos.services.request.name_codecs import codec_for
 from limnos.store.activity.maintenance import OperationRow
 
@@ -192,7 +192,7 @@ def _done(page_request: PageRequest, address: ObjectAddress, *, report: TableRep
             SheetCell(words.kinds.get(each.row.kind, each.row.kind)), SheetCell(str(each.row.id)),
             SheetCell(chips=(operation_chip(each.row.state),)),
             requester_cell(page_request, address.metalake, row=each.row), SheetCell(at_ms=each.row.started_at),
-            SheetCell(_result(each.row)),
+            SheetCell(result_text(each.row.result or "")),
         )
         for each in report.operations
     )  # fmt: skip
@@ -206,10 +206,10 @@ def requester_cell(page_request: PageRequest, metalake: str, *, row: OperationRo
     return _policy_cell(page_request, metalake, name=row.policy)
 
 
-def _result(row: OperationRow) -> str:
+def result_text(result: str) -> str:
     """Return the result of an operation, or the reason for which it waits, with advice."""
     advice = {FOR_EXECUTOR: _EXECUTOR_WAITS, FOR_SERVER: "the server carries it out within a minute"}
-    return advice.get(row.result or "", row.result or "")[:300]
+    return advice.get(result, result)[:300]
 
 
 def operation_text(kind: str) -> str:
@@ -276,7 +276,7 @@ async def maintain_cancel(page_request: PageRequest) -> Response:
     if address.kind is not Kind.TABLE or not (number.isascii() and number.isdigit() and len(number) <= 18):
         raise BadRequest("The form names no operation on a table")
     await rewrite_cancel(page_request.ctx, address.scope, path=address.levels, operation=int(number))
-    return redirect(f"{page_request.base}{address.path}?tab=maintenance")
+    return await _redirect_with_state(page_request, address, operation=int(number))
 
 
 async def maintain(page_request: PageRequest) -> Response:
@@ -286,7 +286,13 @@ async def maintain(page_request: PageRequest) -> Response:
     if operation not in OPERATION_KINDS or address.kind is not Kind.TABLE:
         raise BadRequest(f"Choose an operation on a table: {', '.join(OPERATION_KINDS)}")
     number = await operation_start(page_request.ctx, address.scope, path=address.levels, kind=operation)
-    done = urlencode({"tab": "maintenance", "done": f"Operation {number} waits for its turn"})
+    return await _redirect_with_state(page_request, address, operation=number)
+
+
+async def _redirect_with_state(page_request: PageRequest, address: ObjectAddress, *, operation: int) -> Response:
+    """Redirect to the tab with a notice that has the same words as the operation's row."""
+    state = result_text(await operation_state(page_request.ctx, operation))
+    done = urlencode({"tab": "maintenance", "done": f"Operation {operation}: {state}"})
     return redirect(f"{page_request.base}{address.path}?{done}")
 
 

@@ -14,7 +14,7 @@ from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.frame import Link, frame_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import Sheet, SheetCell, SheetColumn, SheetPage, number_field, sheet_response
-from limnos.http.console.table_parts.health import operation_chip, operation_text, requester_cell
+from limnos.http.console.table_parts.health import operation_chip, operation_text, requester_cell, result_text
 from limnos.http.console.tabs import Fact
 from limnos.http.response import Response
 from limnos.model.errors import NotFound
@@ -22,8 +22,18 @@ from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.names.path import Levels
 from limnos.services.catalog.catalogs import catalogs_list
-from limnos.services.maintenance.reports import FindingsPage, TableOperation, findings_list, operations_list
+from limnos.services.maintenance.lance.reports import lance_orphans
+from limnos.services.maintenance.reports import (
+    FindingsPage,
+    TableOperation,
+    assessment_time,
+    catalog_format,
+    executor_queue,
+    findings_list,
+    operations_list,
+)
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.table_formats import LANCE
 
 OPERATIONS_SHOWN: Final = 100
 _LATEST: Final = (1 << 63) - 1
@@ -53,7 +63,7 @@ async def maintenance_page(page_request: PageRequest) -> Response:
         frame, "Maintenance", "wrench",
         "Tables that need work, by the last assessment, and the work on them. Policies say what the server does by itself: "
         "attach one to a namespace for all of its tables.",
-        tabs=tabs, facts=_facts(page_request),
+        tabs=tabs, facts=await _facts(page_request, scope, operations=operations),
         sheets=(
             _due(page_request, scope, findings=findings, following=following),
             _operations(page_request, scope, operations=operations),
@@ -62,14 +72,27 @@ async def maintenance_page(page_request: PageRequest) -> Response:
     return sheet_response(page_request, page)
 
 
-def _facts(page_request: PageRequest) -> tuple[Fact, ...]:
-    """Return the server's settings for tables without a policy, as pairs of label and text."""
-    settings = page_request.ctx.services.defaults.maintenance
+async def _facts(
+    page_request: PageRequest, scope: RequestScope, *, operations: tuple[TableOperation, ...]
+) -> tuple[Fact, ...]:
+    """Return the server's settings for tables without a policy, and the time of the last assessment."""
+    ctx = page_request.ctx
+    settings, is_lance = ctx.services.defaults.maintenance, await catalog_format(ctx, scope) == LANCE
+    queue = await executor_queue(ctx, scope.metalake or "", operations=operations)
+    assessed_at = await assessment_time(ctx) if settings.assess else None
+    rewrites = "of all tables" if settings.rewrite else "where a policy says so"
+    if not is_lance and queue.executor == "off" and not queue.is_active:
+        rewrites += " (no executor: run limnos maintenance work)"
+    orphans = {"all": "of all tables", "policies": "where a policy says so"}.get(
+        settings.orphans, "no: setting maintenance.orphan_files"
+    )
     return (
         Fact("Assesses tables", "yes" if settings.assess else "no: setting maintenance.assess"),
+        *(() if assessed_at is None else (Fact("Last assessment", at_ms=assessed_at),)),
         Fact("Expires snapshots", "of all tables" if settings.expire else "where a policy says so"),
-        Fact("Rewrites files", "of all tables" if settings.rewrite else "where a policy says so"),
-        Fact("Removes orphan files", {"all": "of all tables", "policies": "where a policy says so"}.get(settings.orphans, "no: setting maintenance.orphan_files")),
+        Fact("Rewrites files", rewrites),
+        Fact("Orphan files", lance_orphans(ctx.services.defaults.lance_debris_ms).removal) if is_lance
+        else Fact("Removes orphan files", orphans),
     )  # fmt: skip
 
 
@@ -99,7 +122,7 @@ def _operations(page_request: PageRequest, scope: RequestScope, *, operations: t
             _table_cell(page_request, scope, path=each.path), SheetCell(operation_text(each.row.kind)),
             SheetCell(chips=(operation_chip(each.row.state),)),
             requester_cell(page_request, scope.metalake or "", row=each.row),
-            SheetCell(at_ms=each.row.started_at), SheetCell((each.row.result or "")[:300]),
+            SheetCell(at_ms=each.row.started_at), SheetCell(result_text(each.row.result or "")),
         )
         for each in operations[:OPERATIONS_SHOWN]
     )  # fmt: skip
