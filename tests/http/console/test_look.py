@@ -70,6 +70,7 @@ def test_wide_lists_have_an_edge() -> None:
 
     assert "overflow-x: auto" in sheet
     assert sheet.count("local") == 2
+    assert sheet.count("var(--shade), transparent") == 2
 
 
 @pytest.mark.parametrize("name", STATIC)

@@ -13,6 +13,7 @@ def test_namespace_lists_its_content(admin: ConsoleVisitor) -> None:
     assert page.text.index("nyc") < page.text.rindex("flights")
     for word in ("iceberg", "admin", "Flights of three airports", "as delivered"):
         assert word in page.text
+    assert ("title", "Flights of three airports") in page.attributes
 
 
 def test_list_goes_on_after_a_hundred(admin: ConsoleVisitor) -> None:

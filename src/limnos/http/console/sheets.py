@@ -68,12 +68,13 @@ class FormView(msgspec.Struct, frozen=True):
 
 
 class SheetColumn(msgspec.Struct, frozen=True):
-    """A column of a list. `hides` hides it on narrow screens."""
+    """A column of a list. `hides` hides it on narrow screens; `is_long` cuts its texts after two lines."""
 
     text: str
     hides: bool = False
     is_number: bool = False
     is_code: bool = False
+    is_long: bool = False
 
 
 class SheetCell(msgspec.Struct, frozen=True):

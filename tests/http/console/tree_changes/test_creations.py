@@ -21,6 +21,8 @@ def test_a_namespace_is_created(admin: ConsoleVisitor, parent: str, path: str) -
     assert link in admin.read(f"/console/o/{parent}").hrefs
     page = admin.read(link)
     assert ("post", link) in page.actions
+    assert "Create Cancel" in page.text
+    assert "`" not in page.text
     assert {("aria-label", "Name"), ("aria-label", "Description")} <= set(page.attributes)
 
     done = admin.post(link, {"name": " fresh ", "comment": NASTY})

@@ -72,7 +72,7 @@ async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
         scope, lambda view: (metalake_objects_list(view, kind), may_create(view, kind))
     )
     second = "Values" if kind is Kind.TAG else "Type"
-    columns = (SheetColumn("Name"), SheetColumn(second), SheetColumn("Description", hides=True), SheetColumn("Made", hides=True))  # fmt: skip
+    columns = (SheetColumn("Name"), SheetColumn(second), SheetColumn("Description", hides=True, is_long=True), SheetColumn("Made", hides=True))  # fmt: skip
     rows = tuple(_row(page_request, kind, metalake=frame.metalake, node=node) for node in nodes[:SHOWN])
     page = SheetPage(
         frame, plural.capitalize(), intro=_INTROS[kind],

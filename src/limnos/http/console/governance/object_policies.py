@@ -25,7 +25,7 @@ async def policies_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
     name = render_full_name(address.kind, path, codec=codec_for(page_request.ctx.services.defaults))
     on = AttachmentTarget(address.metalake, address.kind, name)
     attached = await attachments_list(page_request.ctx, on, kind=Kind.POLICY)
-    columns = (SheetColumn("Policy"), SheetColumn("Attached"), SheetColumn("State"), SheetColumn("Description", hides=True))  # fmt: skip
+    columns = (SheetColumn("Policy"), SheetColumn("Attached"), SheetColumn("State"), SheetColumn("Description", hides=True, is_long=True))  # fmt: skip
     rows = tuple(_row(page_request, address, attachment=each) for each in attached)
     text = display.render(path)
     form = FormView(

@@ -25,7 +25,7 @@ from limnos.services.request.request_view import RequestView
 
 _INTRO = (
     "A namespace contains tables and other objects, and you own it. Clients create tables in it by writing them;"
-    " `limnos create` creates catalogs and other objects."
+    " The command limnos create creates catalogs and other objects."
 )
 
 
@@ -89,6 +89,7 @@ async def _page(
         await object_frame(page_request, parent), f"Create a namespace in {parent.name}", icon_of("namespace"), _INTRO,
         (*crumbs_of(page_request, parent), own), facts=(Fact("In", path, is_code=True),),
         forms=(form,) if is_allowed else (), warning="" if is_allowed else warning,
+        cancel=own.href if is_allowed else "",
     )  # fmt: skip
 
 

@@ -135,6 +135,7 @@ async def _page(page_request: PageRequest, address: ObjectAddress, *, details: O
     return SheetPage(
         await object_frame(page_request, address), f"Rename {address.name}", icon_of(address.kind.word), _CONSEQUENCE,
         (*crumbs_of(page_request, address), own), forms=(form,) if is_allowed else (),
+        cancel=own.href if is_allowed else "",
         warning="" if is_allowed else "You may not rename it. Its owner and administrators may.",
         facts=(Fact("Path", path, is_code=True), *facts_of(details)),
     )  # fmt: skip
