@@ -79,6 +79,8 @@ def test_a_comment_is_cut_around_the_word() -> None:
 
     assert "Observed weather by the hour." in match.text
     assert (match.text[0], match.text[-1], len(match.text) <= 80) == ("…", "…", True)
+    unbroken = document([], f"{'x' * 200}.weather {'y' * 200}")
+    assert ".weather " in (match_words(("weath",), NODE, above=(), body=unbroken) or ())[0].text
 
 
 @given(st.lists(st.lists(TEXT, max_size=3), max_size=6), TEXT)

@@ -16,6 +16,7 @@ def test_words_and_filters() -> None:
     assert found.words == ("flights", "new york", "a:b")
     assert (found.kinds, found.tags, found.owner) == ((Kind.TABLE,), (("level", "high"),), "etl")
     assert found.other_keys == ("a",)
+    assert question_of("https://example.org/a b:c d:").other_keys == ("b",)
     assert (found.below, found.table_format, found.path) == (("main", "raw"), "lance", ())
 
 

@@ -151,8 +151,10 @@ def _excerpt(text: str, word: str) -> str:
     line = " ".join(text.split())
     if len(line) <= EXCERPT_CHARS:
         return line
-    begin = max(line.lower().find(word) - _BEFORE_WORD, 0)
-    begin = line.find(" ", begin, begin + _BEFORE_WORD) + 1 if begin else 0
+    at = max(line.lower().find(word), 0)
+    begin = max(at - _BEFORE_WORD, 0)
+    if begin:
+        begin = line.find(" ", begin, at) + 1 or begin
     end = begin + EXCERPT_CHARS - 2
     return f"{'…' if begin else ''}{line[begin:end].rstrip()}{'…' if end < len(line) else ''}"
 

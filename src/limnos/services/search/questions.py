@@ -82,7 +82,8 @@ def question_of(text: str, filters: Mapping[str, str | None] | None = None) -> S
             argument.append((key, value))
         elif value.strip():
             words.append(fold(value if key is None else f"{key}:{value}"))
-            other_keys += [] if key is None else [key]
+            if key is not None and not value.startswith("//"):  # the other ones are URLs
+                other_keys.append(key)
     if len(words) > WORDS_MAX:
         raise BadRequest(f"A search may have at most {WORDS_MAX} words, not {len(words)}")
     plain = "" if has_key else text.strip()
