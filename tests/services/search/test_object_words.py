@@ -67,6 +67,7 @@ def test_one_text_with_all_words_is_the_best() -> None:
         ("delays flights", [("comment", "Flights: delays at arrival")] * 2),
     ):
         assert match_words(question_words([asked]), NODE, above=("main",), body=body) == expected
+    assert match_words(("arr", "delay"), NODE, above=(), body=document([("arrdelay", "")], "")) is None
     stats = with_fields(NODE, name="arr_stats")
     assert match_words(("arr", "delay"), stats, above=(), body=body) == [("name", "arr_stats"), ("column", "arr_delay")]
 

@@ -126,15 +126,15 @@ class _OwnTexts:
     def _column(self, words: Sequence[str], question: tuple[str, ...]) -> str | None:
         if self._names is not None and not all(word in self._names for word in words):
             return None
-        best, best_rank, whole_name = None, 0, "".join(question)
+        best, has_whole_question, whole_name = None, False, "".join(question)
         for column, name in zip(self.columns, self.names, strict=True):
-            if not _has_all(words, name):
-                continue
-            rank = 3 if "".join(question_words([name])) == whole_name else 2 if _has_all(question, name) else 1
-            if rank > best_rank:
-                best, best_rank = column.name, rank
-            if rank == 3:
-                break
+            letters = _letters_of([name])
+            own_name = "".join(question_words([name])) if letters is None else letters
+            if own_name == whole_name and _has_all(words, name):
+                return column.name
+            if not has_whole_question and (best is None or len(words) < len(question)) and _has_all(words, name):
+                has_whole_question = _has_all(question, name)
+                best = column.name if best is None or has_whole_question else best
         return best
 
 
