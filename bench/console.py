@@ -24,14 +24,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 from bench.cpu import TreeCpu
+from bench.figures import Figure
 from bench.load import LoadError
-from bench.maintenance_figures import Figure
 from bench.measure import say
 from bench.operations import namespace_path, new_table
 from bench.search import Client
 from bench.search_lake import LIKE, Lake, plant_lake, template_bodies
 from bench.seed import Forest, open_filler
 from bench.stores import Place, running_server
+from scripts.console_shots import lineage_event
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +106,10 @@ def fill(server: Server, tables: int) -> None:
     client.ask("POST", f"{namespace_path([CROWD])}/tables", new_table("wide", width=WIDE))
     for number in range(USERS):
         client.ask("POST", "/api/metalakes/lake/users", {"name": f"user_{number:04}"})
-    events = [_event((number - 1) // 2, number) for number in range(1, min(LINKED, tables))]
+    events = [  # a binary tree
+        lineage_event(_table_name((number - 1) // 2), _table_name(number), job=f"job {number}")
+        for number in range(1, min(LINKED, tables))
+    ]
     for begin in range(0, len(events), EVENTS_AT_ONCE):
         client.ask("POST", f"{OWN}/lineage", events[begin : begin + EVENTS_AT_ONCE])
     began = time.monotonic()
@@ -113,15 +117,8 @@ def fill(server: Server, tables: int) -> None:
         time.sleep(0.5)
 
 
-def _event(source: int, target: int) -> dict[str, object]:
-    """Return an event of OpenLineage about one edge of a binary tree."""
-    ends = [[{"namespace": "limnos://lake", "name": f"main.{CROWD}.t{number:05}"}] for number in (source, target)]
-    return {
-        "eventType": "COMPLETE", "eventTime": "2026-11-22T10:00:00Z", "producer": "https://example.com",
-        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
-        "run": {"runId": f"3f6f1c9a-20b5-4a4e-9b52-{target:012}"}, "job": {"namespace": "bench", "name": f"job {target}"},
-        "inputs": ends[0], "outputs": ends[1],
-    }  # fmt: skip
+def _table_name(number: int) -> str:
+    return f"main.{CROWD}.t{number:05}"
 
 
 def plant_crowd(place: Place, tables: int) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from bench.maintenance_figures import Figure
+from bench.figures import Figure
 from bench.maintenance_lance import measure_lance
 from bench.maintenance_node import measure_commits, measure_growth, measure_orphans
 from bench.maintenance_spark import measure_heads, measure_many, measure_writers

@@ -16,7 +16,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-from bench.maintenance_figures import Figure
+from bench.figures import Figure
 from bench.maintenance_node import task_context
 from limnos.services.maintenance.lance.assessing import LancePosition
 from limnos.services.maintenance.lance.task import lance_run

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.maintenance_figures import Figure
+from bench.figures import Figure
 from limnos.model.permits import upkeep_permit
 from limnos.services.maintenance.task import MaintenancePosition, MaintenanceRound
 from limnos.services.request.offloaded_work import InlineOffloader

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from bench.cpu import TreeCpu, descendants
+from bench.figures import Figure
 from bench.load import Generator, Load
-from bench.maintenance_figures import Figure
 from bench.maintenance_node import add_policies, task_context
 from bench.workers import LIMNOS, served
 from limnos.services.maintenance.rewriting import planning

@@ -16,7 +16,10 @@ import sys
 import tempfile
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
 
 NASTY = '<script>alert(1)</script> "quoted" ../up \u202eright-to-left \N{PILE OF POO}'
 """A name's worth of letters that break careless pages; names of objects leave out the direction mark."""
@@ -42,6 +45,7 @@ class LakeServer:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.process.stdout is not None
         self.url = next(line.split()[1] for line in self.process.stdout if line.startswith("ready "))
+        self.console = next(line.split()[1] for line in self.process.stdout if line.split()[:1] == ["Console"])
 
     def ask(self, method: str, path: str, body: object = None, *, user: str = "admin") -> dict[str, Any]:
         """Send a request as a user; a body of bytes is an Arrow stream, and a refused request is an error."""
@@ -136,20 +140,26 @@ def fill(server: LakeServer) -> None:
     server.ask("POST", f"{lake}/objects/table/main.raw:nyc.flights/tags", {"tagsToAdd": ["pii"], "tagsToRemove": []})
 
 
+def iceberg_catalog(server: LakeServer) -> Catalog:
+    """Connect PyIceberg to the catalog `main` as the administrator."""
+    from pyiceberg.catalog import load_catalog
+
+    properties: dict[str, Any] = {
+        "type": "rest", "uri": f"{server.url}/iceberg", "warehouse": "main",
+        "auth": {"type": "basic", "basic": {"username": "admin", "password": ""}},
+    }  # fmt: skip
+    return load_catalog("lake", **properties)
+
+
 RUN = "3f6f1c9a-20b5-4a4e-9b52-1d2c3b4a5f60"
 
 
 def fill_runs(server: LakeServer) -> None:
     """Add a pipeline with runs, lineage with a cycle, and a table with rows."""
     import pyarrow as pa
-    from pyiceberg.catalog import load_catalog
 
     own = "/api/limnos/v1/metalakes/lake"
-    properties: dict[str, Any] = {
-        "type": "rest", "uri": f"{server.url}/iceberg", "warehouse": "main",
-        "auth": {"type": "basic", "basic": {"username": "admin", "password": ""}},
-    }  # fmt: skip
-    catalog = load_catalog("lake", **properties)
+    catalog = iceberg_catalog(server)
     rows = pa.table(
         {"id": list(range(60)), "city": ["Oslo", "Rome", "Turin"] * 20, "fare": [each / 7 for each in range(60)]}
     )

@@ -6,25 +6,19 @@ Without a Chromium, `tests/integration/conftest.py` leaves the module out.
 
 from __future__ import annotations
 
-import base64
-import json
 import re
-import subprocess
-import urllib.request
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pytest
 from playwright.sync_api import Browser, Page
-from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
 
+from scripts.console_shots import LakeServer, iceberg_catalog, lineage_event
 from tests.integration.chromium import running_chromium
 from tests.integration.keyboard import press_enter, press_to, type_into
-from tests.integration.live import LIMNOS
 
 pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 OWN: Final = "/api/limnos/v1/metalakes/lake"
@@ -34,47 +28,11 @@ BRANCH: Final = f"run_{RUN.replace('-', '')[:12]}_1"
 ROWS: Final = pa.table({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Turin"], "fare_eur": [7.5, 9.25, 11.0]})
 
 
-class Lake:
-    """A server, started by the user's command in an empty directory, and what its first line says."""
-
-    def __init__(self, data: Path) -> None:
-        command = [*LIMNOS, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        assert self.process.stdout is not None
-        self.console = next(each[1] for line in self.process.stdout if (each := re.search(r"Console +(\S+)", line)))
-        self.uri = self.console.removesuffix("/console/")
-
-    def ask(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        """Send a request as the administrator."""
-        proof = base64.b64encode(b"admin:").decode()
-        headers = {"authorization": f"Basic {proof}", "content-type": "application/json"}
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.uri + path, data=data, method=method, headers=headers)
-        with urllib.request.urlopen(request, timeout=60) as response:
-            text = response.read()
-        answer: dict[str, Any] = json.loads(text) if text else {}
-        return answer
-
-    def catalog(self) -> Catalog:
-        """Connect PyIceberg as the administrator."""
-        properties: dict[str, Any] = {
-            "type": "rest", "uri": f"{self.uri}/iceberg", "warehouse": "main",
-            "auth": {"type": "basic", "basic": {"username": "admin", "password": ""}},
-        }  # fmt: skip
-        return load_catalog("lake", **properties)
-
-    def stop(self) -> None:
-        """Stop it."""
-        with self.process as process:
-            process.terminate()
-            process.wait(timeout=60)
-
-
-def fill(lake: Lake) -> None:
+def fill(lake: LakeServer) -> None:
     """Make trips from a file, a run that holds two further rows back, a user without the right to read, and a table to
     drop.
     """
-    catalog = lake.catalog()
+    catalog = iceberg_catalog(lake)
     catalog.create_namespace("raw")
     trips = catalog.create_table("raw.trips", ROWS.schema)
     trips.append(ROWS)
@@ -88,18 +46,13 @@ def fill(lake: Lake) -> None:
     _hold_run(lake, trips)
 
 
-def _report_file(lake: Lake) -> None:
-    event = {
-        "eventType": "COMPLETE", "eventTime": "2026-11-22T10:00:00Z", "producer": "https://example.com",
-        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
-        "run": {"runId": str(uuid.uuid4())}, "job": {"namespace": "nyc", "name": "load"},
-        "inputs": [{"namespace": "s3://bureau", "name": "trips/2026-11.csv"}],
-        "outputs": [{"namespace": "limnos://lake", "name": "main.raw.trips"}],
-    }  # fmt: skip
+def _report_file(lake: LakeServer) -> None:
+    file = {"namespace": "s3://bureau", "name": "trips/2026-11.csv"}
+    event = lineage_event("", "main.raw.trips", job="load") | {"inputs": [file]}
     assert lake.ask("POST", f"{OWN}/lineage", event)["left_out"] == []
 
 
-def _hold_run(lake: Lake, trips: Table) -> None:
+def _hold_run(lake: LakeServer, trips: Table) -> None:
     """Write two rows on the branch of a run, and hold the run for a look."""
     base = trips.current_snapshot()
     assert base is not None
@@ -120,9 +73,9 @@ def _hold_run(lake: Lake, trips: Table) -> None:
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeServer]:
     """The server with its tables."""
-    running = Lake(tmp_path_factory.mktemp("hour") / "data")
+    running = LakeServer(tmp_path_factory.mktemp("hour") / "data")
     try:
         fill(running)
         yield running
@@ -137,7 +90,7 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
-def sign_in(lake: Lake, page: Page, *, user: str) -> None:
+def sign_in(lake: LakeServer, page: Page, *, user: str) -> None:
     """Open the console at the URL that the server printed, type the name and press Enter."""
     page.goto(lake.console)
     page.locator("#user").focus()
@@ -155,7 +108,7 @@ def search(page: Page, words: str, *, path: str) -> None:
     press_enter(page, path, leads_to="**/console/o/table/**")
 
 
-def test_newcomers_hour_by_keyboard(lake: Lake, browser: Browser) -> None:
+def test_newcomers_hour_by_keyboard(lake: LakeServer, browser: Browser) -> None:
     """Each step is a question of a newcomer, and ends with what the console, and at the end the lake, says."""
     context, hers = browser.new_context(), browser.new_context()
     page, her_page = context.new_page(), hers.new_page()
@@ -181,7 +134,7 @@ def find_column(page: Page) -> None:
     assert "fare_eur" in page.inner_text("main")
 
 
-def see_refusal(lake: Lake, page: Page, her_page: Page) -> None:
+def see_refusal(lake: LakeServer, page: Page, her_page: Page) -> None:
     """Ana is refused; the administrator reads which right she lacks."""
     refused = her_page.goto(f"{lake.console}o/table/lake/main/raw/trips")
     press_enter(page, "Access", leads_to="**/console/access/**")
@@ -209,7 +162,7 @@ def grant(page: Page) -> None:
     assert "granted to analysts" in page.inner_text("[role=status]")
 
 
-def preview_with_mask(lake: Lake, page: Page, her_page: Page) -> None:
+def preview_with_mask(lake: LakeServer, page: Page, her_page: Page) -> None:
     """A mask on cities holds at ana's next request, and not for the owner."""
     press_enter(page, "Mask columns or leave out rows for some readers", leads_to="**/console/restrictions/**")
     type_into(page, "Name", text="cities")
@@ -234,7 +187,7 @@ def follow_lineage(page: Page) -> None:
     assert "s3://bureau" in page.inner_text("main")
 
 
-def publish_run(lake: Lake, page: Page) -> None:
+def publish_run(lake: LakeServer, page: Page) -> None:
     """The held run shows rows before and after, and its publication makes them readable."""
     press_enter(page, "Pipelines", leads_to="**/console/pipelines**")
     press_enter(page, RUN[:8], leads_to="**/console/run?**")
@@ -243,17 +196,17 @@ def publish_run(lake: Lake, page: Page) -> None:
 
     assert re.search(r"main\.raw\.trips\s+3\s+5", held)
     assert "Published" in page.inner_text("[role=status]")
-    assert lake.catalog().load_table("raw.trips").scan().to_arrow().num_rows == 5
+    assert iceberg_catalog(lake).load_table("raw.trips").scan().to_arrow().num_rows == 5
 
 
-def undrop_table(lake: Lake, page: Page) -> None:
+def undrop_table(lake: LakeServer, page: Page) -> None:
     """A dropped table is restored from the trash."""
     search(page, "leftover", path="main.raw.leftover")
     press_enter(page, "Drop…", leads_to="**/console/drop/**")
     press_enter(page, "Drop main.raw.leftover", leads_to="**done=**")
-    dropped = lake.catalog().table_exists("raw.leftover")
+    dropped = iceberg_catalog(lake).table_exists("raw.leftover")
     press_enter(page, "Trash", leads_to="**/console/trash**")
     press_enter(page, "Restore main.raw.leftover", leads_to="**done=**")
 
     assert not dropped
-    assert lake.catalog().table_exists("raw.leftover")
+    assert iceberg_catalog(lake).table_exists("raw.leftover")

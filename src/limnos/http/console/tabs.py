@@ -114,8 +114,7 @@ def heading_of(
     """Return the heading of an object's page, with the caller's rights as a chip.
 
     `create` is the URL of the page that creates a namespace in the object, `query` that of the worksheet with a query
-    of the object. `has_access` is whether the object has an
-    access page.
+    of the object. `has_access` is whether the object has an access page.
     """
     own = page_request.base + address.path
     links = tuple(

@@ -219,11 +219,11 @@ class _GraphWalk:
 
     def _column_names(self, visible_objects: visibility.VisibleObjects) -> Callable[[GraphPlace], str]:
         def name_of(place: GraphPlace) -> str:
-            return self._fields(place[0], visible_objects).names.get(place[1], "")
+            return self.fields_of(place[0], visible_objects).names.get(place[1], "")
 
         return name_of
 
-    def _fields(self, node_id: int, visible_objects: visibility.VisibleObjects) -> FieldNames:
+    def fields_of(self, node_id: int, visible_objects: visibility.VisibleObjects) -> FieldNames:
         names = self.names.get(node_id)
         visible_object = visible_objects.get(node_id)
         if names is None and visible_object is not None and visible_object.body is not None:
@@ -243,7 +243,7 @@ class _GraphWalk:
         """Replace a column that was reported by name by its current field id, if it has one."""
         node_id, field_id, name = step.neighbour
         if field_id == lineage.UNKNOWN_FIELD:
-            number = self._fields(node_id, visible_objects).current.get(name)
+            number = self.fields_of(node_id, visible_objects).current.get(name)
             if number is not None:
                 return step._replace(neighbour=(node_id, number, ""))
         return step
@@ -355,7 +355,7 @@ class _GraphPicture:
         """Return whether a column is hidden from a restricted caller: former columns are, as on the table's page."""
         if not self.walk.by_column or not visible_object.is_restricted or place[1] == lineage.EVERY_FIELD:
             return False
-        return place[1] not in self.walk._fields(place[0], self.visible_objects).current.values()
+        return place[1] not in self.walk.fields_of(place[0], self.visible_objects).current.values()
 
     def _vertex(self, place: GraphPlace) -> LineageVertex | None:
         """Return the vertex of a graph position; None if the object no longer exists."""
@@ -378,7 +378,7 @@ class _GraphPicture:
             return LineageVertex(f"hidden-{self.hidden}", "hidden")
         column = None
         if self.walk.by_column and spot[1] != lineage.EVERY_FIELD:
-            column = spot[2] or self.walk._fields(spot[0], self.visible_objects).names.get(spot[1]) or spot[2]
+            column = spot[2] or self.walk.fields_of(spot[0], self.visible_objects).names.get(spot[1]) or spot[2]
         number = f"{spot[0]}" if column is None else f"{spot[0]}:{spot[1] if spot[1] > 0 else column}"
         if visible_object is None:
             return LineageVertex(number, "outside", None, outside, column)

@@ -357,7 +357,7 @@ class RewriteWrites(Writes):
 
     def reschedule(self, operation_id: int, *, delay_ms: int, reason: str | None, below: int) -> None:
         """Make a waiting operation of a priority below `below` due after `delay_ms`, with a reason. No-op if a user has
-        requested it meanwhile, or if it is leased.
+        requested it meanwhile. Of a leased one only the due time changes, which the end of its lease sets again.
         """
         params: Params = {"id": operation_id, "due": self.tx.now_ms + delay_ms, "below": below}
         if self.tx.count(RESCHEDULE, params):

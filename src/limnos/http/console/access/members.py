@@ -33,9 +33,10 @@ ROWS: Final = 100
 async def members_part(page_request: PageRequest, metalake: str, *, group: str) -> TabPart:
     """Return a page of a group's members, with the forms that change them if the caller may."""
     scope = RequestScope(metalake)
-    members = await page_request.ctx.read(scope, lambda view: members_list(view, group))
-    may_change = await page_request.ctx.read(scope, lambda view: may_change_members(view, group))
-    users = await page_request.ctx.read(scope, lambda view: principals_list(view, Kind.USER))
+    members, may_change, users = await page_request.ctx.read(
+        scope,
+        lambda view: (members_list(view, group), may_change_members(view, group), principals_list(view, Kind.USER)),
+    )
     names = tuple(each.name for each in users)
     after = page_request.request.query("after") or ""
     rest = [name for name in members if name > after]

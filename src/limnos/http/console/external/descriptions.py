@@ -69,7 +69,7 @@ def view_description(info: GravitinoView) -> ExternalDescription:
 
 
 def topic_description(info: SourceTopicInfo, comment: str | None) -> ExternalDescription:
-    """Describe a topic: its configuration are its properties."""
+    """Describe a topic; its properties are its configuration."""
     return ExternalDescription(comment or "", properties=info.properties)
 
 

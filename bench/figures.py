@@ -1,4 +1,4 @@
-"""A measured figure of table maintenance beside its aim.
+"""A measured figure beside its aim.
 
 Imports the standard library only.
 """
