@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bench.figures import Figure
+from bench.maintenance_bulk import measure_bulk
 from bench.maintenance_lance import measure_lance
 from bench.maintenance_node import measure_commits, measure_growth, measure_orphans
 from bench.maintenance_spark import measure_heads, measure_many, measure_writers
@@ -159,6 +160,8 @@ def main() -> int:
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--commits", type=int, default=10_000, help="of the table whose growth is measured")
     parser.add_argument("--snapshots", type=int, default=8, help="of each table; from 11 on each has a finding")
+    parser.add_argument("--registered", type=int, default=2_000, help="tables, each with a request of its own")
+    parser.add_argument("--exported", type=int, default=100_000, help="tables of the tree that is exported")
     parser.add_argument("--spark", action="store_true", help="measure also what needs Spark")
     parser.add_argument("--spark-tables", type=int, default=500, help="of which a fifth needs compaction")
     parser.add_argument("--spark-master", default="local[2]")
@@ -194,6 +197,8 @@ def _measure_server(folder: Path, arguments: argparse.Namespace) -> list[Figure]
     figures += _printed(measure_orphans(folder / "orphans"))
     figures += _printed(measure_lance(folder / "lance", fragments=arguments.lance_fragments))
     figures += _printed(measure_growth(folder / "growth", commits=arguments.commits))
+    bulk = measure_bulk(folder / "bulk", registered=arguments.registered, exported=arguments.exported)
+    figures += _printed(bulk)
     with _copies(folder / "heads", arguments):
         pass
     return figures + _printed(measure_heads(folder / "heads", copied=arguments.tables))

@@ -12,8 +12,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -23,6 +25,7 @@ from bench.figures import Figure
 from bench.load import Generator, Load
 from bench.maintenance_node import add_policies, task_context
 from bench.workers import LIMNOS, served
+from limnos.formats.maintenance.rewrites import OVERWRITES_PER_REWRITE
 from limnos.services.maintenance.rewriting import planning
 from limnos.store import sql
 from limnos.store.sql import Row, Sql
@@ -39,11 +42,15 @@ if TYPE_CHECKING:
 SMALL_FILES: Final = 15
 TRIGGER: Final = 6
 """The number of small files from which on a table needs compaction."""
-INTERVAL_MS: Final = 60_000
+INTERVAL_MS: Final = 30_000
 """The time between two compactions of a table beside writers; the product waits an hour."""
 QUERIES: Final = 3
 QUERIED_TABLES: Final = 2
 """How many tables of each kind of writer are queried."""
+WRITERS: Final = 4
+"""How many statements are executed at a time, each on a table of its own."""
+_WRITERS_SETTINGS: Final = {"spark.sql.shuffle.partitions": "1", "spark.ui.enabled": "false"}
+"""Settings with which statements on small tables cost less, so that writers make more of them."""
 ENDED_WITHIN_S: Final = 1_200
 _STATES: Final = Sql("SELECT state, count(*) FROM maintenance_operation WHERE kind = 'compact' GROUP BY state")
 _FLAGS: Final = ("--idle", "1", "--output", "json")
@@ -185,7 +192,7 @@ def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure
     with served(folder, 1) as (_, uri, _), wire.node_over(folder) as node:
         token = (folder / "admin.token").read_text().strip()
         add_policies(node)
-        spark = session(uri, token=token, master="local[2]")
+        spark = session(uri, token=token, master="local[2]", config=_WRITERS_SETTINGS)
         spark.sparkContext.setLogLevel("OFF")
         spark.sql("CREATE NAMESPACE main.a")
         for name, kind in names.items():
@@ -194,14 +201,8 @@ def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure
         environment = {**os.environ, "LIMNOS_TOKEN": token}
         silent = subprocess.DEVNULL
         with subprocess.Popen(command, env=environment, stdout=silent, stderr=silent) as executor:
-            until, number = time.monotonic() + seconds, 0
             try:
-                while time.monotonic() < until:
-                    plan(node)
-                    for name, kind in names.items():
-                        number += 1
-                        counts[kind][_write(spark, f"main.a.{name}", kind=kind, number=number)] += 1
-                        most[kind] = max(most[kind], _file_count(node, name))
+                _write_for(spark, node, names=names, seconds=seconds, counts=counts, most=most)
             finally:
                 executor.terminate()
         print(f"writers beside maintenance for {seconds:g} s: statements {counts}", flush=True)
@@ -216,7 +217,38 @@ def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure
         Figure(f"writers beside: failed {kind} statements", 100 * failed / max(1, done_ + failed), "%", aim)
         for (kind, (done_, failed)), aim in zip(counts.items(), (0, 1, 1), strict=True)
     ]
-    return [*failed, Figure("  most files of a table with appends", most["append"], "", 3 * TRIGGER)]
+    overwritten = TRIGGER + 2 * OVERWRITES_PER_REWRITE * 5 // 4  # two files each; a quarter more until it is rewritten
+    return [
+        *failed,
+        Figure("  most files of a table with appends", most["append"], "", 3 * TRIGGER),
+        Figure("  most files of a table with copy-on-write", most["copy-on-write"], "", 3 * TRIGGER),
+        Figure("  most files of a table with merge-on-read", most["merge-on-read"], "", overwritten),
+    ]
+
+
+def _write_for(
+    spark: SparkSession, node: DriverNode, *, names: dict[str, str], seconds: float, counts: dict[str, list[int]],
+    most: dict[str, int],
+) -> None:  # fmt: skip
+    """Let writers execute statements on all tables in turn, and count them and the files of the tables.
+
+    Each minute a line says what was done, and how many files the tables of each kind had at most since the last line.
+    """
+    began, number, printed, recent = time.monotonic(), 0, 0, dict.fromkeys(most, 0)
+    with ThreadPoolExecutor(WRITERS) as pool:
+        while (passed := time.monotonic() - began) < seconds:
+            plan(node)
+            number += 1
+            write = partial(_write, spark, number=number)
+            for kind, failed in zip(names.values(), pool.map(write, names, names.values()), strict=True):
+                counts[kind][failed] += 1
+            for name, kind in names.items():
+                recent[kind] = max(recent[kind], _file_count(node, name))
+                most[kind] = max(most[kind], recent[kind])
+            if passed >= printed + 60:
+                printed = int(passed)
+                print(f"  {printed} s: {number} statements a table; most files {recent}; {_states(node)}", flush=True)
+                recent = dict.fromkeys(most, 0)
 
 
 def _file_count(node: DriverNode, name: str) -> int:
@@ -258,10 +290,10 @@ def _writers_table(spark: SparkSession, name: str, *, kind: str) -> None:
     spark.range(TRIGGER).repartition(TRIGGER).selectExpr("id", "'a' AS word").writeTo(name).append()
 
 
-def _write(spark: SparkSession, name: str, *, kind: str, number: int) -> int:
+def _write(spark: SparkSession, name: str, kind: str, *, number: int) -> int:
     """Execute a writer's statement. Returns 1 if it failed, else 0."""
     try:
-        spark.sql(_WRITES[kind].format(table=name, number=number))
+        spark.sql(_WRITES[kind].format(table=f"main.a.{name}", number=number))
     except Exception as error:
         print(f"{kind}: {str(error)[:300]}")
         return 1

@@ -122,15 +122,23 @@ def history(*operations: str, gap_ms: int = 60_000) -> TableMetadata:
     [
         (history("append", "append", "append"), 0),
         (history("append", "overwrite"), 1_200_000),
-        (history("append", "overwrite", gap_ms=1_000), 600_000),
+        (history("append", "overwrite", gap_ms=10_000), 600_000),
+        (history("append", "overwrite", gap_ms=1_000), 99_000),
         (history("append", "delete", gap_ms=1_000_000), 3_600_000),
+        (history("append", "delete", gap_ms=1_200_000), 600_000),
         (history("overwrite", "append", gap_ms=700_000), 2_900_000),
         (history("overwrite", "replace", "replace"), 480_000),
+        (history("append", *["overwrite"] * 99), 60_000),
+        (history(*["overwrite"] * 100), 0),
+        (history(*["append", "delete"] * 100), 0),
+        (history(*["overwrite"] * 100, "replace", "append"), 1_080_000),
+        (history(*["overwrite"] * 100, "replace", *["delete"] * 99), 60_000),
+        (history("overwrite", *["append"] * 50), 0),
         (TableMetadata("file:///t"), 0),
     ],
 )
 def test_writers_go_first(metadata: TableMetadata, pause_ms: int) -> None:
-    """Appends need no pause; after an overwrite the table rests for a time that fits its writer."""
+    """Appends need no pause. After an overwrite a rewrite waits for a quiet time, or for a hundred overwrites."""
     assert pause_for_writers(metadata, now_ms=10_000_000) == pause_ms
 
 

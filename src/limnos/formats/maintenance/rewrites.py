@@ -16,7 +16,7 @@ import msgspec
 from limnos.formats.avro import BadAvro, values_of
 from limnos.formats.maintenance.expiry import CHECKPOINT_PREFIXES
 from limnos.formats.maintenance.table_metadata import MAIN, SnapshotRef, TableMetadata
-from limnos.model.errors import BadRequest, InvalidTable
+from limnos.model.errors import BadRequest, CommitConflict, InvalidTable
 
 OPERATION: Final = "limnos.operation"
 """The summary key for the id of the maintenance operation that created a snapshot."""
@@ -90,8 +90,12 @@ def rewrite_request(
 ) -> RewriteRequest:
     """Check and convert the updates of a maintenance operation's commit.
 
-    The operation retains all rows unless it `deletes_rows`. Raises BadRequest for an update that maintenance operations
-    may not make.
+    The operation retains all rows unless it `deletes_rows`.
+
+    Raises:
+        BadRequest: An update that maintenance operations may not make.
+        CommitConflict: The snapshot is for a former head or schema of the table. Iceberg's client then refreshes the
+            table, validates its rewrite again, and repeats the commit.
     """
     snapshot: Mapping[str, object] | None = None
     statistics: list[str] = []
@@ -123,9 +127,9 @@ def _snapshot(update: Mapping[str, object], metadata: TableMetadata, *, deletes_
     if not isinstance(snapshot.get("manifest-list"), str) or not isinstance(snapshot.get("snapshot-id"), int):
         raise BadRequest("The new snapshot has no manifest list or no id")
     if snapshot.get("schema-id") not in (None, metadata.current_schema_id):
-        raise BadRequest("The new snapshot has another schema than the table: a rewrite must keep the schema")
+        raise CommitConflict("The new snapshot has another schema than the table: a rewrite must keep the schema")
     if metadata.current is None or snapshot.get("parent-snapshot-id") != metadata.current.snapshot_id:
-        raise BadRequest(f"The new snapshot does not follow the head of {MAIN}")
+        raise CommitConflict(f"The new snapshot does not follow the head of {MAIN}: another commit came first")
     return snapshot
 
 
@@ -309,32 +313,59 @@ def _number(value: object) -> int:
 
 QUIET_MS_MIN: Final = 600_000
 QUIET_MS_MAX: Final = 3_600_000
+OVERWRITES_PER_REWRITE: Final = 100
+"""The number of commits that overwrite or delete rows after which a busy table is rewritten."""
+RECHECK_MS_MIN: Final = 60_000
 _WRITES_SEEN: Final = 50
 
 
 def pause_for_writers(metadata: TableMetadata, *, now_ms: int) -> int:
     """Return the recommended delay of a rewrite because of a table's writers, in milliseconds.
 
-    Appends never conflict with a rewrite. A statement that overwrites or deletes fails if a rewrite commits first, so
-    the rewrite waits until there was no commit for 20 times the usual gap between commits: at least ten minutes, at
-    most an hour.
+    Appends never conflict with a rewrite. A statement that overwrites or deletes rows fails if a rewrite commits while
+    the statement is executed. So a rewrite waits until the table is quiet, as `_quiet_ms` defines it. A table that is
+    never quiet is rewritten after OVERWRITES_PER_REWRITE such statements since the last rewrite: its files are bounded,
+    and of the statements of one writer at most one in OVERWRITES_PER_REWRITE fails.
     """
     if metadata.current is None:
         return 0
     times: list[int] = []
     overwritten_ms: int | None = None
+    overwrites, is_rewritten = 0, False
     for each in metadata.ancestors(metadata.current.snapshot_id):
         operation = (each.summary or {}).get("operation", "append")
         if operation == "replace":
+            is_rewritten = True
             continue
-        times.append(each.timestamp_ms)
-        if operation != "append" and overwritten_ms is None:
-            overwritten_ms = each.timestamp_ms
-        if len(times) == _WRITES_SEEN:
+        if len(times) < _WRITES_SEEN:
+            times.append(each.timestamp_ms)
+        elif is_rewritten or overwritten_ms is None:
             break
+        if operation != "append":
+            overwritten_ms = overwritten_ms or each.timestamp_ms
+            overwrites += not is_rewritten
+        if overwrites == OVERWRITES_PER_REWRITE:
+            return 0
     if overwritten_ms is None:
         return 0
+    gap_ms = _usual_gap_ms(times)
+    quiet_ms = _quiet_ms(gap_ms)
+    due_ms = max(RECHECK_MS_MIN, (OVERWRITES_PER_REWRITE - overwrites) * gap_ms) if gap_ms else quiet_ms
+    return max(0, min(quiet_ms, due_ms, overwritten_ms + quiet_ms - now_ms))
+
+
+def _usual_gap_ms(times: Sequence[int]) -> int:
+    """Return the median time between commits, in milliseconds."""
     gaps = sorted(abs(late - early) for late, early in pairwise(times))
-    usual = gaps[len(gaps) // 2] if gaps else 0
-    quiet = max(QUIET_MS_MIN, min(QUIET_MS_MAX, 20 * usual))
-    return max(0, min(quiet, overwritten_ms + quiet - now_ms))
+    return gaps[len(gaps) // 2] if gaps else 0
+
+
+def _quiet_ms(gap_ms: int) -> int:
+    """Return for how long a table has no overwriting commit until it counts as quiet, in milliseconds.
+
+    20 times the usual gap between commits: at least ten minutes, at most an hour. If commits are further apart than
+    twenty minutes, ten minutes after a commit is a quiet time between two commits.
+    """
+    if gap_ms >= 2 * QUIET_MS_MIN:
+        return QUIET_MS_MIN
+    return max(QUIET_MS_MIN, min(QUIET_MS_MAX, 20 * gap_ms))

@@ -19,7 +19,7 @@ from limnos.formats.maintenance import rewrites
 from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
+from limnos.model.errors import BadRequest, CommitConflict, LimnosError, PermissionDenied
 from limnos.services.iceberg.added_files import files_of
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.request.catalog_storage import CatalogStorage
@@ -89,6 +89,7 @@ async def rewrite_check(
 
     Raises:
         BadRequest: The commit does not only rewrite files; the message has the reason.
+        CommitConflict: Another commit came first.
         PermissionDenied: The lease is over, or a policy no longer requires the deletion of rows.
         InvalidTable: A manifest or the table's metadata cannot be read.
     """
@@ -113,6 +114,9 @@ async def rewrite_check(
             )
         for path in (*requested.statistics, *(() if figures is None else figures.paths)):
             _check_place(path, location=document.location)
+    except CommitConflict:
+        REWRITES["conflict",] += 1
+        raise
     except LimnosError as error:
         REWRITES["refused",] += 1
         log.warning("a rewrite was refused", table=document.node_id, operation=lease.operation_id, error=error.message)

@@ -35,7 +35,6 @@ async def expiry_guards(
 ) -> ExpiryGuards:
     """Read the guards of a table's snapshots: the runs, plans and readers that need them.
 
-
     Args:
         services: The node's services.
         node_id: The table.

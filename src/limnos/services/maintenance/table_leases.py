@@ -19,9 +19,9 @@ from limnos.telemetry.metrics import Counter
 T = TypeVar("T")
 LOSSES_MAX: Final = 5
 """The number of expired or returned leases after which an operation has failed."""
-YIELD_MS: Final = 300_000
-"""The delay of an operation that yielded to a writer, in milliseconds. An operation whose executor is lost waits until
-its lease expires.
+YIELD_MS: Final = 60_000
+"""The delay of an operation after it yielded to a writer, in milliseconds; each further conflict doubles it. An
+operation whose executor is lost waits until its lease expires.
 """
 DONE, FAILED, YIELDED, CANCELLED = "done", "failed", "yielded", "cancelled"
 OPERATIONS = Counter(
@@ -31,7 +31,9 @@ LEASES = Counter("limnos_maintenance_leases_total", "Leases of maintenance opera
 
 
 def lease_end(tx: Tx, lease: LeaseRow, *, outcome: str, text: str, delay_ms: int = YIELD_MS) -> None:
-    """End a lease, and either end its operation or return it to the queue, to be leased again after `delay_ms`."""
+    """End a lease, and either end its operation or return it to the queue, to be leased again after `delay_ms`, doubled
+    for each failure before.
+    """
     if outcome == YIELDED:
         times = tx.rewrites.give_back(lease.operation_id, delay_ms=delay_ms, failed=True, reason=text[:2000])
         if times < LOSSES_MAX:

@@ -85,7 +85,9 @@ IS_WAITING = Sql(
 )
 NOT_BEGUN = Sql("UPDATE maintenance_operation SET leased_at = NULL WHERE id = :id AND ended_at IS NULL")
 DELAY = Sql(
-    "UPDATE maintenance_rewrite SET due_at = :due, attempts = attempts + :failed WHERE operation_id = :id"
+    "UPDATE maintenance_rewrite SET due_at = CAST(:now AS bigint)"
+    " + CAST(:delay AS bigint) * CASE WHEN :failed = 1 THEN CAST(1 AS bigint) << CAST(attempts AS integer) ELSE 1 END,"
+    " attempts = attempts + :failed WHERE operation_id = :id"
     " RETURNING attempts"
 )
 _IS_HELD_BACK = (
@@ -341,13 +343,14 @@ class RewriteWrites(Writes):
     def give_back(self, operation_id: int, *, delay_ms: int, failed: bool, reason: str) -> int:
         """End an operation's lease, and return it to the queue with a reason. Returns how often it has failed.
 
+        It is due after `delay_ms`. Each failure before doubles the delay of a failed one.
         A failed operation has rewritten files, so its bytes still count toward the limits.
         """
         self.tx.count(RELEASE, {"id": operation_id})
         self.tx.count(BACK, {"id": operation_id, "result": reason})
         if not failed:
             self.tx.count(NOT_BEGUN, {"id": operation_id})
-        params: Params = {"id": operation_id, "due": self.tx.now_ms + delay_ms, "failed": int(failed)}
+        params: Params = {"id": operation_id, "now": self.tx.now_ms, "delay": delay_ms, "failed": int(failed)}
         rows = self.tx.rows(DELAY, params)
         return int(rows[0][0]) if rows else 0
 

@@ -14,6 +14,7 @@ from limnos.http.admin.protocol import AdminProtocol
 from limnos.model.entities import Token
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.services.iceberg.rewrite_commits import REWRITES
 from limnos.services.maintenance.rewriting.leases import LEASE_MS
 from limnos.services.maintenance.table_leases import LOSSES_MAX, YIELD_MS
 from limnos.store.activity.maintenance import operation_read
@@ -153,12 +154,13 @@ def test_a_lease_that_committed_and_expired_is_done(lake: DriverNode, table: His
 def test_an_operation_that_always_yields_fails(lake: DriverNode, table: HistoryTable) -> None:
     """An operation can be returned a limited number of times; then it fails with the reason."""
     clock, executor = clock_of(lake), FakeExecutor(lake)
-    for _ in range(LOSSES_MAX):
+    for number in range(LOSSES_MAX):
         (leased,) = executor.lease()
         assert executor.report(leased["operation"], "yielded", "a writer came first").status == 200
+        clock.at_ms += (YIELD_MS << number) - 1
         assert executor.lease() == []
         assert "a writer came first" in told(lake)[0]["result"], "the status says why it waits"
-        clock.at_ms += YIELD_MS
+        clock.at_ms += 1
 
     assert executor.lease() == []
     (operation,) = told(lake)
@@ -243,8 +245,6 @@ def test_rights_count_when_it_commits(lake: DriverNode) -> None:
         ({"records": 110}, "10 records fewer"),
         ({"paths": ["file:///somewhere/else.parquet"]}, "outside"),
         ({"summary": {"operation": "append"}}, "of operation 'replace'"),
-        ({"snapshot": {"schema-id": 7}}, "another schema"),
-        ({"snapshot": {"parent-snapshot-id": 300}}, "does not follow the head"),
         ({"keep": 12, "records": 10}, "10 records more"),
     ],
 )
@@ -259,6 +259,39 @@ def test_what_is_no_true_rewrite(node: DriverNode, changes: dict[str, Any], reas
 
     assert (answer.status, reason in answer.body.decode()) == (400, True), answer.body
     assert len(table.ids()) == 12
+
+
+@pytest.mark.parametrize(
+    "changes, reason",
+    [({"schema-id": 7}, "another schema"), ({"parent-snapshot-id": 300}, "does not follow the head")],
+)
+def test_a_rewrite_of_a_former_state(node: DriverNode, changes: dict[str, Any], reason: str) -> None:
+    """A rewrite of a former head or schema is a conflict, after which Iceberg's client tries again."""
+    table = HistoryTable(node)
+    table.append(12)
+    set_clock(node, NOW_MS)
+    ask(node)
+    (leased,) = FakeExecutor(node).lease()
+    refused = REWRITES["refused",]
+    answer = commit_with(node, leased["token"], "t", replacement(table, snapshot=changes))
+
+    assert (answer.status, answer.json()["error"]["type"]) == (409, "CommitFailedException")
+    assert (reason in answer.body.decode(), REWRITES["refused",]) == (True, refused)
+    assert len(table.ids()) == 12
+
+
+def test_an_append_comes_between(node: DriverNode) -> None:
+    """A rewrite that an append has overtaken conflicts, and commits once it follows the append's snapshot."""
+    table = HistoryTable(node)
+    table.append(12)
+    set_clock(node, NOW_MS)
+    ask(node)
+    (leased,) = FakeExecutor(node).lease()
+    overtaken = replacement(table)
+    table.append(1)
+
+    assert commit_with(node, leased["token"], "t", overtaken).status == 409
+    assert commit_with(node, leased["token"], "t", replacement(table)).status == 200
 
 
 @pytest.mark.parametrize(

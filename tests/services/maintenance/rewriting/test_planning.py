@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.formats.maintenance.rewrites import OVERWRITES_PER_REWRITE, RECHECK_MS_MIN
 from limnos.model.permits import upkeep_permit
 from limnos.services.maintenance.policies import policies_load
 from limnos.services.maintenance.rewriting import planning
@@ -245,3 +246,18 @@ def test_a_busy_table_is_left_alone(node: DriverNode) -> None:
     ask(node)
 
     assert (busy, len(FakeExecutor(node).lease())) == ([], 1)
+
+
+def test_a_table_that_is_never_quiet(node: DriverNode) -> None:
+    """A table that is overwritten without a pause is leased after a hundred overwrites, not after one fewer."""
+    table = HistoryTable(node)
+    table.append(OVERWRITES_PER_REWRITE - 1, operation="overwrite")
+    clock = set_clock(node, FIRST_MS + 1_000)
+    assess(node)
+    add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")
+    plan(node)
+    before = FakeExecutor(node).lease()
+    table.append(1, operation="overwrite")
+    clock.at_ms += RECHECK_MS_MIN
+
+    assert (before, len(FakeExecutor(node).lease())) == ([], 1)

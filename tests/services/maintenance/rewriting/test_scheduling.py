@@ -224,7 +224,7 @@ def test_in_quiet_hours_nobody_waits_for_writers(lake: DriverNode) -> None:
     clock.at_ms += 20 * 60_000
     table.append_at(clock.at_ms - 1_000, operation="overwrite")
 
-    assert (before, reason) == ([], "waits until the table's writers are quiet")
+    assert (before, (reason or "").partition(",")[0]) == ([], "waits until the table's writers are quiet")
     assert len(FakeExecutor(lake).lease()) == 1
 
 

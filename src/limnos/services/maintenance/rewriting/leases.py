@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
-from limnos.formats.maintenance.rewrites import pause_for_writers
+from limnos.formats.maintenance.rewrites import OVERWRITES_PER_REWRITE, pause_for_writers
 from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.entities import MetadataDocument, Token
@@ -36,7 +36,6 @@ from limnos.services.maintenance.table_leases import (
     DONE,
     FAILED,
     LEASES,
-    YIELD_MS,
     YIELDED,
     lease_end,
     lease_revoke,
@@ -59,6 +58,8 @@ log = get_logger("limnos.maintenance")
 LEASE_MS: Final = 60_000
 """The lifetime of a lease without a heartbeat, in milliseconds."""
 TOKEN_MS: Final = 3_600_000
+RUN_PAUSE_MS: Final = 300_000
+"""The delay of an operation on a table that a pipeline run uses, in milliseconds."""
 LEASED_MAX: Final = 50
 """The maximum number of operations that one request leases."""
 TRIED_MAX: Final = 100
@@ -71,6 +72,9 @@ EXECUTOR_REQUESTS: Final = ComponentKey("executor requests", lambda _: dict[str,
 """The time of the last request of an executor for leases in each metalake, on this node, in milliseconds since 1970."""
 ACTIVE_MS: Final = 60_000
 """For how long after its last request an executor counts as running, in milliseconds."""
+_FOR_WRITERS: Final = (
+    f"waits until the table's writers are quiet, or have overwritten rows {OVERWRITES_PER_REWRITE} times"
+)
 ENDS: Final = (DONE, FAILED, YIELDED)
 _PERMIT: Final = upkeep_permit("limnos")
 
@@ -343,7 +347,7 @@ async def _pause(
     now_ms = services.store.time.now_ms()
     holders = await services.gate.look_up(lambda: holders_read(document.node_id, now_ms=now_ms))
     if any(each.run is not None for each in holders):
-        return OperationPause(YIELD_MS, "waits for a pipeline run that uses the table")
+        return OperationPause(RUN_PAUSE_MS, "waits for a pipeline run that uses the table")
     if limits is None:
         return None
     used = await services.gate.look_up(lambda: recent_use_read(now_ms))
@@ -351,4 +355,4 @@ async def _pause(
     if pause is not None or limits.has_hours:
         return pause
     pause_ms = pause_for_writers(metadata_of(document.body), now_ms=now_ms)
-    return OperationPause(pause_ms, "waits until the table's writers are quiet") if pause_ms else None
+    return OperationPause(pause_ms, _FOR_WRITERS) if pause_ms else None
