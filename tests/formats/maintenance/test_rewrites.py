@@ -11,7 +11,7 @@ from limnos.formats.maintenance.rewrites import (
     RewriteFigures,
     RewriteTerms,
     check_rewrite,
-    pause_for_writers,
+    writer_activity,
 )
 from limnos.formats.maintenance.table_metadata import Snapshot, TableMetadata
 from limnos.model.errors import BadRequest
@@ -21,10 +21,10 @@ BEFORE, AFTER, BOTH = (True, False), (False, True), (True, True)
 Part = tuple[tuple[bool, bool], list[dict[str, Any]]]
 
 
-def check(*parts: Part, least_after: int = 0, deletes_rows: bool = False) -> RewriteFigures:
+def check(*parts: Part, least_after: int = 0, deletes_rows: bool = False, is_complete: bool = False) -> RewriteFigures:
     """Check a rewrite whose manifests are of the snapshot before, of the one after, or of both."""
     manifests = [CheckedManifest(before, after, 5) for (before, after), _ in parts]
-    terms = RewriteTerms(manifests, least_after, deletes_rows)
+    terms = RewriteTerms(manifests, least_after, deletes_rows, is_complete)
     return check_rewrite(terms, [manifest(entries, version=3) for _, entries in parts])
 
 
@@ -107,6 +107,20 @@ def test_delete_files_that_no_file_is_old_enough_for() -> None:
         check((BEFORE, [deletes("d", 2, sequence=6)]), least_after=6)
 
 
+def test_a_delete_file_of_a_former_data_file() -> None:
+    """A delete file for one data file goes if that file is no longer live, and if all files of the table are known."""
+    dangling = BEFORE, [deletes("d", 2, referenced_data_file="file:///t/a")]
+
+    assert check(dangling, (BOTH, [data("b")]), is_complete=True).removed == 1
+    for parts, is_complete in (
+        ([dangling, (BOTH, [data("b")])], False),
+        ([dangling, (BOTH, [data("a")])], True),
+        ([(BEFORE, [deletes("d", 2)]), (BOTH, [data("b")])], True),
+    ):
+        with pytest.raises(BadRequest, match="may still delete rows"):
+            check(*parts, is_complete=is_complete)
+
+
 def history(*operations: str, gap_ms: int = 60_000) -> TableMetadata:
     """A table whose commits came at equal gaps, the last at 10,000,000."""
     first = 10_000_000 - gap_ms * (len(operations) - 1)
@@ -139,7 +153,22 @@ def history(*operations: str, gap_ms: int = 60_000) -> TableMetadata:
 )
 def test_writers_go_first(metadata: TableMetadata, pause_ms: int) -> None:
     """Appends need no pause. After an overwrite a rewrite waits for a quiet time, or for a hundred overwrites."""
-    assert pause_for_writers(metadata, now_ms=10_000_000) == pause_ms
+    assert writer_activity(metadata, now_ms=10_000_000).pause_ms == pause_ms
+
+
+@pytest.mark.parametrize(
+    "operations, now_ms, is_busy",
+    [
+        (["append"] * 3, 10_000_000, False),
+        (["overwrite"] * 3, 10_000_000, True),
+        (["overwrite"] * 3, 20_000_000, False),
+        (["overwrite"] * 100, 10_000_000, True),
+        (["overwrite"] * 100, 20_000_000, False),
+    ],
+)
+def test_busy_writers(operations: list[str], now_ms: int, is_busy: bool) -> None:
+    """Writers are busy if they overwrote rows recently, whether or not a rewrite waits for them."""
+    assert writer_activity(history(*operations), now_ms=now_ms).is_busy is is_busy
 
 
 ABOUT_A = {"referenced_data_file": "file:///t/a"}

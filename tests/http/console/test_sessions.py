@@ -12,7 +12,8 @@ from limnos.http.console.protocol import ConsoleProtocol
 from limnos.http.console.site import ConsoleSite
 from tests.backends import Database
 from tests.http.console.visitor import ConsoleVisitor, text_of
-from tests.http.driver import DriverNode, node_at
+from tests.http.driver import DriverNode, grant, node_at
+from tests.http.iceberg import wire
 
 OWN = "/api/limnos/v1"
 PASSWORD = "a long enough passphrase"
@@ -91,6 +92,22 @@ def test_disabled_user_meets_no_page_on_any_node(pair: tuple[DriverNode, DriverN
     assert "Catalogs" not in text_of(ana.get("/console/"))
     assert ana.get("/console/o/catalog/lake/main").status == 403
     assert ConsoleVisitor(two).post("/console/sign-in", {"user": "ana", "password": PASSWORD}).status == 401
+
+
+def test_revoked_grant_counts_at_the_next_click_on_every_node(pair: tuple[DriverNode, DriverNode]) -> None:
+    """A user whose role loses its privileges gets no page of the table from the next request on, on either node."""
+    one, two = pair
+    wire.make_space(one, "a")
+    wire.make_table(one, "a", "t")
+    role = grant(one, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    ana = enter(one, {"user": "ana", "password": PASSWORD})
+    visits = ana, elsewhere(ana, two)
+    page = "/console/o/table/lake/main/a/t"
+    assert [each.get(page).status for each in visits] == [200, 200]
+
+    one.done("PUT", "/api/metalakes/lake/permissions/users/ana/revoke", {"roleNames": [role]})
+
+    assert [each.get(page).status for each in visits] == [403, 403]
 
 
 def test_session_of_a_token_ends_with_it(pair: tuple[DriverNode, DriverNode]) -> None:

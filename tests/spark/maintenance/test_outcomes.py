@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from limnos.spark.maintenance.outcomes import RewriteCount, rewrite_text
+from limnos.model.errors import ServiceUnavailable
+from limnos.spark.maintenance.executor import YIELDED
+from limnos.spark.maintenance.outcomes import RewriteCount, data_file_count, end_of_error, rewrite_text
 
 
 @pytest.mark.parametrize(
@@ -16,8 +20,19 @@ from limnos.spark.maintenance.outcomes import RewriteCount, rewrite_text
         ([("files", 0, 0), ("delete files", 3, 1)], "3 delete files became 1"),
         ([("files", 2, 1), ("delete files", 0, 0)], "2 files became 1"),
         ([("manifests", 0, 0)], "nothing to rewrite"),
+        ([("files", 40, 2, 20)], "40 files became 2 (20 are unchanged: other commits conflicted)"),
     ],
 )
-def test_rewrites_that_change_nothing_say_so(counts: list[tuple[str, int, int]], text: str) -> None:
+def test_rewrites_that_change_nothing_say_so(counts: list[tuple[Any, ...]], text: str) -> None:
     """Counts of zero are omitted; a rewrite without any other count had nothing to do."""
     assert rewrite_text([RewriteCount(*each) for each in counts]) == text
+
+
+def test_a_rewrite_of_which_every_commit_conflicts() -> None:
+    """It is retried, as one whose single commit conflicts; one that rewrote some files, or had none, is done."""
+    with pytest.raises(ServiceUnavailable) as caught:
+        data_file_count(0, 0, conflicted=40)
+
+    assert end_of_error(caught.value).outcome == YIELDED
+    assert data_file_count(20, 1, conflicted=20) == RewriteCount("files", 20, 1, 20)
+    assert data_file_count(0, 0, conflicted=0) == RewriteCount("files", 0, 0)

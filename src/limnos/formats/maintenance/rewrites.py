@@ -7,7 +7,7 @@ counts of data files are compared, not the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -54,6 +54,8 @@ class RewriteTerms(msgspec.Struct, frozen=True):
     least_after: int
     deletes_rows: bool = False
     """Whether the operation deletes rows."""
+    is_complete: bool = False
+    """Whether the manifests include all of the snapshot after the rewrite."""
 
 
 class RewriteFigures(msgspec.Struct, frozen=True):
@@ -221,7 +223,8 @@ def check_rewrite(terms: RewriteTerms, manifests: Sequence[bytes]) -> RewriteFig
         _check_deletion(removed, added, least_after=terms.least_after)
     else:
         _check_data(removed.values(), added.values(), before=before.values())
-        _check_deletes(removed, added, least_after=terms.least_after)
+        live = {path for (path, _), file in after.items() if not file.content} if terms.is_complete else None
+        _check_deletes(removed, added, least_after=terms.least_after, live=live)
     size = sum(file.size for file in added.values())
     return RewriteFigures(len(removed), len(added), size, tuple(sorted({path for path, _ in added})))
 
@@ -264,10 +267,13 @@ def _check_data(removed: Iterable[LiveFile], added: Iterable[LiveFile], *, befor
 
 
 def _check_deletes(
-    removed: Mapping[tuple[str, int], LiveFile], added: Mapping[tuple[str, int], LiveFile], *, least_after: int
-) -> None:
+    removed: Mapping[tuple[str, int], LiveFile], added: Mapping[tuple[str, int], LiveFile], *, least_after: int,
+    live: Container[str] | None,
+) -> None:  # fmt: skip
     """Check that no delete file is removed while it still applies to rows, and that only position deletes are
     rewritten. Raises BadRequest otherwise.
+
+    `live` are the data files after the rewrite; None if they are not all known.
     """
     new = [file for file in added.values() if file.content]
     dropped_files = [(path, file) for (path, _), file in removed.items() if file.content]
@@ -282,7 +288,8 @@ def _check_deletes(
         return
     replaced = {path for (path, _), file in removed.items() if not file.content}
     for path, file in dropped_files:
-        if file.sequence >= least_after and file.about not in replaced:
+        is_dangling = live is not None and file.about is not None and file.about not in live
+        if file.sequence >= least_after and file.about not in replaced and not is_dangling:
             raise BadRequest(f"The new snapshot leaves out delete file {path}, which may still delete rows")
 
 
@@ -319,8 +326,17 @@ RECHECK_MS_MIN: Final = 60_000
 _WRITES_SEEN: Final = 50
 
 
-def pause_for_writers(metadata: TableMetadata, *, now_ms: int) -> int:
-    """Return the recommended delay of a rewrite because of a table's writers, in milliseconds.
+class WriterActivity(NamedTuple):
+    """The recommended delay of a rewrite because of a table's writers, in milliseconds, and whether statements that
+    overwrite or delete rows are to be expected during the rewrite.
+    """
+
+    pause_ms: int
+    is_busy: bool
+
+
+def writer_activity(metadata: TableMetadata, *, now_ms: int) -> WriterActivity:
+    """Return how long a rewrite of a table waits for its writers, and whether they are busy.
 
     Appends never conflict with a rewrite. A statement that overwrites or deletes rows fails if a rewrite commits while
     the statement is executed. So a rewrite waits until the table is quiet, as `_quiet_ms` defines it. A table that is
@@ -328,7 +344,7 @@ def pause_for_writers(metadata: TableMetadata, *, now_ms: int) -> int:
     and of the statements of one writer at most one in OVERWRITES_PER_REWRITE fails.
     """
     if metadata.current is None:
-        return 0
+        return WriterActivity(0, is_busy=False)
     times: list[int] = []
     overwritten_ms: int | None = None
     overwrites, is_rewritten = 0, False
@@ -345,13 +361,16 @@ def pause_for_writers(metadata: TableMetadata, *, now_ms: int) -> int:
             overwritten_ms = overwritten_ms or each.timestamp_ms
             overwrites += not is_rewritten
         if overwrites == OVERWRITES_PER_REWRITE:
-            return 0
+            break
     if overwritten_ms is None:
-        return 0
+        return WriterActivity(0, is_busy=False)
     gap_ms = _usual_gap_ms(times)
     quiet_ms = _quiet_ms(gap_ms)
+    left_ms = max(0, min(quiet_ms, overwritten_ms + quiet_ms - now_ms))
+    if overwrites == OVERWRITES_PER_REWRITE:
+        return WriterActivity(0, is_busy=left_ms > 0)
     due_ms = max(RECHECK_MS_MIN, (OVERWRITES_PER_REWRITE - overwrites) * gap_ms) if gap_ms else quiet_ms
-    return max(0, min(quiet_ms, due_ms, overwritten_ms + quiet_ms - now_ms))
+    return WriterActivity(min(left_ms, due_ms), is_busy=left_ms > 0)
 
 
 def _usual_gap_ms(times: Sequence[int]) -> int:

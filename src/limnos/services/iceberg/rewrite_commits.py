@@ -165,7 +165,7 @@ async def _check_snapshot(
     paths.sort(key=lambda path: path in both and not before[path].has_deletes)
     checked: list[rewrites.CheckedManifest] = []
     data: list[bytes] = []
-    left = BYTES_MAX
+    left, is_complete = BYTES_MAX, True
     for path in paths:
         piece = await files.read(path)
         left -= len(piece)
@@ -174,12 +174,13 @@ async def _check_snapshot(
                 f"The manifests of this rewrite have more than {BYTES_MAX >> 20} MiB: rewrite fewer files at once"
             )
         if left < 0:
+            is_complete = False
             break  # unchanged data manifests are read only to find duplicate files: stop at the limit
         about = after[path] if path in after else before[path]
         checked.append(rewrites.CheckedManifest(path in before, path in after, about.sequence))
         data.append(piece)
     least = min([each.least for each in after.values() if not each.has_deletes], default=0)
-    terms = msgspec.json.encode(rewrites.RewriteTerms(checked, least, deletes_rows))
+    terms = msgspec.json.encode(rewrites.RewriteTerms(checked, least, deletes_rows, is_complete))
     (text,) = await ctx.services.offloader.do("maintenance-rewrite", terms, *data)
     return msgspec.json.decode(text, type=rewrites.RewriteFigures)
 

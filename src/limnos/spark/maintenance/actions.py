@@ -20,6 +20,7 @@ from limnos.spark.maintenance.outcomes import (
     CATALOG,
     EXECUTOR_WAIT_S,
     RewriteCount,
+    data_file_count,
     end_of_error,
     error_text,
     no_executor,
@@ -202,7 +203,8 @@ def _compact(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  #
 
 def _run_rewrite(action: Any) -> RewriteCount:  # noqa: ANN401
     result = action.execute()
-    return RewriteCount("files", result.rewrittenDataFilesCount(), result.addedDataFilesCount())
+    removed, added = result.rewrittenDataFilesCount(), result.addedDataFilesCount()
+    return data_file_count(removed, added, conflicted=result.failedDataFilesCount())
 
 
 def _deletes(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401

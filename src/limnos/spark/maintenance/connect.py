@@ -17,6 +17,7 @@ from limnos.spark.maintenance.outcomes import (
     CATALOG,
     EXECUTOR_WAIT_S,
     RewriteCount,
+    data_file_count,
     end_of_error,
     no_executor,
     quote_identifier,
@@ -146,7 +147,8 @@ def _compact(spark: SparkSession, operation: LeasedOperation) -> str:
 
 
 def _files(row: Mapping[str, Any]) -> RewriteCount:
-    return RewriteCount("files", row.get("rewritten_data_files_count", 0), row.get("added_data_files_count", 0))
+    removed, added = row.get("rewritten_data_files_count", 0), row.get("added_data_files_count", 0)
+    return data_file_count(removed, added, conflicted=row.get("failed_data_files_count", 0))
 
 
 def _deletes(spark: SparkSession, operation: LeasedOperation) -> str:

@@ -29,16 +29,34 @@ _MESSAGE_MAX: Final = 1_000
 
 
 class RewriteCount(NamedTuple):
-    """The counts of files of a kind that a rewrite removed and added."""
+    """The counts of files of a kind that a rewrite removed and added, and of those that it left unchanged because of
+    conflicts with other commits.
+    """
 
     noun: str
     removed: int
     added: int
+    conflicted: int = 0
+
+    @property
+    def text(self) -> str:
+        """The counts as text."""
+        unchanged = f" ({self.conflicted} are unchanged: other commits conflicted)" if self.conflicted else ""
+        return f"{self.removed} {self.noun} became {self.added}{unchanged}"
+
+
+def data_file_count(removed: int, added: int, *, conflicted: int) -> RewriteCount:
+    """Return the counts of a rewrite of data files. Raises ServiceUnavailable, after which the operation is retried, if
+    all of its commits conflicted with other commits.
+    """
+    if conflicted and not removed:
+        raise ServiceUnavailable(f"Other commits conflicted with the rewrite of all {conflicted} files")
+    return RewriteCount("files", removed, added, conflicted)
 
 
 def rewrite_text(counts: Sequence[RewriteCount]) -> str:
     """Return the result of a rewrite as text, such as `12 files became 1`."""
-    texts = [f"{each.removed} {each.noun} became {each.added}" for each in counts if each.removed or each.added]
+    texts = [each.text for each in counts if each.removed or each.added]
     return "; ".join(texts) or "nothing to rewrite"
 
 

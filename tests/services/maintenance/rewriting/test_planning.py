@@ -9,6 +9,7 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.maintenance.policies import policies_load
 from limnos.services.maintenance.rewriting import planning
 from limnos.services.maintenance.rewriting.planning import PAUSE_MS, RewritePlanning
+from limnos.services.maintenance.table_leases import YIELD_MS
 from limnos.services.request.task_context import TaskContext
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
@@ -259,5 +260,22 @@ def test_a_table_that_is_never_quiet(node: DriverNode) -> None:
     before = FakeExecutor(node).lease()
     table.append(1, operation="overwrite")
     clock.at_ms += RECHECK_MS_MIN
+    (leased,) = FakeExecutor(node).lease()
 
-    assert (before, len(FakeExecutor(node).lease())) == ([], 1)
+    assert before == []
+    assert leased["options"]["partial-progress.enabled"] == "true"
+
+
+def test_requests_on_a_busy_table(node: DriverNode) -> None:
+    """A requested compaction of a busy table is one commit at first, and several after a conflict."""
+    HistoryTable(node).append(12, operation="overwrite")
+    clock = set_clock(node, FIRST_MS + 1_000)
+    ask(node)
+    executor = FakeExecutor(node)
+    (first,) = executor.lease()
+    executor.report(first["operation"], "yielded", "a writer came first")
+    clock.at_ms += YIELD_MS
+    (second,) = executor.lease()
+
+    assert "partial-progress.enabled" not in first["options"]
+    assert second["options"]["partial-progress.enabled"] == "true"

@@ -20,6 +20,14 @@ KINDS: Final = (RETENTION, COMPACT, DELETES, MANIFESTS, STATISTICS)
 GROUP_BYTES: Final = 512 << 20
 """The size of the files that an executor rewrites in one group, in bytes."""
 TASK_FILES_MIN: Final = 5
+_OPTIONS_IF_BUSY: Final = {
+    "partial-progress.enabled": "true",
+    "partial-progress.max-commits": "10",
+    "max-file-group-input-files": "20",
+}
+"""Options for a table whose writers are busy: small groups of files in several commits. A statement that deletes rows
+of a file during the rewrite makes one commit fail, not all.
+"""
 
 
 class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -38,9 +46,9 @@ class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which rows a leased operation of row retention deletes."""
 
 
-def action_options(kind: str, stored: RewriteOptions) -> dict[str, str]:
+def action_options(kind: str, stored: RewriteOptions, *, is_busy: bool = False) -> dict[str, str]:
     """Return the options of Iceberg's Spark action for an operation. A policy's options take precedence, within its
-    limits.
+    limits. `is_busy` states that writers overwrite or delete rows of the table meanwhile.
     """
     if kind == COMPACT:
         options = {
@@ -56,7 +64,12 @@ def action_options(kind: str, stored: RewriteOptions) -> dict[str, str]:
         }
     else:
         return {}
-    options = {**options, **stored.options, "max-file-group-size-bytes": str(GROUP_BYTES)}
+    options = {
+        **options,
+        **(_OPTIONS_IF_BUSY if is_busy else {}),
+        **stored.options,
+        "max-file-group-size-bytes": str(GROUP_BYTES),
+    }
     if CONCURRENT_GROUPS in options:
         options[CONCURRENT_GROUPS] = concurrent_groups(options[CONCURRENT_GROUPS])
     return options

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
-from limnos.formats.maintenance.rewrites import OVERWRITES_PER_REWRITE, pause_for_writers
+from limnos.formats.maintenance.rewrites import OVERWRITES_PER_REWRITE, WriterActivity, writer_activity
 from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.entities import MetadataDocument, Token
@@ -271,15 +271,12 @@ async def _lease_one(
                 await services.store.submit(_PERMIT, refuse)
                 return None
         document = await _document(ctx, RequestScope(scope.metalake, catalog), path=path)
-        pause = await _pause(services, document, row=row, limits=limits)
+        activity = writer_activity(metadata_of(document.body), now_ms=services.store.time.now_ms())
+        pause = await _pause(services, document.node_id, row=row, limits=limits, activity=activity)
         if is_idle(document, kind=row.kind):
             await services.store.submit(_PERMIT, partial(_refuse, row=row, holder=holder, text=IDLE, outcome=DONE))
             return None
-        options = action_options(row.kind, stored)
-        if row.kind == RETENTION:
-            terms = await terms_of(services, document)
-            options = terms.options()
-            await services.store.submit(_PERMIT, partial(_store_terms, row=row, stored=replace(stored, terms=terms)))
+        options = await _options(services, document, row=row, stored=stored, activity=activity)
     except LimnosError as error:
         await services.store.submit(_PERMIT, partial(_refuse, row=row, holder=holder, text=error.message))
         return None
@@ -289,6 +286,22 @@ async def _lease_one(
         return None
     LEASES["given",] += 1
     return LeasedOperation(row.operation_id, row.kind, catalog, path, token_text(token.id, secret), options)
+
+
+async def _options(
+    services: NodeServices, document: MetadataDocument, *, row: WaitingRewrite, stored: RewriteOptions,
+    activity: WriterActivity,
+) -> dict[str, str]:  # fmt: skip
+    """Return the options of an operation for its executor, and store the terms of a deletion of old rows.
+
+    A user who requests an operation may know that no writer is at work. So its first attempt is one commit.
+    """
+    if row.kind != RETENTION:
+        is_busy = activity.is_busy and (row.attempts > 0 or not stored.is_requested)
+        return action_options(row.kind, stored, is_busy=is_busy)
+    terms = await terms_of(services, document)
+    await services.store.submit(_PERMIT, partial(_store_terms, row=row, stored=replace(stored, terms=terms)))
+    return terms.options()
 
 
 def _store_terms(tx: Tx, *, row: WaitingRewrite, stored: RewriteOptions) -> None:
@@ -338,14 +351,16 @@ async def _document(ctx: Context, scope: RequestScope, *, path: tuple[str, ...])
 
 
 async def _pause(
-    services: NodeServices, document: MetadataDocument, *, row: WaitingRewrite, limits: ScheduleLimits | None
-) -> OperationPause | None:
-    """Return an operation's delay because of pipeline runs, quiet hours, budgets or writers; None if it has none.
+    services: NodeServices, node_id: int, *, row: WaitingRewrite, limits: ScheduleLimits | None,
+    activity: WriterActivity,
+) -> OperationPause | None:  # fmt: skip
+    """Return the delay of an operation on the table `node_id` because of pipeline runs, quiet hours, budgets or
+    writers; None if it has none.
 
     `limits` is None for an operation that a user requested.
     """
     now_ms = services.store.time.now_ms()
-    holders = await services.gate.look_up(lambda: holders_read(document.node_id, now_ms=now_ms))
+    holders = await services.gate.look_up(lambda: holders_read(node_id, now_ms=now_ms))
     if any(each.run is not None for each in holders):
         return OperationPause(RUN_PAUSE_MS, "waits for a pipeline run that uses the table")
     if limits is None:
@@ -354,5 +369,4 @@ async def _pause(
     pause = pause_of(limits, used, bytes_=row.bytes or 0, now_ms=now_ms)
     if pause is not None or limits.has_hours:
         return pause
-    pause_ms = pause_for_writers(metadata_of(document.body), now_ms=now_ms)
-    return OperationPause(pause_ms, _FOR_WRITERS) if pause_ms else None
+    return OperationPause(activity.pause_ms, _FOR_WRITERS) if activity.pause_ms else None
