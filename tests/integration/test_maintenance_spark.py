@@ -102,6 +102,27 @@ def test_delete_files(server: LiveServer, spark: SparkSession, admin: Client, ve
     assert (sum_of(spark, name), files(spark, name, "> 0")) == (before, 0)
 
 
+def test_deletes_in_several_commits(server: LiveServer, spark: SparkSession, admin: Client) -> None:
+    """Groups of files are rewritten in a commit each, under one lease. Delete files of rewritten data files go, though
+    older data files without deletes stay.
+    """
+    name = "main.care.parts"
+    make_files(spark, name, 8)
+    spark.sql(f"DELETE FROM {name} WHERE id % 1000 < 6")
+    before, deletes = sum_of(spark, name), files(spark, name, "> 0")
+    groups = {"partial-progress.enabled": "true", "max-file-group-input-files": "2"}
+    admin.policies.create("parts", policy_type="system_iceberg_compaction", content={"rewriteOptions": groups})
+    admin.policies.change(name, kind="table", adds=["parts"])
+    operation = admin.maintenance.run(name, operation="deletes")
+    work(server)
+
+    assert deletes > 0
+    assert ended(admin, [operation])[0][0] == "done", ended(admin, [operation])
+    assert (sum_of(spark, name), files(spark, name), files(spark, name, "> 0")) == (before, 2, 0)
+    mark = f"summary['limnos.operation'] = '{operation}'"
+    assert spark.sql(f"SELECT * FROM {name}.snapshots WHERE operation = 'replace' AND {mark}").count() > 2
+
+
 def test_no_work_starts_no_spark(server: LiveServer) -> None:
     """An executor without work starts no Spark, whatever its master is."""
     assert work(server, "--master", "spark://127.0.0.1:1") == {"done": 0}

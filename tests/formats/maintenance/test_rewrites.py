@@ -116,6 +116,7 @@ def test_a_delete_file_of_a_former_data_file() -> None:
         ([dangling, (BOTH, [data("b")])], False),
         ([dangling, (BOTH, [data("a")])], True),
         ([(BEFORE, [deletes("d", 2)]), (BOTH, [data("b")])], True),
+        ([(BEFORE, [deletes("d", 2, EQUALITY, referenced_data_file="file:///t/a")]), (BOTH, [data("b")])], True),
     ):
         with pytest.raises(BadRequest, match="may still delete rows"):
             check(*parts, is_complete=is_complete)

@@ -288,7 +288,8 @@ def _check_deletes(
         return
     replaced = {path for (path, _), file in removed.items() if not file.content}
     for path, file in dropped_files:
-        is_dangling = live is not None and file.about is not None and file.about not in live
+        is_single = file.content == _POSITIONS and file.about is not None
+        is_dangling = live is not None and is_single and file.about not in live
         if file.sequence >= least_after and file.about not in replaced and not is_dangling:
             raise BadRequest(f"The new snapshot leaves out delete file {path}, which may still delete rows")
 
@@ -339,9 +340,9 @@ def writer_activity(metadata: TableMetadata, *, now_ms: int) -> WriterActivity:
     """Return how long a rewrite of a table waits for its writers, and whether they are busy.
 
     Appends never conflict with a rewrite. A statement that overwrites or deletes rows fails if a rewrite commits while
-    the statement is executed. So a rewrite waits until the table is quiet, as `_quiet_ms` defines it. A table that is
-    never quiet is rewritten after OVERWRITES_PER_REWRITE such statements since the last rewrite: its files are bounded,
-    and of the statements of one writer at most one in OVERWRITES_PER_REWRITE fails.
+    the statement is executed and replaces its files. So a rewrite waits until the table is quiet, as `_quiet_ms`
+    defines it. A table that is never quiet is rewritten after OVERWRITES_PER_REWRITE such statements since the last
+    rewrite. This bounds the table's files, and the share of statements that can fail.
     """
     if metadata.current is None:
         return WriterActivity(0, is_busy=False)
