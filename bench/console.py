@@ -29,8 +29,7 @@ from bench.load import LoadError
 from bench.measure import say
 from bench.operations import namespace_path, new_table
 from bench.search import Client
-from bench.search_lake import LIKE, Lake, plant_lake, template_bodies
-from bench.seed import Forest, open_filler
+from bench.search_lake import CROWD, Lake, plant_crowd, plant_lake, template_bodies
 from bench.stores import Place, running_server
 from scripts.console_shots import lineage_event
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from bench.stores import Server
 
 OWN: Final = "/api/limnos/v1/metalakes/lake"
-CROWD, WIDE, LINKED = "crowd", 405, 200
+WIDE, LINKED = 405, 200
 USERS: Final = 1_000
 EVENTS_AT_ONCE: Final = 100
 LOADS: Final = 10
@@ -119,15 +118,6 @@ def fill(server: Server, tables: int) -> None:
 
 def _table_name(number: int) -> str:
     return f"main.{CROWD}.t{number:05}"
-
-
-def plant_crowd(place: Place, tables: int) -> None:
-    """Write a namespace with many tables."""
-    forest = Forest(open_filler(place))
-    parent = forest.namespace(forest.catalog_id, CROWD)
-    for number in range(tables):
-        forest.table(parent, f"t{number:05}", like=LIKE)
-    forest.close()
 
 
 def first_load(browser: Browser) -> list[Figure]:

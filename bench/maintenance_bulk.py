@@ -10,15 +10,13 @@ import json
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
-from bench.console import plant_crowd
 from bench.cpu import TreeCpu
 from bench.figures import Figure
-from bench.load import Generator, Load
+from bench.load import Generator, head_load
 from bench.operations import PREFIX
 from bench.search import Client
-from bench.search_lake import LIKE, template_bodies
+from bench.search_lake import LIKE, plant_crowd, template_bodies
 from bench.seed import TEMPLATE
 from bench.stores import Place, Server, running_server
 from tests.http.iceberg.wire import local
@@ -60,12 +58,8 @@ def _registrations(server: Server, *, count: int) -> list[Figure]:
     client = Client(server)
     client.ask("POST", f"{PREFIX}/namespaces", {"namespace": [_SPACE]})
     files = _metadata_files(client, count)
-    head = f"HEAD {PREFIX}/namespaces/{TEMPLATE}/tables/{LIKE} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n"
-    request = f"{head}Authorization: Bearer {server.admin_token}\r\n\r\n".encode()
-    load = Load(
-        host=server.host, port=server.port, requests=(request,), connections=1, once=False, warm=20, seconds=2.0,
-        count_max=10**9,
-    )  # fmt: skip
+    table = f"{PREFIX}/namespaces/{TEMPLATE}/tables/{LIKE}"
+    load = head_load(server.host, server.port, token=server.admin_token, path=table)
     with Generator() as generator:
         idle, _ = generator.run(load, [])
         generator.warm(load)
@@ -87,7 +81,7 @@ def _register(client: Client, files: Sequence[Path]) -> None:
     for each in files:
         name = each.parent.parent.name
         body = {"name": name, "metadata-location": each.as_uri()}
-        client.ask("POST", f"{PREFIX}/namespaces/{quote(_SPACE)}/register", body)
+        client.ask("POST", f"{PREFIX}/namespaces/{_SPACE}/register", body)
 
 
 def _metadata_files(client: Client, count: int) -> list[Path]:

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from bench.cpu import TreeCpu, descendants
 from bench.figures import Figure
-from bench.load import Generator, Load
+from bench.load import Generator, head_load
 from bench.maintenance_node import add_policies, task_context
 from bench.workers import LIMNOS, served
 from limnos.formats.maintenance.rewrites import OVERWRITES_PER_REWRITE
@@ -202,7 +202,7 @@ def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure
         silent = subprocess.DEVNULL
         with subprocess.Popen(command, env=environment, stdout=silent, stderr=silent) as executor:
             try:
-                _write_for(spark, node, names=names, seconds=seconds, counts=counts, most=most)
+                _run_writers(spark, node, names=names, seconds=seconds, counts=counts, most=most)
             finally:
                 executor.terminate()
         print(f"writers beside maintenance for {seconds:g} s: statements {counts}", flush=True)
@@ -226,7 +226,7 @@ def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure
     ]
 
 
-def _write_for(
+def _run_writers(
     spark: SparkSession, node: DriverNode, *, names: dict[str, str], seconds: float, counts: dict[str, list[int]],
     most: dict[str, int],
 ) -> None:  # fmt: skip
@@ -332,12 +332,8 @@ def measure_heads(folder: Path, *, copied: int) -> list[Figure]:
         token = (folder / "admin.token").read_text().strip()
         p99: dict[bool, list[float]] = {True: [], False: []}
         parts = urlsplit(uri)
-        head = f"HEAD /iceberg/v1/lake.main/namespaces/a/tables/expired HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-        request = f"{head}Authorization: Bearer {token}\r\n\r\n".encode()
-        load = Load(
-            host=parts.hostname or "", port=parts.port or 0, requests=(request,), connections=1, once=False, warm=20,
-            seconds=2.0, count_max=10**9,
-        )  # fmt: skip
+        table = "/iceberg/v1/lake.main/namespaces/a/tables/expired"
+        load = head_load(parts.hostname or "", parts.port or 0, token=token, path=table)
         before = 0
         until = time.monotonic() + 150
         with Generator() as generator:

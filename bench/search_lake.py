@@ -31,6 +31,8 @@ TOPS: Final = 20
 COLUMNS: Final = 8
 COMMENT_WORDS: Final = 4
 LIKE: Final = "searched"
+CROWD: Final = "crowd"
+"""The namespace of `plant_crowd`."""
 COMMENT: Final = "comment_of_the_template"
 TEXTS_AT_ONCE: Final = 20_000
 SINGLE_GRANTS: Final = 500
@@ -201,3 +203,12 @@ def _single_grants(picked: list[tuple[int, int]]) -> Iterator[tuple[int, Kind, P
     for namespace, table in picked:
         yield namespace, Kind.NAMESPACE, Privilege.USE_SCHEMA, True
         yield table, Kind.TABLE, Privilege.SELECT_TABLE, True
+
+
+def plant_crowd(place: Place, tables: int) -> None:
+    """Write a namespace with many tables."""
+    forest = Forest(open_filler(place))
+    parent = forest.namespace(forest.catalog_id, CROWD)
+    for number in range(tables):
+        forest.table(parent, f"t{number:05}", like=LIKE)
+    forest.close()

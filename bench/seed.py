@@ -176,10 +176,11 @@ def _columns(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """A template's document and its metadata file."""
+    """A template's document, its metadata file, and the row of its storage location."""
 
     row: Row
     file: bytes
+    place: Row
 
 
 class Forest:
@@ -192,7 +193,9 @@ class Forest:
         self._nodes: list[Row] = []
         self._documents: list[Row] = []
         self._owners: list[Row] = []
+        self._places: list[Row] = []
         self._node_columns, self._document_columns = _columns("node"), _columns("document")
+        self._place_columns = _columns("place")
         where = f"name = '{TEMPLATE}' AND kind = {int(Kind.NAMESPACE)} AND deleted = 0"
         self._namespace = self._read("node", self._node_columns, where)
         self.catalog_id = self._int(self._namespace, "parent_id")
@@ -262,6 +265,9 @@ class Forest:
             "body": _replaced(bytes(body), marks),
         }  # fmt: skip
         self._documents.append(tuple(changed.get(column, value) for column, value in old.items()))
+        place = dict(zip(self._place_columns, document.place, strict=True))
+        place |= {"location": str(place["location"]).replace(_last_part(location), _last_part(new_location))}
+        self._places.append(tuple((place | {"owner_id": node_id}).values()))
         if with_file:
             path = _path_of(str(changed["metadata_location"]))
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -273,7 +279,8 @@ class Forest:
         node = self._read("node", self._node_columns, where)
         row = self._read("document", self._document_columns, f"node_id = {self._int(node, 'id')}")
         at = str(row[self._document_columns.index("metadata_location")])
-        return node, _Document(row, _path_of(at).read_bytes())
+        place = self._read("place", self._place_columns, f"owner_id = {self._int(node, 'id')}")
+        return node, _Document(row, _path_of(at).read_bytes(), place)
 
     def principal(self, name: str) -> int:
         """Create a user."""
@@ -301,7 +308,8 @@ class Forest:
         self.filler.copy("node", self._node_columns, self._nodes)
         self.filler.copy("owner", _columns("owner"), self._owners)
         self.filler.copy("document", self._document_columns, self._documents)
-        self._nodes, self._owners, self._documents = [], [], []
+        self.filler.copy("place", self._place_columns, self._places)
+        self._nodes, self._owners, self._documents, self._places = [], [], [], []
 
     def close(self) -> None:
         """Write the remaining rows and advance the clocks, so that views of the store start empty."""
@@ -319,6 +327,10 @@ def _replaced(body: bytes, marks: Iterable[tuple[str, str]]) -> bytes:
     for old, new in marks:
         body = body.replace(old.encode(), new.encode())
     return body
+
+
+def _last_part(location: str) -> str:
+    return location.rstrip("/").rpartition("/")[2]
 
 
 def _path_of(location: str) -> Path:

@@ -20,7 +20,7 @@ from limnos.spark.maintenance.outcomes import RewriteCount, data_file_count, end
         ([("files", 0, 0), ("delete files", 3, 1)], "3 delete files became 1"),
         ([("files", 2, 1), ("delete files", 0, 0)], "2 files became 1"),
         ([("manifests", 0, 0)], "nothing to rewrite"),
-        ([("files", 40, 2, 20)], "40 files became 2 (20 are unchanged: other commits conflicted)"),
+        ([("files", 40, 2, 20)], "40 files became 2 (20 are unchanged: conflicts with other commits, or errors)"),
     ],
 )
 def test_rewrites_that_change_nothing_say_so(counts: list[tuple[Any, ...]], text: str) -> None:
@@ -28,11 +28,11 @@ def test_rewrites_that_change_nothing_say_so(counts: list[tuple[Any, ...]], text
     assert rewrite_text([RewriteCount(*each) for each in counts]) == text
 
 
-def test_a_rewrite_of_which_every_commit_conflicts() -> None:
+def test_a_rewrite_of_which_every_part_failed() -> None:
     """It is retried, as one whose single commit conflicts; one that rewrote some files, or had none, is done."""
     with pytest.raises(ServiceUnavailable) as caught:
-        data_file_count(0, 0, conflicted=40)
+        data_file_count(0, 0, failed=40)
 
     assert end_of_error(caught.value).outcome == YIELDED
-    assert data_file_count(20, 1, conflicted=20) == RewriteCount("files", 20, 1, 20)
-    assert data_file_count(0, 0, conflicted=0) == RewriteCount("files", 0, 0)
+    assert data_file_count(20, 1, failed=20) == RewriteCount("files", 20, 1, 20)
+    assert data_file_count(0, 0, failed=0) == RewriteCount("files", 0, 0)

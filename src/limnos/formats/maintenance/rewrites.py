@@ -324,6 +324,7 @@ QUIET_MS_MAX: Final = 3_600_000
 OVERWRITES_PER_REWRITE: Final = 100
 """The number of commits that overwrite or delete rows after which a busy table is rewritten."""
 RECHECK_MS_MIN: Final = 60_000
+"""The minimum delay before the overwrites of a busy table are counted again, in milliseconds."""
 _WRITES_SEEN: Final = 50
 
 

@@ -204,7 +204,7 @@ def _compact(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  #
 def _run_rewrite(action: Any) -> RewriteCount:  # noqa: ANN401
     result = action.execute()
     removed, added = result.rewrittenDataFilesCount(), result.addedDataFilesCount()
-    return data_file_count(removed, added, conflicted=result.failedDataFilesCount())
+    return data_file_count(removed, added, failed=result.failedDataFilesCount())
 
 
 def _deletes(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401

@@ -148,7 +148,7 @@ def _compact(spark: SparkSession, operation: LeasedOperation) -> str:
 
 def _files(row: Mapping[str, Any]) -> RewriteCount:
     removed, added = row.get("rewritten_data_files_count", 0), row.get("added_data_files_count", 0)
-    return data_file_count(removed, added, conflicted=row.get("failed_data_files_count", 0))
+    return data_file_count(removed, added, failed=row.get("failed_data_files_count", 0))
 
 
 def _deletes(spark: SparkSession, operation: LeasedOperation) -> str:

@@ -29,29 +29,33 @@ _MESSAGE_MAX: Final = 1_000
 
 
 class RewriteCount(NamedTuple):
-    """The counts of files of a kind that a rewrite removed and added, and of those that it left unchanged because of
-    conflicts with other commits.
+    """The counts of files of a kind that a rewrite removed and added, and of those that it left unchanged because their
+    part of the rewrite failed, in general by a conflict with another commit.
     """
 
     noun: str
     removed: int
     added: int
-    conflicted: int = 0
+    failed: int = 0
 
     @property
     def text(self) -> str:
         """The counts as text."""
-        unchanged = f" ({self.conflicted} are unchanged: other commits conflicted)" if self.conflicted else ""
+        unchanged = f" ({self.failed} are unchanged: conflicts with other commits, or errors)" if self.failed else ""
         return f"{self.removed} {self.noun} became {self.added}{unchanged}"
 
 
-def data_file_count(removed: int, added: int, *, conflicted: int) -> RewriteCount:
-    """Return the counts of a rewrite of data files. Raises ServiceUnavailable, after which the operation is retried, if
-    all of its commits conflicted with other commits.
+def data_file_count(removed: int, added: int, *, failed: int) -> RewriteCount:
+    """Return the counts of a rewrite of data files, of which parts may have failed (Iceberg's partial progress).
+
+    Raises ServiceUnavailable, after which the operation is retried, if all parts failed. Iceberg does not return the
+    reasons; its log has them.
     """
-    if conflicted and not removed:
-        raise ServiceUnavailable(f"Other commits conflicted with the rewrite of all {conflicted} files")
-    return RewriteCount("files", removed, added, conflicted)
+    if failed and not removed:
+        raise ServiceUnavailable(
+            f"The rewrite of all {failed} files failed: conflicts with other commits, or errors that Spark's log has"
+        )
+    return RewriteCount("files", removed, added, failed)
 
 
 def rewrite_text(counts: Sequence[RewriteCount]) -> str:
