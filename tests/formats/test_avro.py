@@ -164,11 +164,11 @@ def test_a_file_that_is_cut_off(cut: int) -> None:
 
 
 def test_several_values_of_each_row() -> None:
-    """Texts and numbers come in the order of the paths; a field that rows have not, or that is neither, is None."""
+    """Texts, numbers and maps come in the order of the paths; a field that rows have not is None."""
     data = written(ENTRY, ROWS[:2])
 
     assert list(values_of(data, PATH, ("status",), ("gone",), ("data_file", "sizes"))) == [
-        ("s3://b/0é", 1, None, None), ("s3://b/1é", 1, None, None),
+        ("s3://b/0é", 1, None, [{"key": 0, "value": 1}]), ("s3://b/1é", 1, None, [{"key": 1, "value": 1}]),
     ]  # fmt: skip
     assert list(values_of(data, ("gone",))) == []
 

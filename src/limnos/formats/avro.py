@@ -52,7 +52,8 @@ def texts_of(data: bytes, *path: str) -> Iterator[str]:
 
 
 def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> Iterator[tuple[object, ...]]:
-    """Yield the strings and numbers at some paths of nested fields in each row, with None for an absent field.
+    """Yield the strings, numbers and maps of these at some paths of nested fields in each row, with None for an absent
+    field. A map with integer keys is a list of dictionaries with `key` and `value`, as Iceberg writes it.
 
     Args:
         data: The file.
@@ -350,12 +351,25 @@ class _SchemaBounds:
 _LEAVES: Final = frozenset({"string", "int", "long", "boolean", "null"})
 
 
+def _is_leaf(schema: object) -> bool:
+    kind = schema.get("type") if isinstance(schema, dict) else schema
+    return isinstance(kind, str) and kind in _LEAVES
+
+
+def _is_pairs(schema: object) -> bool:
+    """Return whether a schema is an array of records of a key and a value, as Iceberg writes maps with integer keys."""
+    items = schema.get("items") if isinstance(schema, dict) and schema.get("type") == "array" else None
+    fields = items.get("fields", []) if isinstance(items, dict) else []
+    return [each["name"] for each in fields] == ["key", "value"] and all(
+        _is_leaf(each["type"]) or each["type"] == "bytes" for each in fields
+    )
+
+
 def _only(schema: object, paths: Sequence[tuple[str, ...]]) -> object:
-    """Return a schema reduced to the strings and numbers at some paths; None if none of them exists."""
+    """Return a schema reduced to the strings, numbers and lists of pairs at some paths; None if none of them exists."""
     if () in paths:
         branches = schema if isinstance(schema, list) else [schema]
-        kinds = [each.get("type") if isinstance(each, dict) else each for each in branches]
-        return schema if all(isinstance(kind, str) and kind in _LEAVES for kind in kinds) else None
+        return schema if all(_is_leaf(each) or _is_pairs(each) for each in branches) else None
     if not isinstance(schema, dict) or schema.get("type") != "record":
         return None
     fields: list[object] = []

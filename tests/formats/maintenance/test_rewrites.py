@@ -107,15 +107,33 @@ def test_delete_files_that_no_file_is_old_enough_for() -> None:
         check((BEFORE, [deletes("d", 2, sequence=6)]), least_after=6)
 
 
-def test_a_delete_file_of_a_former_data_file() -> None:
-    """A delete file for one data file goes if that file is no longer live, and if all files of the table are known."""
-    dangling = BEFORE, [deletes("d", 2, referenced_data_file="file:///t/a")]
+def _paths(name: str) -> dict[int, bytes]:
+    """A bound of the column of paths in a position delete file."""
+    return {2147483546: f"file:///t/{name}".encode()}
 
+
+def test_a_delete_file_of_a_former_data_file() -> None:
+    """A delete file goes if no live data file is among those that it names, and if all files of the table are known."""
+    dangling = BEFORE, [deletes("d", 2, referenced_data_file="file:///t/a")]
+    several = BEFORE, [deletes("d", 2, lower_bounds=_paths("a"), upper_bounds=_paths("c"))]
+
+    vectors = [
+        deletes("v", 2, content_offset=4 + n, referenced_data_file=f"file:///t/{each}") for n, each in enumerate("ab")
+    ]
+
+    assert check((BEFORE, vectors), (BOTH, [data("e")]), is_complete=True).removed == 2
     assert check(dangling, (BOTH, [data("b")]), is_complete=True).removed == 1
+    assert check(several, (BOTH, [data("Z"), data("e")]), is_complete=True).removed == 1
     for parts, is_complete in (
         ([dangling, (BOTH, [data("b")])], False),
         ([dangling, (BOTH, [data("a")])], True),
         ([(BEFORE, [deletes("d", 2)]), (BOTH, [data("b")])], True),
+        ([several, (BOTH, [data("Z"), data("b"), data("e")])], True),
+        ([several, (BOTH, [data("c-longer")])], True),
+        ([several, (BOTH, [data("Z")])], False),
+        ([(BEFORE, vectors), (BOTH, [data("b")])], True),
+        ([(BEFORE, vectors[::-1]), (BOTH, [data("b")])], True),
+        ([(BEFORE, [deletes("d", 2, lower_bounds=_paths("a"))]), (BOTH, [data("z")])], True),
         ([(BEFORE, [deletes("d", 2, EQUALITY, referenced_data_file="file:///t/a")]), (BOTH, [data("b")])], True),
     ):
         with pytest.raises(BadRequest, match="may still delete rows"):

@@ -7,7 +7,8 @@ counts of data files are compared, not the rows.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -26,6 +27,8 @@ _STATISTICS: Final = frozenset(
 )
 _DATA, _POSITIONS, _EQUALITY = 0, 1, 2
 _DELETED: Final = 2
+_PATH_FIELD: Final = 2147483546
+"""The field id of the column of a position delete file that has the paths of data files (Iceberg, reserved ids)."""
 
 
 class ManifestEntry(msgspec.Struct, frozen=True, array_like=True):
@@ -223,8 +226,14 @@ def check_rewrite(terms: RewriteTerms, manifests: Sequence[bytes]) -> RewriteFig
         _check_deletion(removed, added, least_after=terms.least_after)
     else:
         _check_data(removed.values(), added.values(), before=before.values())
-        live = {path for (path, _), file in after.items() if not file.content} if terms.is_complete else None
-        _check_deletes(removed, added, least_after=terms.least_after, live=live)
+        applied = _applied_deletes(removed, added, least_after=terms.least_after)
+        live = sorted([path.encode() for (path, _), file in after.items() if not file.content])
+        ranges = _path_ranges(manifests) if applied and terms.is_complete else {}
+        for (path, _), file in applied.items():
+            low, high = ranges.get(path, (b"", b"")) if file.about is None else [file.about.encode()] * 2
+            is_known = terms.is_complete and file.content == _POSITIONS and low
+            if not is_known or _has_path(live, low=low, high=high):
+                raise BadRequest(f"The new snapshot leaves out delete file {path}, which may still delete rows")
     size = sum(file.size for file in added.values())
     return RewriteFigures(len(removed), len(added), size, tuple(sorted({path for path, _ in added})))
 
@@ -266,14 +275,11 @@ def _check_data(removed: Iterable[LiveFile], added: Iterable[LiveFile], *, befor
         )
 
 
-def _check_deletes(
-    removed: Mapping[tuple[str, int], LiveFile], added: Mapping[tuple[str, int], LiveFile], *, least_after: int,
-    live: Container[str] | None,
-) -> None:  # fmt: skip
-    """Check that no delete file is removed while it still applies to rows, and that only position deletes are
-    rewritten. Raises BadRequest otherwise.
-
-    `live` are the data files after the rewrite; None if they are not all known.
+def _applied_deletes(
+    removed: Mapping[tuple[str, int], LiveFile], added: Mapping[tuple[str, int], LiveFile], *, least_after: int
+) -> dict[tuple[str, int], LiveFile]:
+    """Return those of the removed delete files that may still apply to rows by their sequence numbers and their only
+    data files. Raises BadRequest if other delete files than position deletes are rewritten.
     """
     new = [file for file in added.values() if file.content]
     dropped_files = [(path, file) for (path, _), file in removed.items() if file.content]
@@ -285,13 +291,37 @@ def _check_deletes(
             raise BadRequest("The new snapshot adds delete files: a rewrite may only replace position deletes by fewer")
         if _records(new, _POSITIONS) > _records([file for _, file in dropped_files], _POSITIONS):
             raise BadRequest("The new snapshot deletes more positions than the files that it replaces: not a rewrite")
-        return
+        return {}
     replaced = {path for (path, _), file in removed.items() if not file.content}
-    for path, file in dropped_files:
-        is_single = file.content == _POSITIONS and file.about is not None
-        is_dangling = live is not None and is_single and file.about not in live
-        if file.sequence >= least_after and file.about not in replaced and not is_dangling:
-            raise BadRequest(f"The new snapshot leaves out delete file {path}, which may still delete rows")
+    dropped = {key: file for key, file in removed.items() if file.content and file.sequence >= least_after}
+    return {key: file for key, file in dropped.items() if file.about not in replaced}
+
+
+def _path_ranges(manifests: Sequence[bytes]) -> dict[str, tuple[bytes, bytes]]:
+    """Return the least and the greatest path of a data file that each position delete file names, by its statistics.
+
+    A greatest path that is truncated stands for all paths that begin with it. Files without statistics are left out.
+    """
+    names = ("file_path", "lower_bounds", "upper_bounds")
+    ranges = {}
+    for data in manifests:
+        for path, lows, highs in values_of(data, *[("data_file", name) for name in names]):
+            low, high = _bound_of(lows), _bound_of(highs)
+            if low and high:
+                ranges[str(path)] = (low, high)
+    return ranges
+
+
+def _bound_of(pairs: object) -> bytes:
+    """Return the bound of the column of paths in the bounds of a delete file; empty if it is absent."""
+    items = pairs if isinstance(pairs, list) else []
+    return next((bytes(each["value"]) for each in items if each["key"] == _PATH_FIELD), b"")
+
+
+def _has_path(sorted_paths: Sequence[bytes], *, low: bytes, high: bytes) -> bool:
+    """Return whether one of the paths is between `low` and `high`, or begins with `high`."""
+    at = bisect_left(sorted_paths, low)
+    return at < len(sorted_paths) and (sorted_paths[at] <= high or sorted_paths[at].startswith(high))
 
 
 def _live(data: bytes, *, inherited: int) -> Iterable[tuple[tuple[str, int], LiveFile]]:
