@@ -87,20 +87,23 @@ TEXTS = Sql(
     f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({_among('ids')[0]})",
     on_sqlite=f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({_among('ids')[1]})",
 )
-_HITS = f"SELECT {COLUMNS} FROM"
-_HITS_REST = "n.deleted = 0 AND n.zone IN ({zones}) AND n.kind IN ({kinds}) LIMIT :limit"
+_HITS_REST = "n.zone IN ({zones}) AND n.kind IN ({kinds}) LIMIT :limit"
 
 
 def _hits(column: str) -> Sql:
     """Build the full-text query over a column of the index.
 
-    PostgreSQL uses `:query`, SQLite `:match`; a caller passes both parameters to either backend.
+    PostgreSQL uses `:query`, SQLite `:match`; a caller passes both parameters to either backend. On PostgreSQL
+    `OFFSET 0` makes it look up the node of each match: for frequent words its planner would scan all nodes, which is
+    many times slower, because it assumes that the matches are spread evenly.
     """
     return Sql(
-        f"{_HITS} search_text t JOIN node n ON n.id = t.object_id WHERE t.{column} @@ CAST(:query AS tsquery)"
+        f"SELECT n.* FROM search_text t CROSS JOIN LATERAL (SELECT {COLUMNS} FROM node n WHERE n.id = t.object_id"
+        f" AND n.deleted = 0 OFFSET 0) n WHERE t.{column} @@ CAST(:query AS tsquery)"
         f" AND CAST(:match AS text) <> '' AND {_HITS_REST.format(zones=_among('zones')[0], kinds=_among('kinds')[0])}",
-        on_sqlite=f"{_HITS} search_words w CROSS JOIN node n ON n.id = w.rowid WHERE search_words MATCH :match"
-        f" AND :query <> '' AND {_HITS_REST.format(zones=_among('zones')[1], kinds=_among('kinds')[1])}",
+        on_sqlite=f"SELECT {COLUMNS} FROM search_words w CROSS JOIN node n ON n.id = w.rowid WHERE search_words MATCH :match"
+        f" AND :query <> '' AND n.deleted = 0 AND"
+        f" {_HITS_REST.format(zones=_among('zones')[1], kinds=_among('kinds')[1])}",
     )
 
 
