@@ -11,8 +11,11 @@ from limnos.http.admin.protocol import AdminProtocol
 from limnos.model import errors
 from limnos.names.errors import InvalidName
 from tests.http.driver import API, OWN, DriverNode
+from tests.http.test_coverage import BODIES
 
-ROUTES = [(route.method, route.path) for route in AdminProtocol().router.routes if route.path.startswith(OWN)]
+ROUTES = [
+    (route.method, route.path, route.operation) for route in AdminProtocol().router.routes if route.path.startswith(OWN)
+]
 
 
 @pytest.mark.parametrize(
@@ -94,18 +97,12 @@ def test_messages_are_for_people(node: DriverNode) -> None:
     assert "60%" in answer.json()["error"]["message"] or "50%" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("method, path", ROUTES, ids=str)
-def test_every_route_refuses_strangers(node: DriverNode, method: str, path: str) -> None:
+@pytest.mark.parametrize("method, path, operation", ROUTES, ids=str)
+def test_every_route_refuses_strangers(node: DriverNode, method: str, path: str, operation: str) -> None:
     """A wrong token is 401 on every route. A user who is not in the metalake gets 403, whether the metalake exists or
     not.
     """
-    bodies: list[object] = [
-        None, {"users": ["u"]}, {"enabled": False}, {"action": "catalog_load", "path": ["main"], "user": "admin"},
-        {"kind": "namespace", "source": ["a"], "target": ["b"]}, {"operations": [{"do": "drop-namespace", "path": ["a"]}]}, {}, {"url": "https://h"},
-        {"declaration": {}}, {"id": "01234567-0123-4567-89ab-0123456789ab", "holder": "h:1"}, {"attempt": 1}, {"holder": "h:1"},
-        {"attempt": 1, "state": "done"}, {"attempt": 1, "state": "failed"}, {"to": "planned"}, {"name": "n"}, {"user": "u", "password": "long enough for one"}, {"password": "long enough for one"},
-        {"change": "assign", "user": "u", "roles": ["r"]},
-    ]  # fmt: skip
+    bodies = [None, BODIES.get(operation)]
     target = (
         path.replace("{m}", "lake")
         .replace("{c}", "main")
