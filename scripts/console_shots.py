@@ -17,7 +17,7 @@ import sys
 import tempfile
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
@@ -27,6 +27,7 @@ NASTY = '<script>alert(1)</script> "quoted" ../up \u202eright-to-left \N{PILE OF
 """A name's worth of letters that break careless pages; names of objects leave out the direction mark."""
 ARROW = "application/vnd.apache.arrow.stream"
 WIDTHS = (1280, 390, 2560)
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 HEIGHT, HEIGHT_MAX = 900, 2200
 """Pixels of a picture: a page that is longer is cut."""
 
@@ -432,7 +433,7 @@ def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...])
     ]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=arguments, chromium_sandbox=os.geteuid() != 0)
-        for user, scheme, width in itertools.product(USER_PAGES, ("light", "dark"), widths):
+        for user, scheme, width in itertools.product(USER_PAGES, SCHEMES, widths):
             pages = [name for name in USER_PAGES[user] if not only or name in only.split(",")]
             if pages or (user == "admin" and only == "sign-in"):
                 context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": HEIGHT})
