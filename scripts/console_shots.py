@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import itertools
 import json
 import os
 import shutil
@@ -16,15 +17,19 @@ import sys
 import tempfile
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext
     from pyiceberg.catalog import Catalog
 
 NASTY = '<script>alert(1)</script> "quoted" ../up \u202eright-to-left \N{PILE OF POO}'
 """A name's worth of letters that break careless pages; names of objects leave out the direction mark."""
 ARROW = "application/vnd.apache.arrow.stream"
 WIDTHS = (1280, 390, 2560)
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+HEIGHT, HEIGHT_MAX = 900, 2200
+"""Pixels of a picture: a page that is longer is cut."""
 
 
 class LakeServer:
@@ -276,6 +281,37 @@ def fill_vectors(server: LakeServer) -> None:
     server.ask("POST", "/lance/v1/table/vectors$rag$declared/declare", {})
 
 
+def fill_others(server: LakeServer) -> None:
+    """Add a view, a model, an empty namespace, and users with fewer rights than `ana`: `carl` and `guest`."""
+    iceberg, lake = "/iceberg/v1/lake.main", "/api/metalakes/lake"
+    version = {
+        "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["raw"],
+        "representations": [{"type": "sql", "sql": "SELECT id, city FROM trips WHERE fare > 5", "dialect": "spark"}],
+    }  # fmt: skip
+    columns = [
+        {"id": 1, "name": "id", "required": False, "type": "long", "doc": "number of the trip"},
+        {"id": 2, "name": "city", "required": False, "type": "string"},
+    ]
+    schema = {"type": "struct", "schema-id": 0, "fields": columns}
+    view = {"name": "dear", "schema": schema, "view-version": version, "properties": {"comment": "The dear trips"}}
+    server.ask("POST", f"{iceberg}/namespaces/raw/views", view)
+    server.ask("POST", f"{iceberg}/namespaces", {"namespace": ["empty"], "properties": {}})
+    model = {"name": "ml", "type": "model", "provider": "model", "comment": "", "properties": {}}
+    server.ask("POST", f"{lake}/catalogs", model)
+    server.ask("POST", f"{lake}/catalogs/ml/schemas", {"name": "s", "comment": "", "properties": {}})
+    server.ask(
+        "POST", f"{lake}/catalogs/ml/schemas/s/models", {"name": "delay", "comment": "Guesses delays", "properties": {}}
+    )
+    link = {"uri": "s3://models/delay/0", "comment": "first", "properties": {}, "aliases": ["best"]}
+    server.ask("POST", f"{lake}/catalogs/ml/schemas/s/models/delay/versions", link)
+    for user in ("carl", "guest"):
+        server.ask("POST", f"{lake}/users", {"name": user})
+    privileges = [{"name": name, "condition": "allow"} for name in ("use_catalog", "use_schema")]
+    objects = [{"fullName": "main", "type": "CATALOG", "privileges": privileges}]
+    server.ask("POST", f"{lake}/roles", {"name": "visitors", "properties": {}, "securableObjects": objects})
+    server.ask("PUT", f"{lake}/permissions/users/carl/grant", {"roleNames": ["visitors"]})
+
+
 def lineage_event(source: str, target: str, *, job: str) -> dict[str, object]:
     """Return an event of OpenLineage about one edge."""
     return {
@@ -353,7 +389,34 @@ PAGES = {
     "operations": "/console/operations",
     "tokens": "/console/tokens",
     "secrets": "/console/secrets/lake/bot",
+    "properties": "/console/o/table/lake/main/raw/nyc/flights?tab=properties",
+    "metadata": "/console/o/table/lake/main/raw/nyc/flights?tab=metadata",
+    "no-snapshots": "/console/o/table/lake/main/raw/nyc/flights?tab=preview",
+    "no-lineage": "/console/lineage/table/lake/main/raw/nyc/flights",
+    "namespace-empty": "/console/o/namespace/lake/main/empty",
+    "namespace-properties": "/console/o/namespace/lake/main/raw?tab=properties",
+    "access-namespace": "/console/access/namespace/lake/main/raw",
+    "grant": "/console/grant/table/lake/main/raw/nyc/flights?change=grant&role=readers&privileges=select_table&condition=allow",
+    "drop": "/console/drop/table/lake/main/raw/trips",
+    "drop-namespace": "/console/drop/namespace/lake/main/raw",
+    "drop-user": "/console/people/drop/user/lake/ana",
+    "view": "/console/o/view/lake/main/raw/dear",
+    "model": "/console/o/model/lake/ml/s/delay",
+    "groups": "/console/people?kind=group",
+    "search-empty": "/console/search?q=",
+    "search-none": "/console/search?q=zzyzx",
+    "search-misspelt": "/console/search?q=flihgts",
+    "audit-none": "/console/audit?user=nobody",
 }
+USER_PAGES = {
+    "admin": tuple(PAGES),
+    "ana": ("home", "namespace", "table", "people", "jobs", "restrictions"),
+    "carl": ("home", "catalog", "namespace", "table", "access", "search", "audit", "tags", "drop", "trash"),
+    "guest": ("home", "catalog", "table", "search", "pipelines", "people", "policies", "maintenance", "tokens",
+              "worksheet", "operations", "storage", "missing", "lineage", "fileset"),
+    "stranger": ("home", "catalog", "search", "audit", "sessions", "worksheet"),
+}  # fmt: skip
+"""The pages that each user opens: `carl` may use namespaces and no table, `guest` nothing; `stranger` is no user."""
 
 
 def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...]) -> None:
@@ -370,29 +433,36 @@ def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...])
     ]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=arguments, chromium_sandbox=os.geteuid() != 0)
-        for user in ("admin", "ana"):
-            for scheme in ("light", "dark"):
-                for width in widths:
-                    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
-                    page = context.new_page()
-                    page.on("console", lambda told: print("console:", told.text))
-                    page.on("pageerror", lambda error: print("error:", error))
-                    page.goto(server.url + "/console/")
-                    if user == "admin" and "sign-in" in (only or "sign-in"):
-                        page.screenshot(path=into / f"sign-in-{scheme}-{width}.png")
-                    page.fill("#user", user)
-                    page.click("button.primary")
-                    for name, path in PAGES.items():
-                        if only and name not in only.split(","):
-                            continue
-                        if user == "ana" and name not in {"home", "table"}:
-                            continue
-                        page.goto(server.url + path)
-                        wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
-                        print(f"{user} {name} {scheme} {width}{' SCROLLS SIDEWAYS' if wide else ''}")
-                        page.screenshot(path=into / f"{user}-{name}-{scheme}-{width}.png")
-                    context.close()
+        for user, scheme, width in itertools.product(USER_PAGES, SCHEMES, widths):
+            pages = [name for name in USER_PAGES[user] if not only or name in only.split(",")]
+            if pages or (user == "admin" and only == "sign-in"):
+                context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": HEIGHT})
+                shoot_pages(context, server, into, user=user, pages=pages, suffix=f"{scheme}-{width}")
+                context.close()
         browser.close()
+
+
+def shoot_pages(
+    context: BrowserContext, server: LakeServer, into: Path, *, user: str, pages: list[str], suffix: str
+) -> None:
+    """Write the pictures of one user's pages; with those of the administrator also that of the sign-in page."""
+    page = context.new_page()
+    page.on("console", lambda told: print("console:", told.text))
+    page.on("pageerror", lambda error: print("error:", error))
+    page.goto(server.url + "/console/")
+    if user == "admin":
+        page.screenshot(path=into / f"sign-in-{suffix}.png")
+    page.fill("#user", user)
+    page.click("button.primary")
+    width = int(suffix.split("-")[1])
+    for name in pages:
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        page.goto(server.url + PAGES[name])
+        is_wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        print(f"{user} {name} {suffix}{' SCROLLS SIDEWAYS' if is_wide else ''}", flush=True)
+        height = page.evaluate("document.documentElement.scrollHeight")
+        page.set_viewport_size({"width": width, "height": min(max(height, HEIGHT), HEIGHT_MAX)})
+        page.screenshot(path=into / f"{user}-{name}-{suffix}.png")
 
 
 def main() -> None:
@@ -409,6 +479,7 @@ def main() -> None:
             fill(server)
             fill_runs(server)
             fill_files(server)
+            fill_others(server)
             shoot(server, flags.into, only=flags.only, widths=tuple(map(int, flags.widths.split(","))))
         finally:
             server.stop()

@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from scripts.console_shots import PAGES, LakeServer, fill, fill_files, fill_runs
+from scripts.console_shots import PAGES, USER_PAGES, LakeServer, fill, fill_files, fill_others, fill_runs
 from tests.integration.chromium import running_chromium
 from tests.integration.keyboard import press_to
 
@@ -29,6 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeServer]:
         fill(running)
         fill_runs(running)
         fill_files(running)
+        fill_others(running)
         yield running
     finally:
         running.stop()
@@ -64,6 +65,22 @@ def test_every_page_is_accessible(server: LakeServer, browser: Browser, scheme: 
     page.click("button.primary")
     for name, path in PAGES.items():
         page.goto(server.url + path)
+        complaints += violations(page, name)
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            complaints.append(f"{name} scrolls sideways")
+    context.close()
+
+    assert complaints == []
+
+
+@pytest.mark.parametrize("user", [each for each in USER_PAGES if each != "admin"])
+def test_pages_of_users_with_few_rights_are_accessible(server: LakeServer, browser: Browser, user: str) -> None:
+    """Empty lists and refusals have no violation either, and do not scroll sideways on a phone."""
+    context = browser.new_context(viewport={"width": 390, "height": 900}, bypass_csp=True)
+    page = signed_in(server, context, user)
+    complaints: list[str] = []
+    for name in USER_PAGES[user]:
+        page.goto(server.url + PAGES[name])
         complaints += violations(page, name)
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             complaints.append(f"{name} scrolls sideways")

@@ -24,7 +24,7 @@ _UNREADABLE: Final = (
 )
 _MISSING: Final = "A file of the table is missing: limnos table check names it and the remedy"
 _DAMAGED: Final = (
-    "The file cannot be read as what its name says: it is damaged, or the name is wrong. Fetch it with a client"
+    "The file cannot be read as what its name says: it is damaged, or the name is wrong. Read it with another program"
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
-from tests.http.driver import DriverAnswer, DriverNode
+from tests.http.driver import DriverAnswer, DriverNode, grant
 
 OWN = {"sec_fetch_site": "same-origin", "origin": "http://localhost:8090"}
 GRANT = "/console/grant/table/lake/main/raw/flights"
@@ -91,3 +91,17 @@ def test_other_errors_have_their_own_titles(lake: DriverNode, admin: ConsoleVisi
     assert refused.status == 403
     assert "You may not do this" in text_of(refused)
     assert "Back to the form" in text_of(refused)
+
+
+def test_a_refusal_says_who_can_change_it(lake: DriverNode) -> None:
+    """Owners can change one about an object; one about the server names the missing rights without an object."""
+    grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    table = PageReader(text_of(ana.get("/console/o/table/lake/main/raw/flights")))
+    server = PageReader(text_of(ana.get("/console/settings")))
+
+    assert "Owners of the object, and of the catalog or metalake that contains it, can change this." in table.text
+    assert "Owners of the object" not in server.text
+    assert "lacks the rights of a service admin" in server.text
+    assert "server server" not in server.text

@@ -17,7 +17,7 @@ def test_many_changes_of_roles_are_one_line(admin: ConsoleVisitor) -> None:
     text = admin.read("/console/").text
 
     assert "role29, role28, role27 and 27 more" in text
-    assert "create (30 times)" in text
+    assert "created (30 times)" in text
     assert "main.raw.flights" in text
 
 
@@ -34,7 +34,7 @@ def test_changes_of_one_table_are_one_line(admin: ConsoleVisitor) -> None:
     page = admin.read("/console/")
 
     assert page.text.count("main.raw.flights") == 3  # its creation, three commits by admin, and a commit by ana
-    assert "commit (3 times)" in page.text
+    assert "new version (3 times)" in page.text
 
 
 def test_a_hidden_change_is_neither_named_nor_counted(lake: DriverNode) -> None:

@@ -64,6 +64,8 @@ class ErrorPage(msgspec.Struct, frozen=True):
     user: str
     action: str
     factors: tuple[DecisionFactorView, ...]
+    advice: str
+    """Who can give the caller access; empty if the page does not know."""
     trash: str
     """The URL of the trash, if the page is about an object that may have been dropped; else empty."""
     back: str
@@ -91,15 +93,23 @@ async def error_page(
         except LimnosError:
             frame = plain_frame(page_request, heading)
     decision = visible_decision_json(error)
+    factors = factors_of(decision)
     view = ErrorPage(
         frame, status, heading, unescape_percent(str(error)), page_request.request.id, status == 403, status >= 500,
-        page_request.user, "" if decision is None else str(decision["action"]), factors_of(decision),
+        page_request.user, "" if decision is None else str(decision["action"]), factors, _advice(factors),
         "" if is_form else _trash_address(page_request, error, frame=frame),
         form_address(page_request, is_page=is_page) if is_form else "",
         _forms(page_request, status),
     )  # fmt: skip
     headers = ((b"retry-after", b"%d" % error.retry_after_s),) if isinstance(error, ServiceUnavailable) else ()
     return html_response(page_request.request, render("error.html", view), status=status, headers=headers)
+
+
+def _advice(factors: tuple[DecisionFactorView, ...]) -> str:
+    """Return who can change a refusal of access to an object; empty for one that is about no object."""
+    if not any(each.is_missing and each.on for each in factors):
+        return ""
+    return "Owners of the object, and of the catalog or metalake that contains it, can change this."
 
 
 def _forms(page_request: PageRequest, status: int) -> tuple[FormView, ...]:
@@ -166,7 +176,7 @@ def _factor_view(alternatives: list[_FactorFields], *, is_allowed: bool) -> Deci
     rights = " or ".join(
         dict.fromkeys(_RIGHTS.get(each.privilege or "", each.privilege or "a right") for each in alternatives)
     )
-    on = "" if first.object is None else f"{first.object.kind} {first.object.name}"
+    on = "" if first.object is None or first.object.kind == "server" else f"{first.object.kind} {first.object.name}"
     words = _WORDS.get(first.kind, first.kind).format(rights)
     if first.kind == "member":
         words, on = f"is {'' if is_allowed else 'not '}a user of the {on or 'metalake'}", ""
@@ -175,7 +185,7 @@ def _factor_view(alternatives: list[_FactorFields], *, is_allowed: bool) -> Deci
     )
 
 
-_RIGHTS: Final = {"OWNER": "ownership"}
+_RIGHTS: Final = {"OWNER": "ownership", "SERVICE_ADMIN": "the rights of a service admin"}
 _WORDS: Final = {
     "missing": "lacks {}",
     "deny": "denied: {}",

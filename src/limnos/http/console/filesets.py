@@ -15,11 +15,11 @@ from limnos.http.console.addresses import ObjectAddress
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link
 from limnos.http.console.look import render, size_text
+from limnos.http.console.navigation.heading_words import kind_chips
 from limnos.http.console.object_tabs import FILESET_TABS
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.table_parts.preview import PreviewTab, file_preview_tab
 from limnos.http.console.tabs import (
-    Chip,
     Fact,
     ObjectHeading,
     Property,
@@ -82,7 +82,7 @@ async def fileset_page(page_request: PageRequest, address: ObjectAddress) -> Res
     path = file or query("directory") or ""
     heading = heading_of(
         page_request, address, details=details, tabs=FILESET_TABS, tab=tab,
-        chips=(Chip("external" if record.external else "managed"),), comment=record.comment or "",
+        chips=kind_chips(details), comment=record.comment or "",
     )  # fmt: skip
     where = Fact("Location", record.locations.get(location, ""), is_code=True)
     page = FilesetPage(

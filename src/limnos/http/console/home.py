@@ -33,6 +33,18 @@ NAMES_SHOWN: Final = 3
 """The maximum number of users, groups, roles, tags or policies that one line names."""
 
 
+_WORDS: Final = {
+    "create": "created", "alter": "changed", "commit": "new version", "move": "moved or renamed", "drop": "dropped",
+    "undrop": "restored", "purge": "deleted for good", "protect": "protected", "unprotect": "protection removed",
+    "restrict": "read restriction set", "unrestrict": "read restriction removed", "own": "new owner",
+    "join": "joined a group", "leave": "left a group", "give": "role assigned", "take": "role revoked",
+    "attach": "attached", "detach": "detached", "start": "started", "resume": "resumed", "cancelling": "being cancelled",
+    "cancel": "cancelled", "fail": "failed", "hold": "held for a look", "discard": "discarded", "publish": "published",
+    "succeed": "succeeded",
+}  # fmt: skip
+"""Operations of the change feed in words; an unlisted one is shown by its name."""
+
+
 class CatalogLine(msgspec.Struct, frozen=True):
     """A row of the list of catalogs."""
 
@@ -119,9 +131,8 @@ def change_line(page_request: PageRequest, metalake: str, *, changes: Sequence[P
         address = ObjectAddress(change.kind, metalake, path[0], path[1:])
         href = page_request.base + address.path if (change.kind is Kind.CATALOG) is (len(path) == 1) else ""
     name = display.render(path) if kind in KINDS else _names(changes)
-    return ChangeLine(
-        change.operation, kind.replace("_", " "), icon_of(kind), name, href, change.actor, change.at, len(changes)
-    )
+    words = _WORDS.get(change.operation, change.operation)
+    return ChangeLine(words, kind.replace("_", " "), icon_of(kind), name, href, change.actor, change.at, len(changes))
 
 
 def _names(changes: Sequence[PublishedChange]) -> str:

@@ -15,11 +15,11 @@ from limnos.http.console.external.failures import external_response, failed_fram
 from limnos.http.console.frame import Frame, icon_of
 from limnos.http.console.governance.object_policies import policies_tab
 from limnos.http.console.look import render, static_version
+from limnos.http.console.navigation.heading_words import kind_chips
 from limnos.http.console.object_tabs import NAMESPACE_TABS
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.sheets import TabPart
 from limnos.http.console.tabs import (
-    Chip,
     Fact,
     ObjectHeading,
     Property,
@@ -33,7 +33,6 @@ from limnos.http.console.tabs import (
 )
 from limnos.http.response import Response
 from limnos.model.errors import SourceFailed
-from limnos.model.kinds import Kind
 from limnos.names.percent import quote
 from limnos.services.catalog.children import ChildObject, ChildrenRequest
 from limnos.services.catalog.namespaces import may_create_namespace
@@ -99,7 +98,7 @@ async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> R
     record = details.node.record
     comment = getattr(record, "comment", None) or ""
     heading = heading_of(
-        page_request, address, details=details, tabs=NAMESPACE_TABS, tab=tab, chips=_chips(details), comment=comment,
+        page_request, address, details=details, tabs=NAMESPACE_TABS, tab=tab, chips=kind_chips(details), comment=comment,
         create=create,
     )  # fmt: skip
     frame = await (object_frame(page_request, address) if failure is None else failed_frame(page_request, address))
@@ -116,14 +115,6 @@ def _read(request_view: RequestView, address: ObjectAddress) -> tuple[ObjectDeta
     """Return an object's details, and whether the caller may create a namespace in it."""
     details = details_load(request_view, address.kind, levels=address.levels)
     return details, may_create_namespace(request_view, address.levels)
-
-
-def _chips(details: ObjectDetails) -> tuple[Chip, ...]:
-    provider = getattr(details.node.record, "provider", "")
-    if details.node.kind is Kind.CATALOG:
-        in_use = bool(getattr(details.node.record, "in_use", True))
-        return (Chip(provider), *(() if in_use else (Chip("disabled", "warn", "alert"),)))
-    return (Chip("namespace"),)
 
 
 async def contents_part(page_request: PageRequest, address: ObjectAddress) -> ContentsPart:

@@ -5,6 +5,8 @@ May import `model`, `services` and this package's shared modules. Has no busines
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress
@@ -44,6 +46,7 @@ class Cell(msgspec.Struct, frozen=True):
     text: str = ""
     at_ms: int | None = None
     is_name: bool = False
+    is_type: bool = False
 
 
 class ListSection(msgspec.Struct, frozen=True):
@@ -142,10 +145,15 @@ def _view_columns(view: _ViewMetadata) -> ListSection:
     schema_id = None if current is None else current.schema_id
     schema = next((each for each in view.schemas if each.schema_id == schema_id), _ViewSchema())
     rows = tuple(
-        (Cell(each.name, is_name=True), Cell(each.type if isinstance(each.type, str) else "nested"), Cell(each.doc or ""))
+        (Cell(each.name, is_name=True), Cell(each.type if isinstance(each.type, str) else "nested", is_type=True), Cell(each.doc or ""))
         for each in schema.fields
     )  # fmt: skip
     return ListSection("Columns", ("Name", "Type", "Description"), rows, "The view declares no columns.")
+
+
+def _uris_text(uris: Mapping[str, str]) -> str:
+    """Return the places of a version's files with their names. The only one needs no name."""
+    return ", ".join(uri if len(uris) == 1 else f"{name}: {uri}" for name, uri in uris.items())
 
 
 async def _model_versions(page_request: PageRequest, address: ObjectAddress) -> ListSection:
@@ -153,7 +161,7 @@ async def _model_versions(page_request: PageRequest, address: ObjectAddress) -> 
     rows = tuple(
         (
             Cell(str(each.version), is_name=True), Cell(", ".join(each.aliases)),
-            Cell(", ".join(f"{name}: {uri}" for name, uri in each.uris.items())), Cell(each.comment or ""),
+            Cell(_uris_text(each.uris)), Cell(each.comment or ""),
             Cell(each.created_by), Cell(at_ms=each.created_at),
         )
         for each in reversed(entries)

@@ -19,7 +19,7 @@ async def secrets_sheet(page_request: PageRequest, metalake: str, *, user: str, 
     """
     secrets = await secrets_list(page_request.ctx, user=user)
     columns = (
-        SheetColumn("Secret"), SheetColumn("Made"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
+        SheetColumn("Secret"), SheetColumn("Created"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
     )  # fmt: skip
     rows = tuple(_row(page_request, each, metalake=metalake, user=user) for each in reversed(secrets))
     return Sheet(title, columns, rows, "This user has no secret.")

@@ -64,17 +64,21 @@ class FormView(msgspec.Struct, frozen=True):
     title: str = ""
     label: str = ""
     is_danger: bool = False
+    is_primary: bool = False
     method: str = "post"
 
 
 class SheetColumn(msgspec.Struct, frozen=True):
-    """A column of a list. `hides` hides it on narrow screens; `is_long` cuts its texts after two lines."""
+    """A column of a list. `hides` hides it on narrow screens; `is_long` cuts its texts after two lines; `is_wrapped`
+    breaks them at any letter.
+    """
 
     text: str
     hides: bool = False
     is_number: bool = False
     is_code: bool = False
     is_long: bool = False
+    is_wrapped: bool = False
 
 
 class SheetCell(msgspec.Struct, frozen=True):

@@ -8,17 +8,16 @@ columns as over Iceberg REST, and the restriction that applies.
 from __future__ import annotations
 
 from typing import Final, NamedTuple
-from urllib.parse import urlencode
 
 import msgspec
 
 from limnos.http.console import lance_tables
 from limnos.http.console.addresses import ObjectAddress, run_path
 from limnos.http.console.answers import html_response, redirect
-from limnos.http.console.connect import Snippet, snippets_of, sqlpp_query
+from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import count_text, render, size_text
-from limnos.http.console.navigation.heading_words import format_chip
+from limnos.http.console.navigation.heading_words import format_chip, query_address
 from limnos.http.console.object_tabs import TABLE_TABS
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.sheets import TabPart
@@ -156,7 +155,7 @@ async def _page(
     heading = heading_of(
         page_request, address, details=state.details, tabs=TABLE_TABS, tab=tab, chips=tuple(chips),
         comment=metadata.properties.get("comment", ""),
-        query=_query_address(page_request, address, details=state.details),
+        query=query_address(page_request, address, details=state.details),
     )  # fmt: skip
     text = msgspec.json.format(body, indent=2)[:METADATA_BYTES_MAX] if tab == "metadata" else b""
     return TablePage(
@@ -168,13 +167,6 @@ async def _page(
         await preview_tab(page_request, address) if tab == "preview" else PreviewTab(),
         await _tab_part(page_request, address, metadata=metadata, tab=tab),
     )  # fmt: skip
-
-
-def _query_address(page_request: PageRequest, address: ObjectAddress, *, details: ObjectDetails) -> str:
-    """Return the URL of the worksheet with a query of the table; empty if the caller or SQL++ may not read it."""
-    may_read = not details.is_access_on or not details.rights.isdisjoint(("read", "scan"))
-    text = sqlpp_query(page_request, address) if may_read else ""
-    return f"{page_request.base}/worksheet?{urlencode({'text': text})}" if text else ""
 
 
 async def _tab_part(page_request: PageRequest, address: ObjectAddress, *, metadata: MetadataPart, tab: str) -> TabPart:

@@ -169,7 +169,7 @@ def rights_chip(details: ObjectDetails) -> Chip:
         return Chip("Access control is off", "warn", "alert")
     words = list(dict.fromkeys(word for right, word in _ORDERED if right in details.rights))
     if not words:
-        return Chip("You may look", "plain", "eye")
+        return Chip("You may see it", "plain", "eye")
     last = words.pop()
     text = f"{', '.join(words)} and {last}" if words else last
     return Chip(f"You may {text}", "ok", "check")
@@ -180,7 +180,7 @@ def facts_of(details: ObjectDetails) -> tuple[Fact, ...]:
     node = details.node
     owner = "no owner" if details.owner is None else details.owner.name
     changed = Fact("Changed", f"by {node.modified_by}", node.modified_at) if node.modified_at is not None else None
-    creation = Fact("Made", f"by {node.created_by}", node.created_at)
+    creation = Fact("Created", f"by {node.created_by}", node.created_at)
     return (Fact("Owner", owner), *((changed,) if changed is not None else ()), creation)
 
 

@@ -89,7 +89,8 @@ async def _scanned_preview(
     reading = partial(_read_preview, ctx, scanned, preview_request=preview_request)
     running, offloader = RUNNING_PREVIEWS.of(ctx.services), PREVIEW_OFFLOADER.of(ctx.services)
     preview = await running.run(scanned.asker.name, reading, offloader=offloader)
-    detail = f"preview of {len(preview.rows)} rows of {len(preview.columns)} columns, snapshot {preview.snapshot_id}"
+    snapshot = "no snapshot" if preview.snapshot_id is None else f"snapshot {preview.snapshot_id}"
+    detail = f"preview of {len(preview.rows)} rows of {len(preview.columns)} columns, {snapshot}"
     ctx.audit_rows(
         scanned.document.node_id, (scope.catalog or "", *path), kind=Kind.TABLE.word, action=Action.TABLE_READ,
         user=scanned.asker.name, detail=detail,

@@ -121,3 +121,14 @@ def test_a_stranger_is_named_as_one(lake: DriverNode) -> None:
     assert "is not a user of the metalake lake Add user nobody to the metalake lake." in stranger
     assert "doesn't exist" not in stranger
     assert "not a user" not in admin.read(f"{TABLE}?user=ana&action=table_load").text
+
+
+def test_page_has_the_heading_of_the_objects_first_page(lake: DriverNode) -> None:
+    """The access page of a catalog names its provider and leads to the form that creates a namespace, as its first."""
+    admin = ConsoleVisitor(lake).sign_in()
+
+    first, page = (admin.read(f"/console/{each}/catalog/lake/main") for each in ("o", "access"))
+
+    for each in (first, page):
+        assert "/console/create-namespace/catalog/lake/main" in each.hrefs
+        assert "lakehouse-iceberg" in each.text

@@ -32,11 +32,11 @@ def test_nodes_and_clocks_are_shown(lake: DriverNode, monkeypatch: pytest.Monkey
     lake.runner.run(NodeBeats(lake.built.services).beat())
     page = ConsoleVisitor(lake).sign_in().read("/console/nodes").text
 
-    assert page.count("lives") == 3
+    assert page.count("alive") == 3
     assert page.count("serves this page") == 1
     assert page.count("correct it") == 1
     assert "+61.0 s" in page
-    assert "Word index" in page
+    assert "Search index" in page
     assert "feed waiting" in page
 
 

@@ -81,7 +81,7 @@ def test_inherited_policies_are_called_so(admin: ConsoleVisitor) -> None:
     assert "No policy that you may see applies here" in namespace.text
     assert ("post", "/console/policy/attach") in namespace.actions
     assert "tidy here enabled" in admin.read("/console/o/namespace/lake/main/raw?tab=policies").text
-    assert "tidy to a container" in admin.read("/console/o/namespace/lake/main/raw/nyc?tab=policies").text
+    assert "tidy above, and inherited" in admin.read("/console/o/namespace/lake/main/raw/nyc?tab=policies").text
     table = admin.read(TAB)
     assert "tidy compaction main.raw inherited enabled" in table.text
     assert "/console/policy/lake/tidy" in table.hrefs

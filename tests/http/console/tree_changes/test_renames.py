@@ -49,7 +49,7 @@ def test_each_kind_is_renamed(full: ConsoleVisitor, path: str) -> None:
     assert "Grants, tags and policies stay" in page.text
     assert ("post", link) in page.actions
     assert ("aria-label", "New name") in page.attributes
-    assert "Rename Cancel" in page.text
+    assert "New name Rename Cancel" in page.text
 
     done = full.post(link, {"name": " trips "})
 

@@ -19,11 +19,10 @@ from limnos.http.console.answers import html_response
 from limnos.http.console.errors import DecisionFactorView, factors_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render
-from limnos.http.console.navigation.heading_words import HeadingWords, heading_words
-from limnos.http.console.object_tabs import tabs_of
+from limnos.http.console.navigation.heading_words import HeadingWords, further_heading, heading_words
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import Choice
-from limnos.http.console.tabs import ObjectHeading, access_address, heading_of, object_frame
+from limnos.http.console.tabs import ObjectHeading, access_address, object_frame
 from limnos.http.refusals import decision_json, unescape_percent
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, PermissionDenied
@@ -44,7 +43,7 @@ from limnos.services.identity.explain import access_explain
 from limnos.services.identity.roles import roles_list
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import ICEBERG, LANCE, format_of
+from limnos.services.request.table_formats import ICEBERG, format_of
 
 SHOWN: Final = 100
 _PRESETS: Final = (
@@ -140,7 +139,7 @@ async def access_page(page_request: PageRequest) -> Response:
     """Show the users with access to an object, the reasons, and the caller's own rights."""
     address = parse_address(page_request.request.params)
     ctx = page_request.ctx
-    details, table_format, (chips, comment) = await ctx.read(address.scope, lambda view: _described(view, address))
+    details, table_format, words = await ctx.read(address.scope, lambda view: _described(view, address))
     question = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
     refusal, page, rules = "", None, None
     try:
@@ -160,10 +159,7 @@ async def access_page(page_request: PageRequest) -> Response:
     )
     view = AccessPage(
         await object_frame(page_request, address),
-        heading_of(
-            page_request, address, details=details, tabs=tabs_of(address.kind, is_lance=table_format == LANCE),
-            tab="access", chips=chips, comment=comment,
-        ), own, grant_address(page_request, address), refusal, levels,
+        further_heading(page_request, address, details=details, words=words, tab="access"), own, grant_address(page_request, address), refusal, levels,
         tuple(_holder_line(page_request, each, own=own, levels=levels, address=address) for each in page.holders)
         if page is not None
         else (),

@@ -49,7 +49,7 @@ async def tokens_page(page_request: PageRequest) -> Response:
     ]
     frame = await frame_of(page_request, "Your API tokens", section="sessions")
     columns = (
-        SheetColumn("Name"), SheetColumn("Made"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
+        SheetColumn("Name"), SheetColumn("Created", hides=True), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
     )  # fmt: skip
     rows = tuple(_row(page_request, each) for each in reversed(tokens))
     form = FormView(
@@ -83,7 +83,11 @@ def life_of(fields: dict[str, str]) -> int | None:
 def _row(page_request: PageRequest, token: Token) -> tuple[SheetCell, ...]:
     state = state_of(token, page_request.now_ms)
     revoke = FormView(
-        f"{page_request.base}/tokens/revoke", "Revoke", hidden_fields(id=str(token.id)), label=f"Revoke {token.name}"
+        f"{page_request.base}/tokens/revoke",
+        "Revoke",
+        hidden_fields(id=str(token.id)),
+        label=f"Revoke {token.name}",
+        is_danger=True,
     )
     return (
         SheetCell(token.name, is_name=True), SheetCell(at_ms=token.created_at), end_cell(token), SheetCell(chips=(state,)),

@@ -72,7 +72,7 @@ async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
         scope, lambda view: (metalake_objects_list(view, kind), may_create(view, kind))
     )
     second = "Values" if kind is Kind.TAG else "Type"
-    columns = (SheetColumn("Name"), SheetColumn(second), SheetColumn("Description", hides=True, is_long=True), SheetColumn("Made", hides=True))  # fmt: skip
+    columns = (SheetColumn("Name"), SheetColumn(second), SheetColumn("Description", hides=True, is_long=True), SheetColumn("Created", hides=True))  # fmt: skip
     rows = tuple(_row(page_request, kind, metalake=frame.metalake, node=node) for node in nodes[:SHOWN])
     page = SheetPage(
         frame, plural.capitalize(), intro=_INTROS[kind],
@@ -162,7 +162,7 @@ def _facts(kind: Kind, node: Node) -> tuple[Fact, ...]:
         own = Fact("Allowed values", _values_text(cast("TagRecord", node.record)))
     else:
         own = Fact("Type", type_text(cast("PolicyRecord", node.record).policy_type))
-    return own, Fact("Made", f"by {node.created_by}", node.created_at)
+    return own, Fact("Created", f"by {node.created_by}", node.created_at)
 
 
 def _blocks(kind: Kind, node: Node) -> tuple[CodeBlock, ...]:

@@ -43,5 +43,5 @@ def _row(page_request: PageRequest, address: ObjectAddress, *, attachment: Objec
     record = cast("PolicyRecord", node.record)
     href = f"{page_request.base}/policy/{segment_of(address.metalake)}/{segment_of(node.name)}"
     state = Chip("enabled", "ok", "check") if record.enabled else Chip("disabled", "warn", "alert")
-    where = "to a container of it" if attachment.inherited else "here"
+    where = "above, and inherited" if attachment.inherited else "here"
     return SheetCell(node.name, href, is_name=True), SheetCell(where), SheetCell(chips=(state,)), SheetCell(record.comment or "")  # fmt: skip

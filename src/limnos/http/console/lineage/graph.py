@@ -16,12 +16,11 @@ from limnos.http.console.addresses import ObjectAddress, parse_address
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, icon_of
 from limnos.http.console.look import render
-from limnos.http.console.navigation.heading_words import HeadingWords, heading_words
-from limnos.http.console.object_tabs import tabs_of
+from limnos.http.console.navigation.heading_words import HeadingWords, further_heading, heading_words
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture, PictureNode, graph_picture
 from limnos.http.console.table_metadata import COLUMNS_MAX, decode_metadata
-from limnos.http.console.tabs import ObjectHeading, heading_of, object_frame
+from limnos.http.console.tabs import ObjectHeading, object_frame
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
@@ -160,30 +159,23 @@ async def _page(
     depths = tuple(
         Link(_step_words(each), f"{base}?{_query(fields | {'depth': str(each)})}", each == depth) for each in DEPTHS
     )
-    details, columns, is_lance, (chips, comment) = await page_request.ctx.read(
-        address.scope, partial(_described, address=address)
-    )
+    details, columns, words = await page_request.ctx.read(address.scope, partial(_described, address=address))
     return LineagePage(
         await object_frame(page_request, address),
-        heading_of(page_request, address, details=details, tabs=tabs_of(address.kind, is_lance=is_lance), tab="lineage", chips=chips, comment=comment),
+        further_heading(page_request, address, details=details, words=words, tab="lineage"),
         display.render((address.catalog, *address.levels)), column, columns, graph_picture(_title(graph), nodes, edges=list(graph.arcs), dashed=dashed), lines,
         len(arcs), depths, _opens(graph, base=base, query=fields | {"depth": str(depth)}), hidden, graph.is_whole,
     )  # fmt: skip
 
 
-def _described(
-    view: RequestView, *, address: ObjectAddress
-) -> tuple[ObjectDetails, tuple[str, ...], bool, HeadingWords]:
-    """Return the details of the object, the names of an Iceberg table's columns, whether it is a Lance table, and the
-    words of its heading.
-    """
-    is_lance = format_of(view) == LANCE
+def _described(view: RequestView, *, address: ObjectAddress) -> tuple[ObjectDetails, tuple[str, ...], HeadingWords]:
+    """Return the details of the object, the names of an Iceberg table's columns, and the words of its heading."""
     columns: tuple[str, ...] = ()
-    if address.kind is Kind.TABLE and not is_lance:
+    if address.kind is Kind.TABLE and format_of(view) != LANCE:
         metadata = decode_metadata(table_visibility(view, address.levels).document.body)
         columns = tuple(each.name for each in metadata.current_schema().fields[:COLUMNS_MAX])
     details = details_load(view, address.kind, levels=address.levels)
-    return details, columns, is_lance, heading_words(view, address, details=details)
+    return details, columns, heading_words(view, address, details=details)
 
 
 def _step_words(depth: int) -> str:

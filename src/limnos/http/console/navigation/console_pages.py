@@ -63,7 +63,7 @@ CONSOLE_PAGES: Final = (
     ConsolePage("/tags", "Tags", "tag", "tags"),
     ConsolePage("/policies", "Policies", "lock", "policies"),
     ConsolePage("/trash", "Trash", "trash", "trash", words="dropped restore"),
-    ConsolePage("/operations", "Operations", "clock", "operations", words="tasks webhooks", needs=OPERATIONS),
+    ConsolePage("/operations", "Operations", "gauge", "operations", words="tasks webhooks", needs=OPERATIONS),
     ConsolePage("/nodes", "Nodes", "list", words="server processes", needs=INSPECTION),
     ConsolePage("/settings", "Settings", "wrench", words="configuration", needs=INSPECTION),
     ConsolePage("/accounts", "Service accounts", "key", words="secrets programs", needs=SECRETS),

@@ -1,4 +1,4 @@
-"""The words in the heading of an object's access and lineage pages, which are those of its first page.
+"""The heading of an object's access and lineage pages, which is that of its first page.
 
 May import `model`, `services` and the console's shared modules. Must not know what these pages show.
 """
@@ -6,11 +6,16 @@ May import `model`, `services` and the console's shared modules. Must not know w
 from __future__ import annotations
 
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from limnos.http.console.addresses import ObjectAddress
+from limnos.http.console.connect import sqlpp_query
+from limnos.http.console.object_tabs import tabs_of
+from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.table_metadata import decode_metadata
-from limnos.http.console.tabs import Chip
+from limnos.http.console.tabs import Chip, ObjectHeading, creation_address, heading_of
 from limnos.model.kinds import Kind
+from limnos.services.catalog.namespaces import may_create_namespace
 from limnos.services.governance.details import ObjectDetails
 from limnos.services.iceberg.restricted_tables import table_visibility
 from limnos.services.request.request_view import RequestView
@@ -18,10 +23,18 @@ from limnos.services.request.table_formats import ICEBERG, LANCE, format_of, is_
 
 
 class HeadingWords(NamedTuple):
-    """The label and the comment in the heading of an object's page."""
+    """The labels and the comment in the heading of an object's page, and what its buttons depend on.
+
+    - `may_create`: whether the caller may create a namespace in the object.
+    - `is_iceberg`: whether the object is an Iceberg table of this server.
+    - `is_lance`: whether its catalog has Lance tables.
+    """
 
     chips: tuple[Chip, ...]
     comment: str
+    may_create: bool = False
+    is_iceberg: bool = False
+    is_lance: bool = False
 
 
 def format_chip(version: int) -> Chip:
@@ -36,15 +49,51 @@ def heading_words(view: RequestView, address: ObjectAddress, *, details: ObjectD
     The comment of an Iceberg table is in its metadata, and is left out for callers who see only a part of it.
     """
     comment = getattr(details.node.record, "comment", None) or ""
+    is_lance = format_of(view) == LANCE
     if address.kind is not Kind.TABLE:
-        return HeadingWords((Chip(address.kind.word.replace("_", " ")),), comment)
-    if format_of(view) == LANCE:
-        return HeadingWords((Chip("Lance", "accent", "table"),), comment)
+        is_container = address.kind in (Kind.CATALOG, Kind.NAMESPACE)
+        may_create = is_container and may_create_namespace(view, address.levels)
+        return HeadingWords(kind_chips(details), comment, may_create, is_lance=is_lance)
+    if is_lance:
+        return HeadingWords((Chip("Lance", "accent", "table"),), comment, is_lance=True)
     if format_of(view) != ICEBERG or is_sourced(view):
         return HeadingWords((), comment)
     visible = table_visibility(view, address.levels)
     metadata = decode_metadata(visible.document.body)
     chip = format_chip(metadata.format_version)
     if visible.bound is not None:
-        return HeadingWords((chip, Chip("You see only a part of it", "warn", "alert")), "")
-    return HeadingWords((chip,), metadata.properties.get("comment", ""))
+        return HeadingWords((chip, Chip("You see only a part of it", "warn", "alert")), "", is_iceberg=True)
+    return HeadingWords((chip,), metadata.properties.get("comment", ""), is_iceberg=True)
+
+
+def kind_chips(details: ObjectDetails) -> tuple[Chip, ...]:
+    """Return the labels of an object that is no table: the provider of a catalog, whether a fileset is managed, or the
+    kind.
+    """
+    node, record = details.node, details.node.record
+    if node.kind is Kind.CATALOG:
+        is_in_use = bool(getattr(record, "in_use", True))
+        disabled = () if is_in_use else (Chip("disabled", "warn", "alert"),)
+        return (Chip(getattr(record, "provider", "")), *disabled)
+    if node.kind is Kind.FILESET:
+        return (Chip("external" if getattr(record, "external", False) else "managed"),)
+    return (Chip(node.kind.word.replace("_", " ")),)
+
+
+def query_address(page_request: PageRequest, address: ObjectAddress, *, details: ObjectDetails) -> str:
+    """Return the URL of the worksheet with a query of a table; empty if the caller or SQL++ may not read it."""
+    may_read = not details.is_access_on or not details.rights.isdisjoint(("read", "scan"))
+    text = sqlpp_query(page_request, address) if may_read else ""
+    return f"{page_request.base}/worksheet?{urlencode({'text': text})}" if text else ""
+
+
+def further_heading(
+    page_request: PageRequest, address: ObjectAddress, *, details: ObjectDetails, words: HeadingWords, tab: str
+) -> ObjectHeading:
+    """Return the heading of an object's access or lineage page, with the labels and buttons of its first page."""
+    return heading_of(
+        page_request, address, details=details, tabs=tabs_of(address.kind, is_lance=words.is_lance), tab=tab,
+        chips=words.chips, comment=words.comment,
+        create=page_request.base + creation_address(address) if words.may_create else "",
+        query=query_address(page_request, address, details=details) if words.is_iceberg else "",
+    )  # fmt: skip

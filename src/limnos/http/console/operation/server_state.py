@@ -43,7 +43,7 @@ async def nodes_page(page_request: PageRequest) -> Response:
     nodes = Sheet("", columns, tuple(_node_row(each) for each in state.nodes), "No node has sent a heartbeat yet.")
     page = SheetPage(
         frame, "Nodes", intro="Each process that serves this lake sends a heartbeat every half minute.",
-        tabs=operation_tabs(page_request, frame.metalake, current="nodes"), facts=(Fact("Word index", words),),
+        tabs=operation_tabs(page_request, frame.metalake, current="nodes"), facts=(Fact("Search index", words),),
         sheets=(nodes, _figures()),
     )  # fmt: skip
     return sheet_response(page_request, page)
@@ -51,7 +51,7 @@ async def nodes_page(page_request: PageRequest) -> Response:
 
 def _node_row(line: NodeLine) -> tuple[SheetCell, ...]:
     node = line.node
-    state = Chip("silent", "warn", "alert") if line.is_silent else Chip("lives", "ok", "check")
+    state = Chip("silent", "warn", "alert") if line.is_silent else Chip("alive", "ok", "check")
     chips = (state, Chip("serves this page")) if line.is_own else (state,)
     is_off = abs(node.clock_offset_ms) > CLOCK_OFF_MS
     return (
@@ -85,26 +85,22 @@ async def settings_page(page_request: PageRequest) -> Response:
     """Show the effective settings of the node that handles the request, those that differ from the default first."""
     lines = await settings_list(page_request.ctx)
     frame = await frame_of(page_request, "Settings", section="operations")
-    columns = (
-        SheetColumn("Setting", is_code=True),
-        SheetColumn("Value", is_code=True),
-        SheetColumn("Set by", hides=True),
-        SheetColumn("Note", hides=True),
-    )
-    own = tuple(_setting_row(each) for each in lines if not each.is_default)
-    rest = tuple(_setting_row(each) for each in lines if each.is_default)
+    columns = (SheetColumn("Setting"), SheetColumn("Value", is_code=True, is_wrapped=True), SheetColumn("Set by", hides=True))  # fmt: skip
+    own = tuple((*_setting_cells(each), SheetCell(each.origin)) for each in lines if not each.is_default)
+    rest = tuple(_setting_cells(each) for each in lines if each.is_default)
     page = SheetPage(
         frame, "Settings", intro="Settings of the node that serves this page. They are read at its start, from flags, the environment and a file.",
         tabs=operation_tabs(page_request, frame.metalake, current="settings"),
-        sheets=(Sheet("Set here", columns, own, "Every setting has its default."), Sheet("Defaults", columns, rest, "All settings differ from their defaults.")),
+        sheets=(Sheet("Set here", columns, own, "Every setting has its default."), Sheet("Defaults", columns[:2], rest, "All settings differ from their defaults.")),
     )  # fmt: skip
     return sheet_response(page_request, page)
 
 
-def _setting_row(line: SettingLine) -> tuple[SheetCell, ...]:
+def _setting_cells(line: SettingLine) -> tuple[SheetCell, SheetCell]:
+    """Return the cells with a setting's name and value."""
     value = "unset" if line.value == "null" else line.value
-    note = "secret" if line.is_secret else ""
-    return SheetCell(line.name, is_name=True), SheetCell(value[:_LETTERS]), SheetCell(line.origin), SheetCell(note)
+    chips = (Chip("secret", "plain", "lock"),) if line.is_secret else ()
+    return SheetCell(line.name, is_name=True), SheetCell(value[:_LETTERS], chips=chips)
 
 
 ROUTES = (

@@ -35,6 +35,9 @@ from limnos.store.activity.tasks import STATES
 SHOWN: Final = 200
 _LETTERS: Final = 300
 _PAYLOAD_LETTERS: Final = 60
+_INTRO: Final = (
+    "Background tasks of the server. A dead task has failed too often: the server does not repeat it by itself."
+)
 
 
 async def operations_page(page_request: PageRequest) -> Response:
@@ -50,7 +53,7 @@ async def operations_page(page_request: PageRequest) -> Response:
     if not sheets:
         raise warnings[0]
     page = SheetPage(
-        frame, "Operations", intro="Background tasks of the server.",
+        frame, "Operations", intro=_INTRO,
         tabs=operation_tabs(page_request, frame.metalake, current=state), sheets=tuple(sheets),
     )  # fmt: skip
     return sheet_response(page_request, page)
@@ -60,7 +63,7 @@ async def _tasks(page_request: PageRequest, state: str) -> Sheet:
     rows = await tasks_list(page_request.ctx, state=state)
     columns = (
         SheetColumn("Task"), SheetColumn("State"), SheetColumn("Attempts", is_number=True, hides=True), SheetColumn("Error"),
-        SheetColumn("Made", hides=True), SheetColumn("Action"), SheetColumn("About", is_code=True, hides=True),
+        SheetColumn("Created", hides=True), SheetColumn("Action"), SheetColumn("About", is_code=True, hides=True),
     )  # fmt: skip
     lines = tuple(_task_row(page_request, each, state=state) for each in rows[:SHOWN])
     more = f"The first {SHOWN} are shown; limnos task list lists all." if len(rows) > SHOWN else ""

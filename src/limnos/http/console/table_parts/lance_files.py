@@ -173,7 +173,7 @@ async def versions_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
             SheetColumn("Branch"),
             SheetColumn("Begins in"),
             SheetColumn("At version", is_number=True),
-            SheetColumn("Made"),
+            SheetColumn("Created"),
         )
         sheets.append(Sheet("Branches", head, branches))
     if tags:
@@ -199,7 +199,7 @@ async def indexes_tab(page_request: PageRequest, address: ObjectAddress, *, colu
 def _index_sheet(indexes: list[LanceIndex]) -> Sheet:
     columns = (
         SheetColumn("Index"), SheetColumn("Columns", is_code=True), SheetColumn("Type"), SheetColumn("Rows covered", is_number=True),
-        SheetColumn("Not covered", is_number=True), SheetColumn("Size", hides=True, is_number=True), SheetColumn("Made", hides=True),
+        SheetColumn("Not covered", is_number=True), SheetColumn("Size", hides=True, is_number=True), SheetColumn("Created", hides=True),
     )  # fmt: skip
     rows = tuple(
         (

@@ -25,7 +25,7 @@ from limnos.services.request.request_view import RequestView
 
 _INTRO = (
     "A namespace contains tables and other objects, and you own it. Clients create tables in it by writing them;"
-    " The command limnos create creates catalogs and other objects."
+    " the command limnos create creates catalogs and other objects."
 )
 
 
@@ -82,7 +82,7 @@ async def _page(
         FormInput("comment", "Description", fields.get("comment", "")),
     )
     action = page_request.base + creation_address(parent)
-    form = FormView(action, "Create", (), inputs, label=f"Create the namespace in {path}")
+    form = FormView(action, "Create", (), inputs, label=f"Create the namespace in {path}", is_primary=True)
     own = Link(parent.name, page_request.base + parent.path)
     warning = "You may not create a namespace here, or the catalog contains none below its first level."
     return SheetPage(

@@ -128,7 +128,7 @@ async def _page(page_request: PageRequest, address: ObjectAddress, *, details: O
     path = _path_of(address)
     form = FormView(
         page_request.base + rename_address(address), "Rename", (),
-        (FormInput("name", "New name", name, is_required=True),), label=f"Rename {path}",
+        (FormInput("name", "New name", name, is_required=True),), label=f"Rename {path}", is_primary=True,
     )  # fmt: skip
     is_allowed = not details.is_access_on or "rename" in details.rights
     own = Link(address.name, page_request.base + address.path)

@@ -39,7 +39,7 @@ TEXT_CHARS_MAX: Final = 100_000
 INDENTED_BYTES_MAX: Final = 2 << 20
 _OPENING: Final = b"[{"
 _NO_BRACKETS: Final = bytes(each for each in range(256) if each not in b"[]{}")
-_VIEWS: Final = {"table": "as a table", "json": "as JSON", "csv": "as a CSV file", "plan": "only the plan"}
+_VIEWS: Final = {"table": "As a table", "json": "As JSON", "csv": "As a CSV file", "plan": "Only the plan"}
 _MODES: Final = {"read": "Only reads", "change": "Reads and changes"}
 _REPEATED: Final = (
     "The server has already executed these statements, unless that run failed or was cancelled. It did not execute them"
