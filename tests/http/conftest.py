@@ -9,8 +9,16 @@ from pathlib import Path
 import pytest
 
 from limnos.app.node_builder import DATABASE_FILE
+from limnos.services.request.concurrency import previews as preview_limits
 from limnos.store.backends.migrate import migrate
 from tests.http.driver import DriverNode, node_at
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allow a loaded machine time to start the processes of previews, and to read with them."""
+    monkeypatch.setattr(preview_limits, "DEADLINE_S", 600.0)
+    monkeypatch.setattr(preview_limits, "START_DEADLINE_S", 600.0)
 
 
 @pytest.fixture(scope="session")

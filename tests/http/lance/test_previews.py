@@ -42,12 +42,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
         yield running
 
 
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow a loaded machine time to start its worker processes."""
-    monkeypatch.setattr(preview_limits, "DEADLINE_S", 600.0)
-
-
 def ask(node: DriverNode, query: str = "", *, user: str = "bob", name: str = "s.t") -> DriverAnswer:
     """Request a preview."""
     return node.get(f"{PREVIEW}?table={name}{query}", user=user)

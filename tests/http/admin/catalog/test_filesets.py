@@ -148,12 +148,6 @@ def disk(tmp_path: Path) -> Iterator[BrowsedFileset]:
         yield found
 
 
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow for a loaded machine."""
-    monkeypatch.setattr(preview_limits, "DEADLINE_S", 600.0)
-
-
 def test_directories_come_first(fileset: BrowsedFileset) -> None:
     """Directories come before files. Files have size and time; subdirectories can be listed."""
     top, inner = fileset.list().json(), fileset.list(directory="day=1").json()
