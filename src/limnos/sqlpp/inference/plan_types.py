@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from msgspec import structs
+
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.inference.functions import aggregate_type, call_type, list_type, window_type
 from limnos.sqlpp.inference.operations import BOOLEAN, chain_type, negative_type
 from limnos.sqlpp.inference.static_types import (
     ANY,
+    MISSING_TYPE,
     NULL_TYPE,
     OBJECT,
     StaticType,
@@ -30,6 +33,8 @@ from limnos.sqlpp.scans import walk
 DatasetTypes = Mapping[tuple[tuple[str, ...], str], tree.RecordType]
 """The declared types of the objects of datasets, by dataverse and name."""
 _BIGINT: Final = StaticType("bigint")
+CHANGES: Final = frozenset({"object_add", "object_put", "object_remove"})
+"""The functions that return an object with one field changed."""
 _LEFT_OUT: Final = frozenset({"left", "outer unnest"})
 """The kinds of sources whose variable is MISSING in rows without an item."""
 
@@ -142,10 +147,28 @@ def _call(types: PlanTypes, node: plan.FunctionCall) -> StaticType:
     name, arguments = node.function.name, node.arguments
     if name == "get_object_field_value" and isinstance(arguments[1], plan.Constant):
         return types.of(arguments[0]).field(str(arguments[1].value))
+    if name in CHANGES:
+        return _changed_object(types, node)
     if name.startswith(("array_", "strict_")) and arguments and isinstance(arguments[0], plan.Subquery):
         listed = StaticType("array", item=types.of(arguments[0].query))  # AsterixDB aggregates without an array
         return call_type(name, [listed, *types.all_of(arguments[1:])])
     return call_type(name, types.all_of(arguments))
+
+
+def _changed_object(types: PlanTypes, node: plan.FunctionCall) -> StaticType:
+    """Return the type of `object_add`, `object_put` or `object_remove` of a field with a constant name."""
+    base, name = types.of(node.arguments[0]), constant_name(node.arguments[1])
+    if base.kind != "object" or name is None:
+        return OBJECT.optional()
+    added = types.of(node.arguments[2]) if len(node.arguments) > 2 else MISSING_TYPE
+    has_field = base.field(name).is_known
+    if node.function.name == "object_add" and (has_field or not added.is_known):
+        return base
+    kept = [(each, type_) for each, type_ in base.fields if each != name or added.is_known]
+    if added.is_known:
+        kept = [(each, added if each == name else type_) for each, type_ in kept]
+        kept += [] if has_field else [(name, added)]
+    return structs.replace(base, fields=tuple(kept))
 
 
 def _aggregate(types: PlanTypes, node: plan.Aggregate) -> StaticType:

@@ -197,7 +197,13 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
     source = (
         statement.source
         if isinstance(statement, tree.Insert)
-        else await asyncio.to_thread(update_query, statement, target.path, keys=target.ref.key)
+        else await asyncio.to_thread(
+            update_query,
+            statement,
+            target.path,
+            keys=target.ref.key,
+            moves=not has_ordered_fields(session.options),
+        )
     )
     bound = await _settled_source(session, await query_bind(session, source))
     returning = None

@@ -24,8 +24,12 @@ _ITEM: Final = "$item"
 _PARENT: Final = "$parent"
 
 
-def update_query(statement: tree.Update, dataset: Levels, *, keys: Iterable[tuple[str, ...]]) -> tree.QueryExpression:
+def update_query(
+    statement: tree.Update, dataset: Levels, *, keys: Iterable[tuple[str, ...]], moves: bool = False
+) -> tree.QueryExpression:
     """Return the query for the changed objects of a dataset.
+
+    With `moves`, changed fields come before the others, those of the last step first. Else they stay at their places.
 
     Raises SqlppError for a change of a key, for paths of more than `STEPS_MAX` fields, and for a path that is nested
     too deeply.
@@ -42,7 +46,7 @@ def update_query(statement: tree.Update, dataset: Levels, *, keys: Iterable[tupl
     query = _query(f"from {'.'.join(map(identifier, dataset))} as {variable} select value {variable}")
     query = msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, where=statement.where))
     for step in statement.steps:
-        changed = _changed(variable, step)
+        changed = _changed(variable, step, moves=moves)
         if len(step.path) == 1:
             changed = _same_key(variable, changed, keys=keys)
         query = _select(f"from [] as {variable} select value 0", source=query, value=changed)
@@ -93,7 +97,7 @@ def _same_key(variable: str, changed: tree.Expression, *, keys: tuple[tuple[str,
     return msgspec.structs.replace(call, arguments=(first, call.arguments[1]))
 
 
-def _changed(variable: str, step: tree.UpdateStep, *, base: str = "") -> tree.Expression:
+def _changed(variable: str, step: tree.UpdateStep, *, moves: bool, base: str = "") -> tree.Expression:
     """Return the expression for an object or item after a step. `base` is the text of the object that gets the new
     field.
     """
@@ -102,11 +106,15 @@ def _changed(variable: str, step: tree.UpdateStep, *, base: str = "") -> tree.Ex
         value = step.value
     else:
         array = ".".join((variable, *map(identifier, path)))
-        value = _ARRAY_STEPS[type(step)](step, array)
-    return _put(base or variable, path, value=value) if path else value
+        value = (
+            _updated(step, array, moves=moves)
+            if isinstance(step, tree.ArrayUpdate)
+            else _ITEM_STEPS[type(step)](step, array)
+        )
+    return _put(base or variable, path, value=value, moves=moves) if path else value
 
 
-def _put(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Expression:
+def _put(base: str, path: tuple[str, ...], *, value: tree.Expression, moves: bool) -> tree.Expression:
     """Return the expression for an object with a new value at a path: MISSING removes the field.
 
     A parent of the field that is no object becomes an object; one that is MISSING or NULL does so only for the literal
@@ -120,11 +128,20 @@ def _put(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Ex
         stays = f"is_object({parent})" if is_removal else f"{parent} is unknown or is_object({parent})"
         value_text = f"case when {stays} then {parent} else {{}} end"
         inside = f"(from [0] as `{_ITEM}` let {parent} = {base}.{identifier(first)} select value {value_text})[0]"
-        value = _put(inside, tuple(rest), value=value)
-    call = parse_body(f"object_put({base}, {json.dumps(first)}, 0)")
-    if not isinstance(call, tree.Call):
-        raise TypeError("a call is a call")
+        value = _put(inside, tuple(rest), value=value, moves=moves)
+    name = json.dumps(first)
+    if moves:
+        return _concatenated(f"object_concat(object_remove({base}, {name}), {{{name}: 0}})", value)
+    call = cast("tree.Call", parse_body(f"object_put({base}, {name}, 0)"))
     return msgspec.structs.replace(call, arguments=(*call.arguments[:2], value))
+
+
+def _concatenated(text: str, value: tree.Expression) -> tree.Expression:
+    """Parse a call whose second argument is an object with one field, and replace the field's value."""
+    call = cast("tree.Call", parse_body(text))
+    changed = cast("tree.Object", call.arguments[1])
+    pair = msgspec.structs.replace(changed.pairs[0], value=value)
+    return msgspec.structs.replace(call, arguments=(call.arguments[0], msgspec.structs.replace(changed, pairs=(pair,))))
 
 
 def _inserted(step: tree.ArrayInsert, array: str) -> tree.Expression:
@@ -160,11 +177,11 @@ def _deleted(step: tree.ArrayDelete, array: str) -> tree.Expression:
     return _case(parse_body(f"is_array({array})"), query, otherwise=parse_body(array))
 
 
-def _updated(step: tree.ArrayUpdate, array: str) -> tree.Expression:
+def _updated(step: tree.ArrayUpdate, array: str, *, moves: bool) -> tree.Expression:
     item = identifier(step.variable)
     value: tree.Expression = parse_body(item)
     for inner in step.steps:
-        changed = _changed(item, inner, base=f"if_missing_or_null(to_object({item}), {{}})")
+        changed = _changed(item, inner, moves=moves, base=f"if_missing_or_null(to_object({item}), {{}})")
         chained = _select(f"from [] as {item} select value 0", source=tree.Array(step.at, (value,)), value=changed)
         value = msgspec.structs.replace(cast("tree.PathExpression", parse_body("a[0]")), base=chained)
     if step.where is not None:
@@ -199,8 +216,7 @@ def _from_end(where: tree.Expression, position: str | None, *, array: str) -> tr
     return msgspec.structs.replace(where, operands=inner)
 
 
-_ARRAY_STEPS: Final[Mapping[type[tree.UpdateStep], Callable[[Any, str], tree.Expression]]] = {
+_ITEM_STEPS: Final[Mapping[type[tree.UpdateStep], Callable[[Any, str], tree.Expression]]] = {
     tree.ArrayInsert: _inserted,
     tree.ArrayDelete: _deleted,
-    tree.ArrayUpdate: _updated,
 }
