@@ -243,9 +243,7 @@ def _extreme(types: Sequence[StaticType]) -> StaticType:
 
 _KIND_OF: Final[Mapping[str, str]] = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 _DOUBLES: Final = "acos asin atan atan2 cos cosh degrees exp ln log radians sin sinh sqrt tan tanh"
-_AGGREGATES: Final = (
-    "avg count countn kurtosis max median min skewness stddev_pop stddev_samp sum var_pop var_samp array_agg"
-)
+_AGGREGATES: Final = "avg count countn kurtosis max median min skewness stddev_pop stddev_samp sum var_pop var_samp"
 _STRICT_RULES: Final[Mapping[str, Rule]] = {
     **{name: _of_strings(StaticType(kind)) for kind, names in _OF_STRINGS.items() for name in names.split()},
     **dict.fromkeys(("regexp_matches", "regexp_split", "split"), _of_strings(array_of(StaticType("string")))),
@@ -275,8 +273,8 @@ _STRICT_RULES: Final[Mapping[str, Rule]] = {
 }  # fmt: skip
 """Rules of functions that return MISSING or NULL for such an argument. They get the types of other arguments."""
 _OWN_RULES: Final[Mapping[str, Rule]] = {
-    **{f"{prefix}{name}": _scalar_aggregate(f"{prefix}{name}")
-       for prefix in ("array_", "strict_") for name in _AGGREGATES.split()},
+    **{name: _scalar_aggregate(name) for each in _AGGREGATES.split() for name in (f"array_{each}", f"strict_{each}")},
+    "array_array_agg": _scalar_aggregate("array_array_agg"),
     **dict.fromkeys(("is_missing", "is_unknown", "is_null"), lambda _: BOOLEAN),
     **dict.fromkeys(("like", "deep_equal"), lambda _: BOOLEAN.optional()),
     **dict.fromkeys(("abs", "ceil", "floor"), same_number),
