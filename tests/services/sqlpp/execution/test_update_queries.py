@@ -133,3 +133,23 @@ def test_as_many_fields_as_allowed_can_be_bound(paths: list[str]) -> None:
 
     with pytest.raises(SqlppError, match="Cannot find dataverse"):
         bind(update_query(update, ("x", "d"), keys=()), EmptyNameResolver())
+
+
+@pytest.mark.parametrize(
+    "sets,names",
+    [
+        ("set u.n = 5 set u.m = 6", "m n id t b"),
+        ("set u.b.d = 2", "b id n t"),
+        ("set u.t = missing set u.n = 2", "n id b"),
+    ],
+)
+def test_changed_fields_first(sets: str, names: str) -> None:
+    """With `moves` the fields of the last step come first, also in nested objects; the values are the same."""
+    query = update_query(statement(f"{sets} where u.id = 1"), ("x", "d"), keys=(("id",),), moves=True)
+    text = render(query).replace("x.d", OBJECTS)
+    (found,) = results(bind(parse_body(text), EmptyNameResolver()), lambda *_: ())
+
+    assert isinstance(found, dict)
+    assert list(found) == names.split()
+    assert [found] == changed(f"{sets} where u.id = 1")
+    assert "d" not in found.get("b", {}) or list(found["b"]) == ["d", "c"]
