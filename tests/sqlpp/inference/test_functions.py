@@ -26,7 +26,8 @@ INT, TEXT = StaticType("bigint"), StaticType("string")
         ("if_null", [NULL_TYPE, TEXT], "string"), ("if_null", [NULL_TYPE], "null"), ("if_null", [INT.optional()], "bigint"),
         ("null_if", [INT, INT], "bigint"), ("if_nan", [INT, INT], "bigint"), ("if_nan", [INT, ANY], "any"),
         ("nan_if", [INT, INT], "any"), ("greatest", [INT, INT], "bigint"), ("range", [INT, INT], "array"),
-        ("range", [ANY, INT], "any"), ("to_array", [INT], "array"), ("parse_json", [TEXT], "any"), ("split", [ANY, ANY], "array"),
+        ("range", [ANY, INT], "array"),
+        ("array_range", [ANY, INT], "any"), ("to_array", [INT], "array"), ("parse_json", [TEXT], "any"), ("split", [ANY, ANY], "array"),
         ("array_except", [INT, array_of(INT)], "null"), ("sign", [INT], "tinyint"), ("object_concat", [ANY], "object"),
     ],
 )  # fmt: skip

@@ -18,6 +18,8 @@ from limnos.sqlpp.errors import compilation
 
 STEPS_MAX: Final = 100
 """The maximum total number of fields in the paths of one UPDATE: each step adds a nesting level to the query."""
+MOVES_MAX: Final = STEPS_MAX // 2
+"""The maximum total number of fields for which the order of fields changes, since that adds levels, too."""
 _KEPT: Final = "$old"
 _POSITION: Final = "$position"
 _ITEM: Final = "$item"
@@ -29,12 +31,14 @@ def update_query(
 ) -> tree.QueryExpression:
     """Return the query for the changed objects of a dataset.
 
-    With `moves`, changed fields come before the others, those of the last step first. Else they stay at their places.
+    With `moves`, changed fields come before the others, those of the last SET first. Else they stay at their places.
 
     Raises SqlppError for a change of a key, for paths of more than `STEPS_MAX` fields, and for a path that is nested
     too deeply.
     """
-    if _fields_in(statement.steps) > STEPS_MAX:
+    count = _fields_in(statement.steps)
+    moves = moves and count <= MOVES_MAX
+    if count > STEPS_MAX:
         raise compilation(f"The paths of UPDATE have more than {STEPS_MAX} fields", statement.steps[0].at)
     keys = tuple(keys)
     for step in statement.steps:
@@ -45,12 +49,54 @@ def update_query(
     variable = identifier(statement.variable)
     query = _query(f"from {'.'.join(map(identifier, dataset))} as {variable} select value {variable}")
     query = msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, where=statement.where))
-    for step in statement.steps:
-        changed = _changed(variable, step, moves=moves)
-        if len(step.path) == 1:
-            changed = _same_key(variable, changed, keys=keys)
-        query = _select(f"from [] as {variable} select value 0", source=query, value=changed)
+    select = f"from [] as {variable} select value 0"
+    for group in _groups(statement.steps):
+        for step in group:
+            changed = _changed(variable, step, moves=moves)
+            if len(step.path) == 1:
+                changed = _same_key(variable, changed, keys=keys)
+            query = _select(select, source=query, value=changed)
+        if moves and len(group) > 1 and all(len(step.path) > 1 for step in group):
+            query = _select(select, source=query, value=_in_order(variable, group))
     return query
+
+
+def _groups(steps: tuple[tree.UpdateStep, ...]) -> list[list[tree.UpdateStep]]:
+    """Split steps into groups: the assignments of one SET with the array steps after it."""
+    groups: list[list[tree.UpdateStep]] = []
+    for step in steps:
+        if groups and (not isinstance(step, tree.Assignment) or step.follows):
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    return groups
+
+
+def _in_order(variable: str, group: list[tree.UpdateStep]) -> tree.Expression:
+    """Return the expression for an object in which the fields that a group of steps changed are in its order."""
+    paths: dict[str, Any] = {}
+    for step in group:
+        fields = paths
+        for name in step.path[1:]:
+            fields = fields.setdefault(name, {})
+    inserted = {step.path[1] for step in group if isinstance(step, tree.ArrayInsert)}
+    names = f"object_names({variable})"
+    moved = {
+        name: f"case when array_position({names}, {json.dumps(name)}) < {len(paths)} then {variable}.{identifier(name)} else missing end"
+        for name in inserted
+    }
+    return parse_body(f"object_merge({_first_fields(variable, paths, texts=moved)}, {variable})")
+
+
+def _first_fields(base: str, paths: Mapping[str, Any], *, texts: Mapping[str, str]) -> str:
+    """Return the text of an object of fields at paths; `texts` has that of other fields."""
+    fields = []
+    for name, inner in paths.items():
+        path = f"{base}.{identifier(name)}"
+        if inner:
+            path = f"case when is_object({path}) then {_first_fields(path, inner, texts={})} else {path} end"
+        fields.append(f"{json.dumps(name)}: {texts.get(name, path)}")
+    return "{" + ", ".join(fields) + "}"
 
 
 def _fields_in(steps: tuple[tree.UpdateStep, ...]) -> int:
@@ -111,7 +157,13 @@ def _changed(variable: str, step: tree.UpdateStep, *, moves: bool, base: str = "
             if isinstance(step, tree.ArrayUpdate)
             else _ITEM_STEPS[type(step)](step, array)
         )
-    return _put(base or variable, path, value=value, moves=moves) if path else value
+    if not path:
+        return value
+    if moves and isinstance(step, tree.ArrayInsert) and isinstance(value, tree.Case):  # a field that stays is not moved
+        ((condition, whole),) = [(branch.condition, branch.result) for branch in value.branches]
+        put = _put(base or variable, path, value=whole, moves=moves)
+        return _case(condition, put, otherwise=parse_body(base or variable))
+    return _put(base or variable, path, value=value, moves=moves)
 
 
 def _put(base: str, path: tuple[str, ...], *, value: tree.Expression, moves: bool) -> tree.Expression:
