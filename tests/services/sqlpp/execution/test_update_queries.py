@@ -183,7 +183,7 @@ def test_many_changes() -> None:
         (found,) = moved(f"{sets} where u.id = 1", OBJECTS)
         assert list(found)[:2] == first
     deep = ".".join(["x"] * MOVES_MAX)
-    assert [list(each)[0] for each in moved(f"set u.{deep} = missing where u.id = 2", OBJECTS)] == ["x"]
+    assert [next(iter(each)) for each in moved(f"set u.{deep} = missing where u.id = 2", OBJECTS)] == ["x"]
 
 
 def moved(sets: str, objects: str) -> list[Any]:
