@@ -18,7 +18,7 @@ from limnos.sqlpp.errors import compilation
 
 STEPS_MAX: Final = 100
 """The maximum total number of fields in the paths of one UPDATE: each step adds a nesting level to the query."""
-MOVES_MAX: Final = STEPS_MAX // 2
+MOVES_MAX: Final = STEPS_MAX // 4
 """The maximum total number of fields for which the order of fields changes, since that adds levels, too."""
 _KEPT: Final = "$old"
 _POSITION: Final = "$position"
