@@ -19,7 +19,7 @@ from limnos.sqlpp.errors import BudgetSpent, TextPosition
 from limnos.sqlpp.field_types import Types, with_field_types
 from limnos.sqlpp.inference.field_order import with_known_fields_first
 from limnos.sqlpp.metadata import METADATA
-from limnos.sqlpp.metadata_types import METADATA_TYPES
+from limnos.sqlpp.metadata_types import METADATA_TYPES, NESTED_METADATA_TYPES
 from limnos.sqlpp.parser import StatementSpan, parse
 from limnos.sqlpp.printer import render
 from limnos.sqlpp.sql_compat import as_sql
@@ -28,6 +28,7 @@ from limnos.sqlpp.values.tagged import Json, from_tagged_json, to_tagged_json
 
 T = TypeVar("T")
 Levels = tuple[str, ...]
+_NESTED_TYPES_OF_METADATA: Types = {(METADATA, name): type_ for name, type_ in NESTED_METADATA_TYPES.items()}
 _TYPES_OF_METADATA: Types = {(METADATA, name): type_ for name, type_ in METADATA_TYPES.items()}
 
 
@@ -130,7 +131,7 @@ class QueryBinding(NamedTuple):
             bound = bound._replace(expression=with_field_types(bound.expression, _TYPES_OF_METADATA))
         if self.ordered_fields or self.variables or not _reads_no_data(bound):
             return bound  # the engine, which knows the types of datasets, orders the fields of a query over data
-        return bound._replace(expression=with_known_fields_first(bound.expression, _TYPES_OF_METADATA))
+        return bound._replace(expression=with_known_fields_first(bound.expression, _NESTED_TYPES_OF_METADATA))
 
 
 def _reads_no_data(bound: BoundQuery) -> bool:

@@ -75,6 +75,8 @@ def test_fields_of_known_types_come_first(text: str, names: str) -> None:
         ("select r.free, r.id, o.* from d r, [{'u': 1, 'v': 2}] o", "u v id free"),
         ("select o.*, r.free, r.id from d r, [{'u': 1, 'id': 2}] o", "id free u"),
         ("select o.*, r.free from d r, [1] o", "free"),
+        ("select r.id, o.*, 1 as w exclude v, w from d r, [{'u': 1, 'v': 2}] o", "u id"),
+        ("select r.id, o.* exclude u.x from d r, [{'u': {'x': 1}, 'v': 2}] o", "id u v"),
         ("select r.* from d r", "id s a o l free"),
         ("select value object_add(r, 'n', 1) from d r", "id s a o l n free"),
         ("select value object_put(r, 'id', r.free) from d r", "s a o l id free"),

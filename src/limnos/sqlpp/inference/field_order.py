@@ -32,10 +32,10 @@ def with_known_fields_first(
         variables: The types of variables that the plan does not bind, by slot.
     """
     types = PlanTypes(expression, datasets, variables=variables or {})
-    return cast("plan.Expression", _Reordering(types).rewrite(expression))
+    return cast("plan.Expression", _FieldOrder(types).rewrite(expression))
 
 
-class _Reordering:
+class _FieldOrder:
     def __init__(self, types: PlanTypes) -> None:
         self._types = types
 
@@ -88,9 +88,14 @@ def _restructured(node: plan.PlanNode, names: tuple[str, ...]) -> plan.PlanNode:
             return structs.replace(node, arguments=(*node.arguments, plan.Constant(node.at, names)))
         case plan.Query(arms=arms) if names and len(arms) > 1:
             return structs.replace(node, arms=tuple(_arm(arm, names) for arm in arms))
-        case plan.Select(projections=projections, exclude=()) if len(runs := _runs(projections)) > 1:
+        case plan.Select(projections=projections, exclude=exclude) if len(runs := _runs(projections)) > 1:
+            if any(len(path) > 1 for path in exclude):
+                return node
             value = _call("object_concat", *(_object(run) for run in runs))
-            return structs.replace(node, value=value, projections=())
+            if exclude:
+                unwanted = plan.Constant(node.at, tuple(name for (name,) in exclude))
+                value = _call("object_remove_fields", value, unwanted)
+            return structs.replace(node, value=value, projections=(), exclude=())
     return node
 
 

@@ -42,11 +42,11 @@ def chain_type(operators: Sequence[str], operands: Sequence[StaticType]) -> Stat
     """Return the type of operators of one precedence that are applied from left to right."""
     result = operands[0]
     for operator, operand in zip(operators, operands[1:], strict=True):
-        result = _operation_type(operator, result, operand)
+        result = _operation_type(result, operand, operator=operator)
     return result
 
 
-def _operation_type(operator: str, left: StaticType, right: StaticType) -> StaticType:
+def _operation_type(left: StaticType, right: StaticType, *, operator: str) -> StaticType:
     if operator == "||":
         return StaticType("string").optional()
     if operator not in ARITHMETIC:
@@ -54,14 +54,14 @@ def _operation_type(operator: str, left: StaticType, right: StaticType) -> Stati
     unknown = unknown_first((left, right))
     if unknown is not None:
         return unknown
-    kind = _arithmetic_kind(operator, left.kind, right.kind)
+    kind = _arithmetic_kind(left.kind, right.kind, operator=operator)
     if kind in ("any", "null"):
         return ANY if kind == "any" else NULL_TYPE
     result = StaticType(kind, null=operator in ("/", "div", "mod"))
     return with_unknowns(result, (left, right))
 
 
-def _arithmetic_kind(operator: str, left: str, right: str) -> str:
+def _arithmetic_kind(left: str, right: str, *, operator: str) -> str:
     """Return the kind of `left operator right`: `any` if it depends on values, `null` if there is no such value."""
     takes_times = operator in ("+", "-")
     temporal = (*_MOMENTS, *_DURATIONS) if takes_times else ()
@@ -69,18 +69,18 @@ def _arithmetic_kind(operator: str, left: str, right: str) -> str:
         other = right if left == "any" else left
         return "any" if other == "any" or other in NUMBERS or other in temporal else "null"
     if left in NUMBERS and right in NUMBERS:
-        return number_kind(operator, left, right)
-    return _temporal_kind(operator, left, right) if left in temporal and right in temporal else "null"
+        return _number_kind(left, right, operator=operator)
+    return _temporal_kind(left, right, operator=operator) if left in temporal and right in temporal else "null"
 
 
-def number_kind(operator: str, left: str, right: str) -> str:
+def _number_kind(left: str, right: str, *, operator: str) -> str:
     """Return the kind of a number that an operator makes of two numbers; a quotient of integers is a double."""
     if operator == "/" and left in WHOLE and right in WHOLE:
         return "double"
     return NUMBERS[max(NUMBERS.index(left), NUMBERS.index(right))]
 
 
-def _temporal_kind(operator: str, left: str, right: str) -> str:
+def _temporal_kind(left: str, right: str, *, operator: str) -> str:
     if left in _MOMENTS and right in _DURATIONS:
         return "null" if (left, right) == ("time", "year-month-duration") else left
     if left in _DURATIONS and right in _MOMENTS:

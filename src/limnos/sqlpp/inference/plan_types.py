@@ -164,11 +164,11 @@ def _changed_object(types: PlanTypes, node: plan.FunctionCall) -> StaticType:
     has_field = base.field(name).is_known
     if node.function.name == "object_add" and (has_field or not added.is_known):
         return base
-    kept = [(each, type_) for each, type_ in base.fields if each != name or added.is_known]
+    fields = [(each, type_) for each, type_ in base.fields if each != name or added.is_known]
     if added.is_known:
-        kept = [(each, added if each == name else type_) for each, type_ in kept]
-        kept += [] if has_field else [(name, added)]
-    return structs.replace(base, fields=tuple(kept))
+        fields = [(each, added if each == name else type_) for each, type_ in fields]
+        fields += [] if has_field else [(name, added)]
+    return structs.replace(base, fields=tuple(fields))
 
 
 def _aggregate(types: PlanTypes, node: plan.Aggregate) -> StaticType:
