@@ -60,7 +60,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "get_radius get_x get_y spatial_area spatial_distance st_area st_distance st_distance_sphere st_length st_m st_x "
     "st_x_max st_x_min st_y st_y_max st_y_min st_z st_z_max st_z_min",
     "string": "adjust_datetime_for_timezone adjust_time_for_timezone codepoint_to_string concat encode_dataverse_name "
-    "geometry_type get_type lpad print_binary print_date print_datetime print_time repeat rpad sha1_base64 sha1_hex "
+    "geometry_type lpad print_binary print_date print_datetime print_time repeat rpad sha1_base64 sha1_hex "
     "st_as_geojson st_as_text st_geometrytype st_is_valid_reason string_concat string_join substr substr1 to_string",
     "binary": "base64 binary_concat hex parse_binary st_as_binary sub_binary",
     "uuid": "uuid",
@@ -142,7 +142,9 @@ def window_type(function: str, types: Sequence[StaticType]) -> StaticType:
         return DOUBLE
     if function in ("first_value", "last_value", "nth_value"):
         return types[0].optional()
-    return ANY if function in ("lag", "lead") else aggregate_type(function, types[0] if types else ANY)
+    if function in ("lag", "lead"):
+        return common_type([types[0], *types[2:]]).optional()
+    return aggregate_type(function, types[0] if types else ANY)
 
 
 def _scalar_aggregate(function: str) -> Rule:
@@ -278,6 +280,7 @@ _STRICT_RULES: Final[Mapping[str, Rule]] = {
 _OWN_RULES: Final[Mapping[str, Rule]] = {
     **{name: _scalar_aggregate(name) for each in _AGGREGATES.split() for name in (f"array_{each}", f"strict_{each}")},
     "array_array_agg": _scalar_aggregate("array_array_agg"),
+    "get_type": lambda _: StaticType("string"),
     **dict.fromkeys(("is_missing", "is_unknown", "is_null"), lambda _: BOOLEAN),
     **dict.fromkeys(("like", "deep_equal"), lambda _: BOOLEAN.optional()),
     **dict.fromkeys(("abs", "ceil", "floor"), same_number),

@@ -116,7 +116,7 @@ def power_type(types: Sequence[StaticType]) -> StaticType:
 
 def sum_type(item: StaticType) -> StaticType:
     """Return the type of a sum of values of a type."""
-    if item.kind == "any":
+    if item.kind in ("any", "object"):
         return ANY
     if item.kind in NUMBERS:
         return StaticType("bigint" if item.kind in WHOLE else "double", null=True)

@@ -127,9 +127,10 @@ def _later_items(types: PlanTypes, node: plan.Expression) -> Callable[[], Static
 def _select(types: PlanTypes, node: plan.Select) -> StaticType:
     if node.value is not None:
         return types.of(node.value)
-    if any(each.name is None for each in node.projections):
-        return OBJECT.optional()
     left_out = {path[0] for path in node.exclude if len(path) == 1}
+    if any(each.name is None for each in node.projections):
+        only = types.of(node.projections[0].value) if len(node.projections) == 1 else OBJECT
+        return StaticType("object", tuple((name, type_) for name, type_ in only.fields if name not in left_out))
     return object_type((each.name, types.of(each.value)) for each in node.projections if each.name not in left_out)
 
 
