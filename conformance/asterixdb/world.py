@@ -12,13 +12,14 @@ import json
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode, urlsplit
 
 from examples.demo.server import running_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 BUILT_IN: Final = ("Default", "Metadata")
@@ -54,6 +55,8 @@ class QueryService:
 
     file_scheme = "file"
     """The scheme of the paths of files on the server's machine."""
+    settings: Mapping[str, str] = MappingProxyType({"compiler.ordered.fields": "false"})
+    """Settings of the suite's servers (`cc.conf`) that decide results, sent with each statement."""
 
     def __init__(self, uri: str, token: str, *, limit_s: float) -> None:
         self._address = urlsplit(uri)
@@ -91,7 +94,12 @@ class QueryService:
         accept: str | None = None,
     ) -> Answer:
         """Send a statement with its parameters, as a form or as JSON."""
-        given = {"statement": statement, "timeout": f"{self.limit_s:g}s", **(parameters or {})}
+        given = {
+            "statement": statement,
+            "timeout": f"{self.limit_s:g}s",
+            **self.settings,
+            **(parameters or {}),
+        }
         body = (
             json.dumps(given).encode()
             if as_json
@@ -152,6 +160,8 @@ class AsterixDb(QueryService):
     """AsterixDB's own query service, for comparison. Its canonical names have `/` between their parts since 0.9.7."""
 
     file_scheme = "asterix_nc1"
+    settings: Mapping[str, str] = MappingProxyType({})
+    """None: the running server has its own."""
 
     def __init__(self, uri: str, *, limit_s: float) -> None:
         super().__init__(uri, "", limit_s=limit_s)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import structs
 
 from limnos.engine.key_lookups import look_up
 from limnos.engine.parquet_lookups import UnsupportedFile
@@ -144,3 +145,14 @@ def test_an_error_of_the_query(asking: EngineDataverse, tables: Tables) -> None:
     assert found is not None
     with pytest.raises(SqlppError):
         list(found)
+
+
+def test_the_order_of_fields(tables: Tables, asking: EngineDataverse) -> None:
+    """Without ordered fields, declared ones come before those of which only the values tell the type."""
+    job = asking.job("select b.x, b.name, b.n from birds b where b.id = 2", credential="none")
+    lines = [
+        list(look_up(structs.replace(job, ordered_fields=is_ordered), tables, budget=Budget()) or ())
+        for is_ordered in (True, False)
+    ]
+
+    assert [list(json.loads(line)) for (line,) in lines] == [["x", "name", "n"], ["name", "n", "x"]]

@@ -92,6 +92,27 @@ QUERIES = [
 ]
 
 
+@pytest.mark.parametrize(
+    "text, names",
+    [
+        ("select p.pay, p.name, p.n + 1 as m from people p where p.id = 1", "name m pay"),
+        ("select p.pay, q.name, q.n from people p, people q where p.n = q.n and p.id = 1 and q.id = 3", "name n pay"),
+        ("select p.more as k, count(*) as c, sum(p.n) as s from people p where p.n = 3 group by p.more", "c s"),
+        ("select p.pay, upper(p.name) as u, (select value 1 + q.n from people q where q.id = p.id) as l from people p where p.name = 'Ann' order by p.id", "u l pay"),
+    ],
+)  # fmt: skip
+def test_fields_of_declared_types_come_first_on_demand(
+    asking: EngineDataverse, do: Do, people: list[object], text: str, names: str
+) -> None:
+    """Without ordered fields the order is the same for results of Spark and of the evaluator; the values stay."""
+    job = asking.job(text)
+    (found,) = do(asking.run(structs.replace(job, ordered_fields=False)))
+    (ordered,) = do(asking.run(job))
+
+    assert list(found) == names.split()
+    assert found == ordered
+
+
 @pytest.mark.parametrize("text", QUERIES)
 def test_spark_gives_what_the_evaluator_gives(asking: EngineDataverse, do: Do, people: list[object], text: str) -> None:
     """With what is pushed to Spark, a query gives what the evaluator gives over the same objects."""

@@ -16,6 +16,7 @@ from limnos.sqlpp.binder import BoundQuery
 from limnos.sqlpp.evaluator import Budget, results
 from limnos.sqlpp.field_types import with_field_types
 from limnos.sqlpp.functions.types import json_text
+from limnos.sqlpp.inference.field_order import with_known_fields_first
 from limnos.sqlpp.jobs import form_of, type_of
 from limnos.sqlpp.lookups import SCANS_MAX, lookup_in
 from limnos.sqlpp.plan import Scan
@@ -41,6 +42,8 @@ def look_up(job: EngineJob, client: TableClient, *, budget: Budget) -> Iterator[
         return None
     types = {(ref.dataverse, ref.name): type_of(ref.type) for ref in job.reads if ref.type}
     expression = with_field_types(job.expression, types)
+    if not job.ordered_fields:
+        expression = with_known_fields_first(expression, types)
     if sum(isinstance(node, Scan) for node in walk(expression)) not in range(1, SCANS_MAX + 1):
         return None
     changed, requirements = prepare_scans(expression)

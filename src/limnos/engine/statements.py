@@ -26,6 +26,7 @@ from limnos.sqlpp.evaluator import Budget, results
 from limnos.sqlpp.field_types import with_field_types
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.types import json_text
+from limnos.sqlpp.inference.field_order import with_known_fields_first
 from limnos.sqlpp.jobs import form_of, type_of
 from limnos.sqlpp.lookups import SCANS_MAX, lookup_in
 from limnos.sqlpp.plan import Scan, Subquery
@@ -144,6 +145,9 @@ class _JobRun:
             yield value
 
     def _returned(self, returns: Expression, written: list[Object]) -> Iterator[Value]:
+        if not self._job.ordered_fields and self._job.target is not None and self._job.target.type:
+            record = type_of(self._job.target.type)
+            returns = with_known_fields_first(returns, {}, variables={0: record})
         for one in written:
             bound = BoundQuery(returns, self._job.returning_slots, ())
             yield from results(bound, self._none, budget=self.budget, arguments={0: one})
@@ -156,6 +160,8 @@ class _JobRun:
     ) -> Iterator[Value]:
         types = {(ref.dataverse, ref.name): type_of(ref.type) for ref in self._job.reads if ref.type}
         expression = with_field_types(expression, types)
+        if not self._job.ordered_fields:
+            expression = with_known_fields_first(expression, types)
         result = self._near(expression, slots=slots, result_fields=result_fields) or self._whole(
             expression, result_fields
         )

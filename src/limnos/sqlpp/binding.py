@@ -12,13 +12,14 @@ from typing import NamedTuple, TypeVar, cast
 from msgspec import Struct, structs
 
 from limnos.sqlpp import tree
-from limnos.sqlpp.binder import BoundDataset, BoundQuery, BoundSynonym, BoundView, UserFunction, bind
+from limnos.sqlpp.binder import RESOURCES, BoundDataset, BoundQuery, BoundSynonym, BoundView, UserFunction, bind
 from limnos.sqlpp.binder.similarity import SIMILAR, Similarity
 from limnos.sqlpp.definitions import arity_of, statements_of
 from limnos.sqlpp.errors import BudgetSpent, TextPosition
 from limnos.sqlpp.field_types import Types, with_field_types
+from limnos.sqlpp.inference.field_order import with_known_fields_first
 from limnos.sqlpp.metadata import METADATA
-from limnos.sqlpp.metadata_types import METADATA_TYPES
+from limnos.sqlpp.metadata_types import METADATA_TYPES, NESTED_METADATA_TYPES
 from limnos.sqlpp.parser import StatementSpan, parse
 from limnos.sqlpp.printer import render
 from limnos.sqlpp.sql_compat import as_sql
@@ -27,6 +28,7 @@ from limnos.sqlpp.values.tagged import Json, from_tagged_json, to_tagged_json
 
 T = TypeVar("T")
 Levels = tuple[str, ...]
+_NESTED_TYPES_OF_METADATA: Types = {(METADATA, name): type_ for name, type_ in NESTED_METADATA_TYPES.items()}
 _TYPES_OF_METADATA: Types = {(METADATA, name): type_ for name, type_ in METADATA_TYPES.items()}
 
 
@@ -112,6 +114,8 @@ class QueryBinding(NamedTuple):
     sql_compat: bool = False
     """Whether the query has SQL's meaning (`sql_compat`)."""
     similarity: Similarity = SIMILAR
+    ordered_fields: bool = True
+    """Whether objects keep the order of SELECT; else fields of known types come first (`inference.field_order`)."""
 
     def bind(self, known: KnownNames, *, nodes_max: int | None = None) -> BoundQuery:
         """Bind the query. Raises SqlppError, and BudgetSpent if it has more than `nodes_max` expressions or is not
@@ -123,9 +127,15 @@ class QueryBinding(NamedTuple):
             as_sql(self.body) if self.sql_compat else self.body, known, dataverse=self.dataverse, parameters=self.parameters, moment=self.moment,
             declared=self.declared, variables=self.variables, similarity=self.similarity, nodes_max=nodes_max,
         )  # fmt: skip
-        if not any(dataverse == METADATA for dataverse, _ in bound.reads):
-            return bound
-        return bound._replace(expression=with_field_types(bound.expression, _TYPES_OF_METADATA))
+        if any(dataverse == METADATA for dataverse, _ in bound.reads):
+            bound = bound._replace(expression=with_field_types(bound.expression, _TYPES_OF_METADATA))
+        if self.ordered_fields or self.variables or not _reads_no_data(bound):
+            return bound  # the engine, which knows the types of datasets, orders the fields of a query over data
+        return bound._replace(expression=with_known_fields_first(bound.expression, _NESTED_TYPES_OF_METADATA))
+
+
+def _reads_no_data(bound: BoundQuery) -> bool:
+    return all(dataverse == METADATA or dataverse[0] == RESOURCES for dataverse, _ in bound.reads)
 
 
 def parsed_facts(facts: Mapping[NameQuestion, object]) -> dict[NameQuestion, object]:
@@ -224,6 +234,7 @@ class PackedBinding(Struct, frozen=True):
     facts: tuple[_NameFact, ...]
     sql_compat: bool = False
     similarity: Similarity = SIMILAR
+    ordered_fields: bool = True
 
     @classmethod
     def of(cls, binding: QueryBinding, known: KnownNames) -> PackedBinding:
@@ -232,7 +243,7 @@ class PackedBinding(Struct, frozen=True):
             _QueryText.of(binding.body), binding.dataverse, tuple((name, to_tagged_json(value)) for name, value in binding.parameters.items()),
             tuple((name, to_tagged_json(value)) for name, value in binding.moment.items()), tuple(map(render, binding.declared)),
             binding.variables, tuple(_NameFact.of(*each) for each in known.facts.items()),
-            binding.sql_compat, binding.similarity,
+            binding.sql_compat, binding.similarity, binding.ordered_fields,
         )  # fmt: skip
 
     def unpacked(self) -> tuple[QueryBinding, KnownNames]:
@@ -247,5 +258,6 @@ class PackedBinding(Struct, frozen=True):
             self.variables,
             self.sql_compat,
             self.similarity,
+            self.ordered_fields,
         )
         return binding, KnownNames({fact.question: fact.value() for fact in self.facts})

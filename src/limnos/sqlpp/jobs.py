@@ -117,6 +117,8 @@ class EngineJob(Struct, frozen=True):
     """Proof of the statement's lock, sent with each commit; empty for a query."""
     tagged: bool = False
     """Whether results keep the types of their values (`result_text.tagged_line`)."""
+    ordered_fields: bool = True
+    """Whether objects keep the order of SELECT; else fields of known types come first (`inference.field_order`)."""
     tidying: CompactionOptions | None = None
     """The options of a compaction, which has no plan and no source, and does not change rows."""
     export: ExportFormat | None = None

@@ -5,8 +5,10 @@ May import the tree. Must not know records. A record may have further fields, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
+
+from msgspec import structs
 
 from limnos.sqlpp import tree
 from limnos.sqlpp.errors import TextPosition
@@ -58,6 +60,18 @@ def _metadata_type(name: str) -> tree.TypeExpression:
     return tree.NamedType(_NOWHERE, tree.DottedName(_NOWHERE, (name,)))
 
 
+def _with_derived_types(types: Mapping[str, tree.RecordType]) -> Iterator[tuple[str, tree.RecordType]]:
+    """Yield the types with the part of a datatype that describes it, whose fields only the order of fields needs."""
+    for dataset, record in types.items():
+        names = ("Tag string", "IsAnonymous boolean") if dataset == "Datatype" else ()
+        parts = (name.split() for name in names)
+        inner = tuple(tree.FieldType(_NOWHERE, name, _metadata_type(type_), optional=False) for name, type_ in parts)
+        derived = tree.FieldType(_NOWHERE, "Derived", tree.RecordType(_NOWHERE, open=True, fields=inner), optional=True)
+        yield dataset, structs.replace(record, fields=(*record.fields, derived)) if inner else record
+
+
 _NOWHERE: Final = TextPosition(0, 0)
 METADATA_TYPES: Final = dict(_metadata_types())
 """The declared types of the records of the metadata datasets."""
+NESTED_METADATA_TYPES: Final = dict(_with_derived_types(METADATA_TYPES))
+"""The same types, with that of an object nested in them."""

@@ -212,6 +212,16 @@ def test_queries_over_data_go_to_the_engine(node: DriverNode, heard: Heard) -> N
     assert node.get(f"{API}/lake", user=None, authorization=f"Bearer {job.credential}").status == 401
 
 
+def test_the_order_of_fields_goes_to_the_engine(node: DriverNode, heard: Heard) -> None:
+    """The engine, which knows the types of datasets, orders the fields; UPDATE puts changed fields first."""
+    for option in ("", "set `compiler.ordered.fields` 'false'; "):
+        rows(node, f"use sales.east; {option} select o.x, o.oid from orders o")
+        rows(node, f"use sales.east; {option} update orders set x = 1 where oid = 100")
+
+    assert [job.ordered_fields for job in heard.jobs] == [True, True, False, False]
+    assert [b"object_concat" in job.plan for job in heard.jobs] == [False, False, False, True]
+
+
 def test_statements_that_write_go_to_the_engine(node: DriverNode, heard: Heard) -> None:
     """A writing statement's job has its target; the results are those of RETURNING."""
     assert rows(node, "use sales.east; insert into orders ({'oid': 100})") == []

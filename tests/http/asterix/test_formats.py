@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 
 from tests.http.asterix.wire import SERVICE, ask, form, refusal, rows, told
@@ -121,6 +123,41 @@ def test_unknown_options_are_refused(shared: DriverNode, name: str, reason: str)
         f"ASX1079: Compilation error: Query parameter {name} is not supported{reason}",
     )
     assert rows(shared, "set `compiler.sortmemory` '1MB'; set `IMPORT-private-functions` 'true'; 1") == [1]
+
+
+ORDERED_FIELDS = "compiler.ordered.fields"
+
+
+@pytest.mark.parametrize("source", ["""[parse_json('{"x": 3}')]""", "range(1, 30000)"])
+def test_fields_of_known_types_come_first_on_demand(shared: DriverNode, source: str) -> None:
+    """The event loop and worker processes obey the parameter and the option of SET, which takes precedence."""
+    query = f"select max(d.x) as a, count(*) as b from {source} d"
+    option = f"set `{ORDERED_FIELDS}` 'FALSE'; "
+    by_url = shared.get(f"{SERVICE}?{urlencode({'statement': query, ORDERED_FIELDS: 'false'})}")
+    answers = [
+        rows(shared, query, **{ORDERED_FIELDS: False}),
+        form(shared, ("statement", query), (ORDERED_FIELDS, "false")).json()["results"],
+        by_url.json()["results"],
+        rows(shared, option + query),
+        rows(shared, option + query, **{ORDERED_FIELDS: "true"}),
+    ]
+
+    assert [list(found) for (found,) in answers] == [["b", "a"]] * 5
+    for ordered in (rows(shared, query), rows(shared, query, **{ORDERED_FIELDS: "true"})):
+        assert list(ordered[0]) == ["a", "b"]
+    metadata = "select d.Hidden as a, d.DataverseName as b from Metadata.`Dataverse` d limit 1"
+    assert [list(each) for each in rows(shared, f"{option} set `{ORDERED_FIELDS}` 'true'; {metadata}")] == [["b"]]
+
+
+def test_a_wrong_order_of_fields_is_refused(shared: DriverNode) -> None:
+    """Neither the parameter nor the option takes another word."""
+    assert refusal(shared, "1", **{ORDERED_FIELDS: "perhaps"}) == (
+        400, f"ASX0047: Invalid value for parameter '{ORDERED_FIELDS}': perhaps",
+    )  # fmt: skip
+    status, message = refusal(shared, f"set `{ORDERED_FIELDS}` 'perhaps'; 1")
+    assert (status, message.partition(" (in")[0]) == (
+        400, f"ASX1079: Compilation error: The option {ORDERED_FIELDS} takes true or false, and has perhaps",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("depth", [400, 600])

@@ -186,7 +186,7 @@ def test_update() -> None:
         ),
         (
             "update d as x (update x.a as i at n set i.b = 1, c = 2 (delete from i.e as f) where n = -1) returning x",
-            "UPDATE d AS x (UPDATE x.a AS i AT n SET i.b = 1 SET i.c = 2 (DELETE FROM i.e AS f) WHERE n = -1) RETURNING x",
+            "UPDATE d AS x (UPDATE x.a AS i AT n SET i.b = 1, i.c = 2 (DELETE FROM i.e AS f) WHERE n = -1) RETURNING x",
         ),
     ],
 )

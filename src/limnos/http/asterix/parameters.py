@@ -22,6 +22,7 @@ from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.sqlpp.execution.queries import process_do
 from limnos.services.sqlpp.requests.errors import check_dataverse
+from limnos.services.sqlpp.requests.options import ORDERED_FIELDS
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import compilation, shorten, visible
 from limnos.sqlpp.lossless_adm import lossless_adm_value
@@ -60,6 +61,7 @@ GET_PARAMETERS: Final = (
     "max-warnings",
     "max-result-reads",
     "sql-compat",
+    ORDERED_FIELDS,
     *_PLANS,
     "client-type",
     *_FIXED_WORDS,
@@ -90,6 +92,7 @@ class QueryRequest(NamedTuple):
     sql_compat: bool = False
     client_type: str = "asterix"
     reads_max: int | None = None
+    ordered_fields: bool = True
 
     @property
     def is_tabular(self) -> bool:
@@ -310,6 +313,7 @@ def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") 
         sql_compat=sent.flag("sql-compat"),
         client_type=client_type,
         reads_max=sent.whole("max-result-reads", least=1),
+        ordered_fields=sent.flag(ORDERED_FIELDS, unset=True),
     )
 
 

@@ -22,6 +22,7 @@ from limnos.http.response import JSON, Response, stream_response
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
 from limnos.services.request.context import Context
+from limnos.services.sqlpp.requests.options import ORDERED_FIELDS
 from limnos.services.sqlpp.requests.results import ResultWriter
 from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded
 from limnos.services.sqlpp.requests.running_requests import RunningRequest as Running
@@ -76,6 +77,8 @@ class _QueryRun:
             plans_as_text=request.plan_format == "string", results_tagged=request.format != "json",
             sql_compat=request.sql_compat,
         )  # fmt: skip
+        if not request.ordered_fields:
+            self.session.options[ORDERED_FIELDS] = "false"
         if request.is_tabular:
             self.session.description = StatementDescription()
         if request.compile_only:

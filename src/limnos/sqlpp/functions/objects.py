@@ -44,21 +44,34 @@ def length(value: Value) -> Value:
 
 
 @scalar("object_add", least=3, strict=False, cost=linear_cost)
-def add(value: Value, name: Value, added: Value) -> Value:
-    """Return the object with a field added; an existing field keeps its value."""
+def add(value: Value, name: Value, added: Value, first: Value = None) -> Value:
+    """Return the object with a field added; an existing field keeps its value.
+
+    `first` has the names of fields that come first (see `sqlpp.inference.field_order`); no user passes it.
+    """
     if not isinstance(value, dict) or not isinstance(name, str):
         return _unknown(value, name)
-    return value if name in value or added is MISSING else {**value, name: added}
+    return _ordered(value if name in value or added is MISSING else {**value, name: added}, first)
 
 
 @scalar("object_put", least=3, strict=False, cost=linear_cost)
-def put(value: Value, name: Value, added: Value) -> Value:
-    """Return the object with a field set, or removed if `added` is MISSING."""
+def put(value: Value, name: Value, added: Value, first: Value = None) -> Value:
+    """Return the object with a field set, or removed if `added` is MISSING.
+
+    `first` has the names of fields that come first (see `sqlpp.inference.field_order`); no user passes it.
+    """
     if not isinstance(value, dict) or not isinstance(name, str):
         return _unknown(value, name)
     if added is MISSING:
-        return {key: item for key, item in value.items() if key != name}
-    return {**value, name: added}
+        return _ordered({key: item for key, item in value.items() if key != name}, first)
+    return _ordered({**value, name: added}, first)
+
+
+def _ordered(value: dict[str, Value], first: Value) -> Value:
+    """Return an object whose fields with the names in the array `first` come first, in the array's order."""
+    if type(first) is not tuple:
+        return value
+    return {**{str(name): value[str(name)] for name in first if name in value}, **value}
 
 
 @scalar("object_replace", least=3, strict=False, cost=compare_cost)

@@ -31,7 +31,9 @@ class UpdateParser(FunctionParser):
         self.enter()
         while self.kind in ("SET", "("):
             if self.accept("SET"):
-                steps += self.listed(lambda: self._assignment(variable))
+                steps.append(self._assignment(variable, follows=False))
+                while self.accept(","):
+                    steps.append(self._assignment(variable, follows=True))
             else:
                 self.expect("(")
                 steps.append(self._array_step(variable))
@@ -46,10 +48,10 @@ class UpdateParser(FunctionParser):
         path = self.path()
         return path if path[0] == variable else (variable, *path)
 
-    def _assignment(self, variable: str) -> Assignment:
+    def _assignment(self, variable: str, *, follows: bool) -> Assignment:
         at, path = self.at, self._path(variable)
         self.expect("=")
-        return Assignment(at, path, self.expression())
+        return Assignment(at, path, self.expression(), follows)
 
     def _array_step(self, variable: str) -> UpdateStep:
         """Parse an array step: INSERT INTO, DELETE FROM or UPDATE with the path of an array."""

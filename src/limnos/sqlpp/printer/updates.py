@@ -13,7 +13,7 @@ from limnos.sqlpp.printer.base import Piece, dotted_name, identifier, operand, p
 
 @prints(tree.Assignment)
 def _assignment(node: tree.Assignment) -> Iterator[Piece]:
-    yield f"SET {path(node.path)} = "
+    yield f"{',' if node.follows else ' SET'} {path(node.path)} = "
     yield from operand(node.value)
 
 
@@ -55,7 +55,7 @@ def _rest(
 ) -> Iterator[Piece]:
     yield f" AT {identifier(position)}" if position is not None else ""
     for each in steps:
-        yield " "
+        yield "" if isinstance(each, tree.Assignment) else " "
         yield each
     if where is not None:
         yield " WHERE "

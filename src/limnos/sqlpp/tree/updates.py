@@ -20,6 +20,8 @@ class Assignment(UpdateStep, frozen=True):
     """The assignment `path = value`. A path of the variable alone replaces the object or item."""
 
     value: Expression
+    follows: bool
+    """Whether it follows another assignment of the same SET, after a comma."""
 
 
 class ArrayInsert(UpdateStep, frozen=True):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from limnos.services.sqlpp.execution.update_queries import STEPS_MAX, update_query
+from limnos.services.sqlpp.execution.update_queries import MOVES_MAX, STEPS_MAX, update_query
 from limnos.sqlpp import EmptyNameResolver, SqlppError, bind, parse, parse_body, results, tree
 from limnos.sqlpp.printer import render
 
@@ -133,3 +133,58 @@ def test_as_many_fields_as_allowed_can_be_bound(paths: list[str]) -> None:
 
     with pytest.raises(SqlppError, match="Cannot find dataverse"):
         bind(update_query(update, ("x", "d"), keys=()), EmptyNameResolver())
+
+
+@pytest.mark.parametrize(
+    "sets,names",
+    [
+        ("set u.n = 5 set u.m = 6", "m n id t b"),
+        ("set u.b.d = 2", "b id n t"),
+        ("set u.t = missing set u.n = 2", "n id b"),
+        ("set u.n = 5, u.m = 6", "n m id t b"),
+        ("set u.b.d = 2, u.b.c = 3, n = 0", "b n id t"),
+        ("set u.t.d = missing, u.q.r = 1, u.n = 2", "t n id b"),
+        ("set u.n = 2 (insert into u.l ([7]))", "n l id t b"),
+    ],
+)
+def test_changed_fields_first(sets: str, names: str) -> None:
+    """With `moves` the fields of the last SET come first, also in nested objects; the values are the same."""
+    (found,) = moved(f"{sets} where u.id = 1", OBJECTS)
+
+    assert list(found) == names.split()
+    assert [found] == changed(f"{sets} where u.id = 1")
+    assert "d" not in found.get("b", {}) or list(found["b"]) == ["d", "c"]
+
+
+@pytest.mark.parametrize(
+    "sets,names",
+    [
+        ("set u.n = 2 (insert into u.b at 9 ([1])) set u.m = 1", "m n id a b"),
+        ("set u.n = 2 (insert into u.b at 0 ([1])) set u.m = 1", "m n b id a"),
+        ("(delete from u.b as i where i.n = 1)", "b id a"),
+        ("(update u.b as i set i.n = 1 set i.m = 2)", "b id a"),
+    ],
+)
+def test_changed_arrays_first(sets: str, names: str) -> None:
+    """An array of which a step changes nothing, since its position is outside, stays at its place."""
+    (found,) = moved(sets, ARRAYS)
+
+    assert list(found) == names.split()
+    assert [found] == changed(sets, ARRAYS)
+
+
+def test_many_changes() -> None:
+    """Fields keep their places if an UPDATE changes so many that the query would be nested too deeply."""
+    for count, first in (
+        (MOVES_MAX // 2, [f"f{MOVES_MAX // 2 - 1}", f"g{MOVES_MAX // 2 - 1}"]),
+        (MOVES_MAX // 2 + 1, ["id", "n"]),
+    ):
+        sets = "set " + " set ".join(f"u.f{at} = {at}, u.g{at} = {at}" for at in range(count))
+        (found,) = moved(f"{sets} where u.id = 1", OBJECTS)
+        assert list(found)[:2] == first
+
+
+def moved(sets: str, objects: str) -> list[Any]:
+    """Return the objects that an UPDATE writes with changed fields first."""
+    text = render(update_query(statement(sets), ("x", "d"), keys=(("id",),), moves=True)).replace("x.d", objects)
+    return list(results(bind(parse_body(text), EmptyNameResolver()), lambda *_: ()))

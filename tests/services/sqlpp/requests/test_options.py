@@ -30,6 +30,10 @@ def _check(name: str, value: str) -> None:
             '`compiler.sortmemory` "98304" in bytes'),
         ),
         ("simfunction", "soundex", "Unknown similarity function soundex: there are jaccard, edit-distance"),
+        (
+            "compiler.ordered.fields", "perhaps",
+            "The option compiler.ordered.fields takes true or false, and has perhaps",
+        ),
         ("output-record", "x", "Query parameter output-record is not supported"),
     ],
 )  # fmt: skip
@@ -44,7 +48,7 @@ def test_refused(name: str, value: str, told: str) -> None:
 @pytest.mark.parametrize(
     "name, value",
     [("compiler.sortmemory", "98304"), ("compiler.joinmemory", "32 MB"), ("compiler.groupmemory", "0.5GiB"),
-     ("simfunction", "edit-distance"), ("import-private-functions", "true")],
+     ("simfunction", "edit-distance"), ("compiler.ordered.fields", "FALSE"), ("import-private-functions", "true")],
 )  # fmt: skip
 def test_accepted(name: str, value: str) -> None:
     """Memory sizes that AsterixDB accepts are accepted."""

@@ -36,6 +36,7 @@ from limnos.services.sqlpp.execution.update_queries import update_query
 from limnos.services.sqlpp.execution.write_targets import WriteTarget, hold_dataset_lock, target_find
 from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.sqlpp.requests.options import has_ordered_fields
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import BoundQuery, ParsedStatement, SqlppError, identifier, parse_body, tree
@@ -196,7 +197,13 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
     source = (
         statement.source
         if isinstance(statement, tree.Insert)
-        else await asyncio.to_thread(update_query, statement, target.path, keys=target.ref.key)
+        else await asyncio.to_thread(
+            update_query,
+            statement,
+            target.path,
+            keys=target.ref.key,
+            moves=not has_ordered_fields(session.options),
+        )
     )
     bound = await _settled_source(session, await query_bind(session, source))
     returning = None
@@ -272,7 +279,7 @@ async def job_rows(
         returning_slots=0 if work.returning is None else work.returning.slots, credential=text,
         deadline_ms=max(1, int(seconds * 1000)), asker=token.user, source=work.files,
         lock="" if change is None else change.held.shown, tagged=session.results_tagged,
-        export=work.export,
+        export=work.export, ordered_fields=has_ordered_fields(session.options),
     )  # fmt: skip
     try:
         rows = ENGINE.of(ctx.services).run(job, warnings=session.warnings)

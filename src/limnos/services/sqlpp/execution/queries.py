@@ -27,7 +27,7 @@ from limnos.services.sqlpp.execution.metadata import (
 from limnos.services.sqlpp.execution.prepared import PREPARED, PlanKey, ReadyQuery
 from limnos.services.sqlpp.requests.names import BUILT_IN, NODES_SHORT, TEXT_SHORT, bind_with_names
 from limnos.services.sqlpp.requests.node_limits import GATHERING_SLOTS, SQLPP_OFFLOADER
-from limnos.services.sqlpp.requests.options import similarity_of
+from limnos.services.sqlpp.requests.options import has_ordered_fields, similarity_of
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, ParsedStatement, results, tree
 from limnos.sqlpp.binder import RESOURCES
@@ -90,6 +90,7 @@ def binding_of(session: StatementSession, body: tree.Expression, *, variables: t
         variables,
         session.sql_compat,
         similarity_of(session.options),
+        ordered_fields=has_ordered_fields(session.options),
     )
 
 

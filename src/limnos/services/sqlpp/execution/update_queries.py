@@ -18,19 +18,27 @@ from limnos.sqlpp.errors import compilation
 
 STEPS_MAX: Final = 100
 """The maximum total number of fields in the paths of one UPDATE: each step adds a nesting level to the query."""
+MOVES_MAX: Final = STEPS_MAX // 4
+"""The maximum total number of fields for which the order of fields changes, since that adds levels, too."""
 _KEPT: Final = "$old"
 _POSITION: Final = "$position"
 _ITEM: Final = "$item"
 _PARENT: Final = "$parent"
 
 
-def update_query(statement: tree.Update, dataset: Levels, *, keys: Iterable[tuple[str, ...]]) -> tree.QueryExpression:
+def update_query(
+    statement: tree.Update, dataset: Levels, *, keys: Iterable[tuple[str, ...]], moves: bool = False
+) -> tree.QueryExpression:
     """Return the query for the changed objects of a dataset.
+
+    With `moves`, changed fields come before the others, those of the last SET first. Else they stay at their places.
 
     Raises SqlppError for a change of a key, for paths of more than `STEPS_MAX` fields, and for a path that is nested
     too deeply.
     """
-    if _fields_in(statement.steps) > STEPS_MAX:
+    count = _fields_in(statement.steps)
+    moves = moves and count <= MOVES_MAX
+    if count > STEPS_MAX:
         raise compilation(f"The paths of UPDATE have more than {STEPS_MAX} fields", statement.steps[0].at)
     keys = tuple(keys)
     for step in statement.steps:
@@ -41,12 +49,54 @@ def update_query(statement: tree.Update, dataset: Levels, *, keys: Iterable[tupl
     variable = identifier(statement.variable)
     query = _query(f"from {'.'.join(map(identifier, dataset))} as {variable} select value {variable}")
     query = msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, where=statement.where))
-    for step in statement.steps:
-        changed = _changed(variable, step)
-        if len(step.path) == 1:
-            changed = _same_key(variable, changed, keys=keys)
-        query = _select(f"from [] as {variable} select value 0", source=query, value=changed)
+    select = f"from [] as {variable} select value 0"
+    for group in _groups(statement.steps):
+        for step in group:
+            changed = _changed(variable, step, moves=moves)
+            if len(step.path) == 1:
+                changed = _same_key(variable, changed, keys=keys)
+            query = _select(select, source=query, value=changed)
+        if moves and len(group) > 1 and all(len(step.path) > 1 for step in group):
+            query = _select(select, source=query, value=_in_order(variable, group))
     return query
+
+
+def _groups(steps: tuple[tree.UpdateStep, ...]) -> list[list[tree.UpdateStep]]:
+    """Split steps into groups: the assignments of one SET with the array steps after it."""
+    groups: list[list[tree.UpdateStep]] = []
+    for step in steps:
+        if groups and (not isinstance(step, tree.Assignment) or step.follows):
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    return groups
+
+
+def _in_order(variable: str, group: list[tree.UpdateStep]) -> tree.Expression:
+    """Return the expression for an object in which the fields that a group of steps changed are in its order."""
+    paths: dict[str, Any] = {}
+    for step in group:
+        fields = paths
+        for name in step.path[1:]:
+            fields = fields.setdefault(name, {})
+    inserted = {step.path[1] for step in group if isinstance(step, tree.ArrayInsert)}
+    names = f"object_names({variable})"
+    moved = {
+        name: f"case when array_position({names}, {json.dumps(name)}) < {len(paths)} then {variable}.{identifier(name)} else missing end"
+        for name in inserted
+    }
+    return parse_body(f"object_merge({_first_fields(variable, paths, texts=moved)}, {variable})")
+
+
+def _first_fields(base: str, paths: Mapping[str, Any], *, texts: Mapping[str, str]) -> str:
+    """Return the text of an object of fields at paths; `texts` has that of other fields."""
+    fields = []
+    for name, inner in paths.items():
+        path = f"{base}.{identifier(name)}"
+        if inner:
+            path = f"case when is_object({path}) then {_first_fields(path, inner, texts={})} else {path} end"
+        fields.append(f"{json.dumps(name)}: {texts.get(name, path)}")
+    return "{" + ", ".join(fields) + "}"
 
 
 def _fields_in(steps: tuple[tree.UpdateStep, ...]) -> int:
@@ -93,7 +143,7 @@ def _same_key(variable: str, changed: tree.Expression, *, keys: tuple[tuple[str,
     return msgspec.structs.replace(call, arguments=(first, call.arguments[1]))
 
 
-def _changed(variable: str, step: tree.UpdateStep, *, base: str = "") -> tree.Expression:
+def _changed(variable: str, step: tree.UpdateStep, *, moves: bool, base: str = "") -> tree.Expression:
     """Return the expression for an object or item after a step. `base` is the text of the object that gets the new
     field.
     """
@@ -102,11 +152,21 @@ def _changed(variable: str, step: tree.UpdateStep, *, base: str = "") -> tree.Ex
         value = step.value
     else:
         array = ".".join((variable, *map(identifier, path)))
-        value = _ARRAY_STEPS[type(step)](step, array)
-    return _put(base or variable, path, value=value) if path else value
+        value = (
+            _updated(step, array, moves=moves)
+            if isinstance(step, tree.ArrayUpdate)
+            else _ITEM_STEPS[type(step)](step, array)
+        )
+    if not path:
+        return value
+    if moves and isinstance(step, tree.ArrayInsert) and isinstance(value, tree.Case):  # a field that stays is not moved
+        ((condition, whole),) = [(branch.condition, branch.result) for branch in value.branches]
+        put = _put(base or variable, path, value=whole, moves=moves)
+        return _case(condition, put, otherwise=parse_body(base or variable))
+    return _put(base or variable, path, value=value, moves=moves)
 
 
-def _put(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Expression:
+def _put(base: str, path: tuple[str, ...], *, value: tree.Expression, moves: bool) -> tree.Expression:
     """Return the expression for an object with a new value at a path: MISSING removes the field.
 
     A parent of the field that is no object becomes an object; one that is MISSING or NULL does so only for the literal
@@ -120,11 +180,20 @@ def _put(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Ex
         stays = f"is_object({parent})" if is_removal else f"{parent} is unknown or is_object({parent})"
         value_text = f"case when {stays} then {parent} else {{}} end"
         inside = f"(from [0] as `{_ITEM}` let {parent} = {base}.{identifier(first)} select value {value_text})[0]"
-        value = _put(inside, tuple(rest), value=value)
-    call = parse_body(f"object_put({base}, {json.dumps(first)}, 0)")
-    if not isinstance(call, tree.Call):
-        raise TypeError("a call is a call")
+        value = _put(inside, tuple(rest), value=value, moves=moves)
+    name = json.dumps(first)
+    if moves:
+        return _concatenated(f"object_concat(object_remove({base}, {name}), {{{name}: 0}})", value)
+    call = cast("tree.Call", parse_body(f"object_put({base}, {name}, 0)"))
     return msgspec.structs.replace(call, arguments=(*call.arguments[:2], value))
+
+
+def _concatenated(text: str, value: tree.Expression) -> tree.Expression:
+    """Parse a call whose second argument is an object with one field, and replace the field's value."""
+    call = cast("tree.Call", parse_body(text))
+    changed = cast("tree.Object", call.arguments[1])
+    pair = msgspec.structs.replace(changed.pairs[0], value=value)
+    return msgspec.structs.replace(call, arguments=(call.arguments[0], msgspec.structs.replace(changed, pairs=(pair,))))
 
 
 def _inserted(step: tree.ArrayInsert, array: str) -> tree.Expression:
@@ -160,11 +229,11 @@ def _deleted(step: tree.ArrayDelete, array: str) -> tree.Expression:
     return _case(parse_body(f"is_array({array})"), query, otherwise=parse_body(array))
 
 
-def _updated(step: tree.ArrayUpdate, array: str) -> tree.Expression:
+def _updated(step: tree.ArrayUpdate, array: str, *, moves: bool) -> tree.Expression:
     item = identifier(step.variable)
     value: tree.Expression = parse_body(item)
     for inner in step.steps:
-        changed = _changed(item, inner, base=f"if_missing_or_null(to_object({item}), {{}})")
+        changed = _changed(item, inner, moves=moves, base=f"if_missing_or_null(to_object({item}), {{}})")
         chained = _select(f"from [] as {item} select value 0", source=tree.Array(step.at, (value,)), value=changed)
         value = msgspec.structs.replace(cast("tree.PathExpression", parse_body("a[0]")), base=chained)
     if step.where is not None:
@@ -199,8 +268,7 @@ def _from_end(where: tree.Expression, position: str | None, *, array: str) -> tr
     return msgspec.structs.replace(where, operands=inner)
 
 
-_ARRAY_STEPS: Final[Mapping[type[tree.UpdateStep], Callable[[Any, str], tree.Expression]]] = {
+_ITEM_STEPS: Final[Mapping[type[tree.UpdateStep], Callable[[Any, str], tree.Expression]]] = {
     tree.ArrayInsert: _inserted,
     tree.ArrayDelete: _deleted,
-    tree.ArrayUpdate: _updated,
 }

@@ -20,7 +20,7 @@ HINTS: Final = frozenset({
     "compiler.disjunction.as.join", "compiler.disjunction.hash.threshold", "compiler.external.field.pushdown",
     "compiler.externalscanmemory", "compiler.extract.common.expression.limit", "compiler.forcejoinorder", "compiler.framesize",
     "compiler.groupmemory", "compiler.index.covering", "compiler.indexonly", "compiler.internal.sanitycheck", "compiler.joinmemory",
-    "compiler.min.memory.allocation", "compiler.ordered.fields", "compiler.parallelism", "compiler.queryplanshape",
+    "compiler.min.memory.allocation", "compiler.parallelism", "compiler.queryplanshape",
     "compiler.sort.parallel", "compiler.sort.samples", "compiler.sortmemory", "compiler.subplan.merge",
     "compiler.subplan.nestedpushdown", "compiler.textsearchmemory", "compiler.vector.kmultiplier", "compiler.vector.trainseed",
     "compiler.windowmemory", "hash_merge", "import-private-functions", "inline_with", "rewrite_attempt_batch_assign",
@@ -34,6 +34,8 @@ _FRAMES_MIN: Final = {
 """The minimum number of frames of each of AsterixDB's operators, in the order in which AsterixDB checks them."""
 _FRAME_BYTES: Final = 32768
 _SIMILARITIES: Final = {"jaccard": ("similarity_jaccard", ">="), "edit-distance": ("edit_distance", "<=")}
+ORDERED_FIELDS: Final = "compiler.ordered.fields"
+"""The option that decides the order of fields in objects (`sqlpp.inference.field_order`)."""
 BAD_VALUE: Final = 1051
 FEEDS: Final = "wait-for-completion-feed"
 
@@ -47,7 +49,9 @@ def check_option(statement: tree.SetOption) -> None:
         raise compilation(
             f"Unknown similarity function {statement.value}: there are jaccard, edit-distance", statement.at
         )
-    if name in HINTS:
+    if name == ORDERED_FIELDS and statement.value.lower() not in ("true", "false"):
+        raise compilation(f"The option {ORDERED_FIELDS} takes true or false, and has {statement.value}", statement.at)
+    if name in HINTS or name == ORDERED_FIELDS:
         return
     reason = ": feeds are not supported" if name == FEEDS else ""
     raise compilation(f"Query parameter {statement.name} is not supported{reason}", statement.at)
@@ -69,6 +73,11 @@ def _memory_bytes(text: str, *, at: TextPosition) -> int:
     if size is None:
         raise SqlppError(BAD_VALUE, f"The given string: {text} is not a byte unit string (e.g., 320KiB or 1024).", at)
     return int(float(size[1]) * 1024 ** " KMGTP".index((size[2] or " ").upper()))
+
+
+def has_ordered_fields(options: Mapping[str, str]) -> bool:
+    """Return whether objects keep the order of SELECT, by the option `compiler.ordered.fields`."""
+    return options.get(ORDERED_FIELDS, "true").lower() == "true"
 
 
 def similarity_of(options: Mapping[str, str]) -> Similarity:

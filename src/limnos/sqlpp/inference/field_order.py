@@ -1,0 +1,155 @@
+"""The order of fields if `compiler.ordered.fields` is false: those of known types come before the others.
+
+May import plans, their static types and the table of functions. Must not know rows or engines. AsterixDB's compiler
+stores the fields of an object whose types it knows as declared ones, which come first. With `true`, the default, the
+order is that of SELECT, and no plan comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar, cast
+
+from msgspec import structs
+
+from limnos.sqlpp import plan, tree
+from limnos.sqlpp.functions import FUNCTIONS
+from limnos.sqlpp.inference.plan_types import DatasetTypes, PlanTypes, constant_name
+
+T = TypeVar("T")
+ORDERED: Final = frozenset({"object_add", "object_put"})
+"""Functions that take the names of the fields to put first as a last argument."""
+
+
+def with_known_fields_first(
+    expression: plan.Expression, datasets: DatasetTypes, *, variables: Mapping[int, tree.RecordType] | None = None
+) -> plan.Expression:
+    """Return a plan in which each object is built with its fields of known types before the others.
+
+    Args:
+        expression: The plan.
+        datasets: The declared types of the datasets that it reads.
+        variables: The types of variables that the plan does not bind, by slot.
+    """
+    types = PlanTypes(expression, datasets, variables=variables or {})
+    return cast("plan.Expression", _FieldOrder(types).rewrite(expression))
+
+
+class _FieldOrder:
+    def __init__(self, types: PlanTypes) -> None:
+        self._types = types
+
+    def rewrite(self, part: object) -> object:
+        """Return a part of a plan with the fields of all objects in order."""
+        if isinstance(part, tuple):
+            return tuple(map(self.rewrite, part))
+        if not isinstance(part, plan.PlanNode):
+            return part
+        changes: dict[str, object] = {}
+        match part:
+            case plan.ObjectOf(pairs=pairs):
+                changes["pairs"] = self._ordered(pairs, _named_pair)
+            case plan.Group(members=members):
+                changes["members"] = self._ordered(members, lambda member: member)
+            case plan.Select(projections=projections) if projections:
+                changes["projections"] = self._projections(projections)
+        for name in part.__struct_fields__[1:]:
+            changes[name] = self.rewrite(changes.get(name, getattr(part, name)))
+        return _restructured(structs.replace(part, **changes), tuple(name for name, _ in self._types.of(part).fields))
+
+    def _projections(self, projections: tuple[plan.Projection, ...]) -> tuple[plan.Projection, ...]:
+        """Order the projections between those of the form `value.*`, each of which is an object of its own."""
+        ordered: list[plan.Projection] = []
+        for run in _runs(projections):
+            ordered += self._ordered(run, _named)
+        return tuple(ordered)
+
+    def _ordered(
+        self, fields: tuple[T, ...], split: Callable[[T], tuple[str | None, plan.Expression]]
+    ) -> tuple[T, ...]:
+        """Return fields with those of known types first; fields of which two have one name stay as they are."""
+        parts = [split(one) for one in fields]
+        names = [name for name, _ in parts if name is not None]
+        if len(set(names)) < len(names):
+            return fields
+        is_known = [name is not None and self._types.of(value).is_known for name, value in parts]
+        known = [one for one, first in zip(fields, is_known, strict=True) if first]
+        return (*known, *(one for one, first in zip(fields, is_known, strict=True) if not first))
+
+
+def _restructured(node: plan.PlanNode, names: tuple[str, ...]) -> plan.PlanNode:
+    """Return a node of which the fields `names` of the result come first, if it is no constructor.
+
+    AsterixDB orders the results of UNION ALL and of functions that change a field by their common type. The values of
+    `SELECT a.*, b.*` are one object, in which the fields of the last come first.
+    """
+    match node:
+        case plan.FunctionCall(function=function, arguments=(_, _, _)) if names and function.name in ORDERED:
+            return structs.replace(node, arguments=(*node.arguments, plan.Constant(node.at, names)))
+        case plan.Query(arms=arms) if names and len(arms) > 1:
+            return structs.replace(node, arms=tuple(_arm(arm, names) for arm in arms))
+        case plan.Select(projections=projections, exclude=exclude) if len(runs := _runs(projections)) > 1:
+            if any(len(path) > 1 for path in exclude):
+                return node
+            value = _call("object_concat", *(_object(run) for run in runs))
+            if exclude:
+                unwanted = plan.Constant(node.at, tuple(name for (name,) in exclude))
+                value = _call("object_remove_fields", value, unwanted)
+            return structs.replace(node, value=value, projections=(), exclude=())
+    return node
+
+
+def _runs(projections: tuple[plan.Projection, ...]) -> list[tuple[plan.Projection, ...]]:
+    """Split projections into runs of which each gives one object: named ones, or one of the form `value.*`."""
+    runs: list[tuple[plan.Projection, ...]] = []
+    for each in projections:
+        if runs and each.name is not None and runs[-1][-1].name is not None:
+            runs[-1] = (*runs[-1], each)
+        else:
+            runs.append((each,))
+    return runs
+
+
+def _object(run: tuple[plan.Projection, ...]) -> plan.Expression:
+    """Return the object of a run of projections; a value that is not an object has no fields."""
+    at = run[0].at
+    if run[0].name is None:
+        return _call("if_missing_or_null", _call("to_object", run[0].value), plan.ObjectOf(at, ()))
+    return plan.ObjectOf(at, tuple((plan.Constant(each.at, each.name), each.value) for each in run))
+
+
+def _call(function: str, *arguments: plan.Expression) -> plan.FunctionCall:
+    return plan.FunctionCall(arguments[0].at, FUNCTIONS[function], arguments)
+
+
+def _arm(arm: plan.Block | plan.Query, names: tuple[str, ...]) -> plan.Block | plan.Query:
+    """Return an operand of UNION ALL whose results have the fields `names` first."""
+    if isinstance(arm, plan.Query):
+        return structs.replace(arm, arms=tuple(_arm(each, names) for each in arm.arms))
+    select = arm.select
+    match select.value:
+        case None if len(_runs(select.projections)) == 1:
+            select = structs.replace(select, projections=_by_name(select.projections, _named, names=names))
+        case plan.ObjectOf(pairs=pairs) as value:
+            value = structs.replace(value, pairs=_by_name(pairs, _named_pair, names=names))
+            select = structs.replace(select, value=value)
+        case plan.Local() as value:
+            first = tuple((plan.Constant(value.at, name), plan.FieldOf(value.at, value, name)) for name in names)
+            select = structs.replace(select, value=_call("object_merge", plan.ObjectOf(value.at, first), value))
+    return structs.replace(arm, select=select)
+
+
+def _by_name(
+    fields: tuple[T, ...], split: Callable[[T], tuple[str | None, plan.Expression]], *, names: tuple[str, ...]
+) -> tuple[T, ...]:
+    """Return fields with those of these names first, in the order of the names."""
+    places = {name: place for place, name in enumerate(names)}
+    return tuple(sorted(fields, key=lambda one: places.get(split(one)[0] or "", len(places))))
+
+
+def _named(projection: plan.Projection) -> tuple[str | None, plan.Expression]:
+    return projection.name, projection.value
+
+
+def _named_pair(pair: tuple[plan.Expression, plan.Expression]) -> tuple[str | None, plan.Expression]:
+    return constant_name(pair[0]), pair[1]

@@ -1,0 +1,161 @@
+"""Static types of values, as AsterixDB's compiler has them: a kind, the declared fields of an object, the items.
+
+May import the tree, `values.model` and the names of types. Must not know expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct, structs
+
+from limnos.sqlpp import tree
+from limnos.sqlpp.stored import BUILT_IN
+from limnos.sqlpp.values.model import Value, type_name
+
+Kind = str
+"""The name of a type as `type_name` returns it, or `any`."""
+
+
+class StaticType(Struct, frozen=True):
+    """What is known about the type of an expression's values.
+
+    Args:
+        kind: The name of the type; `any` if only the values tell.
+        fields: The fields of an object whose types are known, in order. It may have others.
+        item: The type of a collection's items; None for another kind.
+        null: Whether the value may be NULL although the kind is another one.
+        missing: The same for MISSING.
+    """
+
+    kind: Kind
+    fields: tuple[tuple[str, StaticType], ...] = ()
+    item: StaticType | None = None
+    null: bool = False
+    missing: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a field of this type is stored as a declared one: the compiler knows a type that has values."""
+        return self.kind not in ("any", "missing")
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the value may be NULL or MISSING although the kind is another one."""
+        return self.null or self.missing
+
+    @property
+    def is_collection(self) -> bool:
+        """Whether the values are arrays or multisets."""
+        return self.item is not None
+
+    def bare(self) -> StaticType:
+        """Return the type of the values that are neither NULL nor MISSING."""
+        return structs.replace(self, null=False, missing=False) if self.is_optional else self
+
+    def optional(self, *, null: bool = True, missing: bool = True) -> StaticType:
+        """Return the type of values that may also be NULL or MISSING; `any` stays `any`."""
+        if self.kind == "any":
+            return ANY
+        return structs.replace(self, null=self.null or null, missing=self.missing or missing)
+
+    def field(self, name: str) -> StaticType:
+        """Return the type of an object's field; `any` if it is not known."""
+        return next((type_ for known, type_ in self.fields if known == name), ANY)
+
+
+ANY: Final = StaticType("any")
+MISSING_TYPE: Final = StaticType("missing")
+NULL_TYPE: Final = StaticType("null")
+OBJECT: Final = StaticType("object")
+"""An object of which no field is known."""
+WHOLE: Final = ("tinyint", "smallint", "integer", "bigint")
+NUMBERS: Final = (*WHOLE, "float", "double")
+"""The kinds of numbers, each of which the next ones contain."""
+
+
+def array_of(item: StaticType) -> StaticType:
+    """Return the type of an array; items that may be NULL or MISSING are of any type, as in AsterixDB."""
+    return StaticType("array", item=ANY if item.is_optional else item)
+
+
+def bag_of(item: StaticType) -> StaticType:
+    """Return the type of a multiset; items that may be NULL or MISSING are of any type, as in AsterixDB."""
+    return StaticType("multiset", item=ANY if item.is_optional else item)
+
+
+def object_type(fields: Iterable[tuple[str | None, StaticType]]) -> StaticType:
+    """Return the type of an object constructor with these fields; a field without a constant name has none."""
+    return StaticType(
+        "object",
+        tuple(
+            (name, type_.optional() if type_.is_optional else type_)
+            for name, type_ in fields
+            if name is not None and type_.is_known
+        ),
+    )
+
+
+def type_of_items(type_: StaticType) -> StaticType:
+    """Return the type of a collection's items; `any` for another type."""
+    return ANY if type_.item is None else type_.item
+
+
+def type_of_value(value: Value) -> StaticType:
+    """Return the type of a constant; items and fields in it are of any type."""
+    name = type_name(value)
+    return StaticType(name, item=ANY) if name in ("array", "multiset") else StaticType(name)
+
+
+def declared_type(type_: tree.TypeExpression) -> StaticType:
+    """Return a declared type whose names of other types are replaced."""
+    match type_:
+        case tree.RecordType(fields=fields):
+            pairs = [(one.name, declared_type(one.type), one.optional) for one in fields]
+            return StaticType(
+                "object", tuple((name, each.optional() if optional else each) for name, each, optional in pairs)
+            )
+        case tree.ArrayType(item=item):
+            return array_of(declared_type(item))
+        case tree.BagType(item=item):
+            return bag_of(declared_type(item))
+        case tree.NamedType(name=name):
+            last = name.last.lower()
+            return ANY if last == "any" else OBJECT if last == "object" else StaticType(BUILT_IN.get(last, last))
+        case _:
+            return ANY
+
+
+def common_type(types: Iterable[StaticType]) -> StaticType:
+    """Return the narrowest type that has the values of all these types; `any` for no type."""
+    result: StaticType | None = None
+    for type_ in types:
+        result = type_ if result is None else _common(result, type_)
+    return ANY if result is None else result
+
+
+def _common(left: StaticType, right: StaticType) -> StaticType:
+    is_optional = left.is_optional or right.is_optional
+    left, right = left.bare(), right.bare()
+    if left == right:
+        return left.optional() if is_optional else left
+    for one, other in ((left, right), (right, left)):
+        if one.kind in ("missing", "null"):
+            return other.optional()
+    if left.kind != right.kind or (left.kind != "object" and not left.is_collection):
+        return ANY
+    if left.kind == "object":
+        result = StaticType("object", tuple(_common_fields(left, right)))
+    else:
+        result = (array_of if left.kind == "array" else bag_of)(_common(type_of_items(left), type_of_items(right)))
+    return result.optional() if is_optional else result
+
+
+def _common_fields(left: StaticType, right: StaticType) -> Iterable[tuple[str, StaticType]]:
+    names = {name for name, _ in right.fields}
+    for name, type_ in left.fields:
+        if name in names:
+            both = _common(type_, right.field(name))
+            if both.kind != "any":
+                yield name, both

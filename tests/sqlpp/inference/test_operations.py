@@ -1,0 +1,33 @@
+"""Static types of arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.inference.operations import chain_type
+from limnos.sqlpp.inference.static_types import StaticType
+
+
+@pytest.mark.parametrize(
+    "left, operator, right, kind",
+    [
+        ("bigint", "+", "tinyint", "bigint"), ("tinyint", "*", "tinyint", "tinyint"), ("bigint", "/", "bigint", "double"),
+        ("float", "/", "bigint", "float"), ("double", "-", "any", "any"), ("any", "+", "string", "null"),
+        ("any", "*", "date", "null"), ("date", "-", "date", "duration"), ("date", "+", "date", "null"),
+        ("time", "+", "year-month-duration", "null"), ("day-time-duration", "+", "datetime", "datetime"),
+        ("bigint", "+", "missing", "missing"), ("null", "+", "bigint", "null"), ("any", "||", "any", "string"),
+        ("any", "=", "any", "boolean"), ("string", "and", "any", "boolean"), ("bigint", "^", "double", "double"),
+        ("date", "*", "duration", "null"), ("any", "-", "date", "any"),
+    ],
+)  # fmt: skip
+def test_an_operation(left: str, operator: str, right: str, kind: str) -> None:
+    """Operands of which one is of any type make any type, unless no value of the other can be an operand."""
+    assert chain_type([operator], [StaticType(left), StaticType(right)]).kind == kind
+
+
+def test_optional_operands() -> None:
+    """A result may be NULL or MISSING if an operand may, and a quotient in any case."""
+    number = StaticType("bigint")
+
+    assert chain_type(["+", "+"], [number, number.optional(null=False), number]) == StaticType("bigint", missing=True)
+    assert chain_type(["div"], [number, number]).null

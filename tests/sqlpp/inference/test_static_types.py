@@ -1,0 +1,68 @@
+"""Static types: declared ones, those of values, and the common type of several."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.inference.static_types import (
+    ANY,
+    MISSING_TYPE,
+    NULL_TYPE,
+    OBJECT,
+    StaticType,
+    array_of,
+    bag_of,
+    common_type,
+    declared_type,
+    object_type,
+    type_of_value,
+)
+from limnos.sqlpp.jobs import type_of
+from limnos.sqlpp.values.model import MISSING
+
+INT, TEXT = StaticType("bigint"), StaticType("string")
+
+
+def test_declared_types() -> None:
+    """Optional fields may be NULL or MISSING; items that may be unknown have any type."""
+    record = declared_type(
+        type_of("OPEN { i: int32, s: string?, a: `any`, l: [int], b: {{ string }}, o: { x: date } }")
+    )
+
+    assert record.field("i") == StaticType("integer")
+    assert record.field("s") == TEXT.optional()
+    assert (record.field("a"), record.field("none")) == (ANY, ANY)
+    assert (record.field("l"), record.field("b")) == (array_of(INT), bag_of(TEXT))
+    assert record.field("o").field("x") == StaticType("date")
+    assert array_of(INT.optional()).item == ANY
+
+
+@pytest.mark.parametrize(
+    "value, kind, is_known",
+    [(1, "bigint", True), ("x", "string", True), (None, "null", True), (MISSING, "missing", False), ((1,), "array", True),
+     ({"a": 1}, "object", True)],
+)  # fmt: skip
+def test_types_of_constants(value: object, kind: str, is_known: bool) -> None:
+    """NULL has a known type, and MISSING has not, since no field has that value."""
+    found = type_of_value(value)  # type: ignore[arg-type]
+    assert (found.kind, found.is_known) == (kind, is_known)
+
+
+@pytest.mark.parametrize(
+    "types, found",
+    [
+        ([], ANY),
+        ([INT, INT], INT),
+        ([INT, TEXT], ANY),
+        ([INT, NULL_TYPE], INT.optional()),
+        ([MISSING_TYPE, TEXT], TEXT.optional()),
+        ([INT.optional(), INT], INT.optional()),
+        ([array_of(INT), array_of(TEXT)], array_of(ANY)),
+        ([bag_of(INT), array_of(INT)], ANY),
+        ([object_type([("a", INT), ("b", TEXT)]), object_type([("b", TEXT), ("a", TEXT)])], object_type([("b", TEXT)])),
+        ([OBJECT, ANY], ANY),
+    ],
+)
+def test_common_types(types: list[StaticType], found: StaticType) -> None:
+    """Kinds that differ have no common type; objects share the fields that have one."""
+    assert common_type(types) == found
