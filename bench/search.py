@@ -40,6 +40,8 @@ COMMITS: Final = 500
 INDEX_S: Final = 3.0
 """Seconds in which the index certainly takes what was committed; waited for with and without it."""
 CAUGHT_UP_S: Final = 600.0
+IDLE_SHARE: Final = 0.05
+"""The share of one CPU below which a server has finished the background work after its start."""
 AIMS_MS: Final = (5.0, 60.0, 200.0)
 """The median, 99th percentile and maximum that a search of two letters or more should not exceed."""
 
@@ -137,9 +139,21 @@ def cost_line(title: str, costs: Sequence[Cost]) -> str:
     return f"  {title:40} {told} {took:8.1f} {hits:6.1f} {bounded:6}"
 
 
+def wait_until_idle(server: Server) -> None:
+    """Wait until a server and its database are idle: after a start it checks all objects in the background."""
+    clock, since = TreeCpu(server.pids), time.monotonic()
+    before, idle = clock.look(), 0
+    while idle < 3 and time.monotonic() - since < CAUGHT_UP_S:
+        time.sleep(1)
+        now = clock.look()
+        idle = idle + 1 if now - before < IDLE_SHARE * 1e9 else 0
+        before = now
+
+
 def costs(server: Server, lake: Lake, *, questions: int) -> None:
     """Print the cost of each kind of question for each caller."""
     client = Client(server)
+    wait_until_idle(server)
     print(f"  {'':40} {'CPU p50':>8}   {'p99':>8}   {'max ms':>8}  {'took':>8} {'hits':>6} bounded")
     for user in (ADMIN, LITTLE, PICKER):
         every: list[Cost] = []

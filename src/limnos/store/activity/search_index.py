@@ -12,7 +12,7 @@ from json import dumps
 from typing import Final, NamedTuple
 
 from limnos.model.kinds import Kind
-from limnos.store.objects.name_search import COLUMNS, SearchCandidate
+from limnos.store.objects.name_search import COLUMNS, FILTERS, SearchCandidate
 from limnos.store.objects.nodes import DATA_ONLY
 from limnos.store.sql import Load, Sql, Value
 from limnos.store.transaction import Writes
@@ -87,23 +87,25 @@ TEXTS = Sql(
     f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({_among('ids')[0]})",
     on_sqlite=f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({_among('ids')[1]})",
 )
-_HITS_REST = "n.zone IN ({zones}) AND n.kind IN ({kinds}) LIMIT :limit"
+_HITS_REST = "n.zone {of_zones} AND n.kind {of_kinds} LIMIT :limit"
 
 
 def _hits(column: str) -> Sql:
     """Build the full-text query over a column of the index.
 
     PostgreSQL uses `:query`, SQLite `:match`; a caller passes both parameters to either backend. On PostgreSQL
-    `OFFSET 0` makes it look up the node of each match: for frequent words its planner would scan all nodes, which is
-    many times slower, because it assumes that the matches are spread evenly.
+    `OFFSET 0` makes it look up the node of each match: its planner would scan all nodes for a frequent word, because it
+    assumes that the matches are spread evenly.
     """
+    postgres, sqlite = (
+        _HITS_REST.format(**{name: pair[place] for name, pair in FILTERS.items()}) for place in (0, 1)
+    )  # fmt: skip
     return Sql(
         f"SELECT n.* FROM search_text t CROSS JOIN LATERAL (SELECT {COLUMNS} FROM node n WHERE n.id = t.object_id"
         f" AND n.deleted = 0 OFFSET 0) n WHERE t.{column} @@ CAST(:query AS tsquery)"
-        f" AND CAST(:match AS text) <> '' AND {_HITS_REST.format(zones=_among('zones')[0], kinds=_among('kinds')[0])}",
+        f" AND CAST(:match AS text) <> '' AND {postgres}",
         on_sqlite=f"SELECT {COLUMNS} FROM search_words w CROSS JOIN node n ON n.id = w.rowid WHERE search_words MATCH :match"
-        f" AND :query <> '' AND n.deleted = 0 AND"
-        f" {_HITS_REST.format(zones=_among('zones')[1], kinds=_among('kinds')[1])}",
+        f" AND :query <> '' AND n.deleted = 0 AND {sqlite}",
     )
 
 

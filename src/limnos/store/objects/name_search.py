@@ -60,15 +60,27 @@ def _among(name: str) -> tuple[str, str]:
     )
 
 
-def _sql(text: str) -> Sql:
-    """Build a statement in which `{zones}`, `{kinds}`, `{ids}`, `{parents}` and `{browsed}` are parameters with JSON
-    arrays of integers, and `{spaces}` one with strings.
+def one_of(name: str, type_: str = "bigint") -> tuple[str, str]:
+    """Return the condition that a column has a value of the JSON array parameter `name`, for PostgreSQL and for SQLite.
+
+    It is for columns that filter rows. PostgreSQL compares each row with an array, and uses it as a condition of an
+    index. It would join a subselect instead, and collect all rows before the first one passes.
     """
-    parts = {name: _among(name) for name in ("zones", "kinds", "ids", "parents", "browsed")}
-    parts["spaces"] = (
-        "SELECT v FROM json_array_elements_text(CAST(:spaces AS json)) v",
-        "SELECT value FROM json_each(:spaces)",
+    return (
+        f"= ANY (ARRAY(SELECT CAST(v AS {type_}) FROM json_array_elements_text(CAST(:{name} AS json)) v))",
+        f"IN (SELECT value FROM json_each(:{name}))",
     )
+
+
+FILTERS: Final = {"of_zones": one_of("zones"), "of_kinds": one_of("kinds"), "of_spaces": one_of("spaces", "text")}
+"""Conditions with the parameters of a search."""
+
+
+def _sql(text: str) -> Sql:
+    """Build a statement in which `{ids}`, `{parents}` and `{browsed}` are parameters with JSON arrays of integers, and
+    the names of `FILTERS` are conditions.
+    """
+    parts = {name: _among(name) for name in ("ids", "parents", "browsed")} | FILTERS
     return Sql(
         text.format(**{name: pair[0] for name, pair in parts.items()}),
         on_sqlite=text.format(**{name: pair[1] for name, pair in parts.items()}),
@@ -79,21 +91,21 @@ COLUMNS: Final = "n.id, n.zone, n.kind, coalesce(n.folded, ''), n.format, n.pare
 """The columns of a candidate."""
 _SELECT = f"SELECT {COLUMNS} FROM node n"
 BY_NAME = _sql(
-    f"{_SELECT} WHERE n.zone IN ({{zones}}) AND n.folded >= :low AND n.folded < :high AND n.deleted = 0"
-    " AND n.kind IN ({kinds}) LIMIT :limit"
+    f"{_SELECT} WHERE n.zone {{of_zones}} AND n.folded >= :low AND n.folded < :high AND n.deleted = 0"
+    " AND n.kind {of_kinds} LIMIT :limit"
 )
 """The query has no order: sorting would read every match."""
 BY_IDS = _sql(f"{_SELECT} WHERE n.id IN ({{ids}}) AND n.deleted = 0 ORDER BY n.id")
 IN_NARROW_SCOPE = _sql(
     f"{_SELECT} WHERE n.parent_id IN ({{parents}}) AND n.deleted = 0 UNION"
-    f" {_SELECT} WHERE n.parent_id IN ({{browsed}}) AND n.name_space IN ({{spaces}}) AND n.deleted = 0 UNION"
+    f" {_SELECT} WHERE n.parent_id IN ({{browsed}}) AND n.name_space {{of_spaces}} AND n.deleted = 0 UNION"
     f" {_SELECT} WHERE n.id IN ({{ids}}) AND n.deleted = 0 LIMIT :limit"
 )
 _CONTAINER_KINDS = ", ".join(str(int(kind)) for kind in sorted(CONTAINERS))
 CONTAINERS_BELOW = _sql(
     "WITH RECURSIVE below(id) AS (SELECT n.id FROM node n WHERE n.id IN ({ids}) AND n.deleted = 0"
     f" AND n.kind IN ({_CONTAINER_KINDS})"
-    " UNION SELECT c.id FROM below b JOIN node c ON c.parent_id = b.id AND c.name_space IN ({spaces})"
+    " UNION SELECT c.id FROM below b JOIN node c ON c.parent_id = b.id AND c.name_space {of_spaces}"
     " AND c.kind = :kind AND c.deleted = 0) SELECT id FROM below LIMIT :limit"
 )
 BY_UUID = Sql(
