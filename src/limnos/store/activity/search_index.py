@@ -12,7 +12,7 @@ from json import dumps
 from typing import Final, NamedTuple
 
 from limnos.model.kinds import Kind
-from limnos.store.objects.name_search import COLUMNS, FILTERS, SearchCandidate
+from limnos.store.objects.name_search import COLUMNS, FILTERS, SearchCandidate, among
 from limnos.store.objects.nodes import DATA_ONLY
 from limnos.store.sql import Load, Sql, Value
 from limnos.store.transaction import Writes
@@ -57,13 +57,6 @@ class ZoneProgress(NamedTuple):
         return self.newest - self.revision
 
 
-def _among(name: str) -> tuple[str, str]:
-    return (
-        f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:{name} AS json)) v",
-        f"SELECT value FROM json_each(:{name})",
-    )
-
-
 _PROGRESS = (
     "SELECT c.zone, c.revision, c.pruned_to, s.epoch, p.epoch, p.revision, p.scan_after FROM clock c CROSS JOIN store s"
     " LEFT JOIN search_position p ON p.zone = c.zone"
@@ -73,8 +66,8 @@ BEHIND = Sql(
     " OR p.scan_after IS NOT NULL) ORDER BY c.zone LIMIT :limit"
 )
 PROGRESS_OF = Sql(
-    f"{_PROGRESS} WHERE c.zone IN ({_among('zones')[0]})",
-    on_sqlite=f"{_PROGRESS} WHERE c.zone IN ({_among('zones')[1]})",
+    f"{_PROGRESS} WHERE c.zone IN ({among('zones')[0]})",
+    on_sqlite=f"{_PROGRESS} WHERE c.zone IN ({among('zones')[1]})",
 )
 _NODE_KINDS = ", ".join(str(int(kind)) for kind in Kind if kind.is_node)
 CHANGED = Sql(
@@ -84,8 +77,8 @@ CHANGED = Sql(
 )
 SCAN = Sql("SELECT id FROM node WHERE zone = :zone AND id > :after AND deleted = 0 ORDER BY id LIMIT :limit")
 TEXTS = Sql(
-    f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({_among('ids')[0]})",
-    on_sqlite=f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({_among('ids')[1]})",
+    f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({among('ids')[0]})",
+    on_sqlite=f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({among('ids')[1]})",
 )
 _HITS_REST = "n.zone {of_zones} AND n.kind {of_kinds} LIMIT :limit"
 

@@ -52,7 +52,7 @@ class NameRange(NamedTuple):
     kinds: Sequence[int]
 
 
-def _among(name: str) -> tuple[str, str]:
+def among(name: str) -> tuple[str, str]:
     """Return the subselect over the ids in the JSON array parameter `name`, for PostgreSQL and for SQLite."""
     return (
         f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:{name} AS json)) v",
@@ -80,7 +80,7 @@ def _sql(text: str) -> Sql:
     """Build a statement in which `{ids}`, `{parents}` and `{browsed}` are parameters with JSON arrays of integers, and
     the names of `FILTERS` are conditions.
     """
-    parts = {name: _among(name) for name in ("ids", "parents", "browsed")} | FILTERS
+    parts = {name: among(name) for name in ("ids", "parents", "browsed")} | FILTERS
     return Sql(
         text.format(**{name: pair[0] for name, pair in parts.items()}),
         on_sqlite=text.format(**{name: pair[1] for name, pair in parts.items()}),
