@@ -39,7 +39,7 @@ _WORDS: Final = {
     "restrict": "read restriction set", "unrestrict": "read restriction removed", "own": "new owner",
     "join": "joined a group", "leave": "left a group", "give": "role assigned", "take": "role revoked",
     "attach": "attached", "detach": "detached", "start": "started", "resume": "resumed", "cancelling": "being cancelled",
-    "cancel": "cancelled", "fail": "failed", "hold": "held for a look", "discard": "discarded", "publish": "published",
+    "cancel": "cancelled", "fail": "failed", "hold": "held for review", "discard": "discarded", "publish": "published",
     "succeed": "succeeded",
 }  # fmt: skip
 """Operations of the change feed in words; an unlisted one is shown by its name."""
