@@ -14,6 +14,7 @@ from limnos.sqlpp.inference.field_order import with_known_fields_first
 from limnos.sqlpp.jobs import type_of
 from limnos.sqlpp.plan import Block, Subquery
 from limnos.sqlpp.tree import DeclareFunction
+from limnos.sqlpp.values.model import Date, DateTime, Duration, Interval, Point, Value
 from tests.sqlpp.evaluation import NameWorld
 
 DATASET = (("Default",), "d")
@@ -93,6 +94,20 @@ def test_objects_that_no_constructor_makes(text: str, names: str) -> None:
     """Of `a.*, b.*` the last object comes first; UNION ALL has the fields first whose type is one in all operands."""
     (found,) = ordered(text)[:1]
     assert list(cast("dict[str, object]", found)) == names.split()
+
+
+VALUES = (Date(7), DateTime(7), Duration(1, 2), Interval(Date(1), Date(2)), Point((1.0, 2.0)), (1, {"x": 2}))
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_constants_stay_as_they_are(value: Value) -> None:
+    """The time of the statement and the request's parameters are constants of the plan, some of which are tuples."""
+    bound = bind(parse_body("select r.free, $p as p from d r"), WORLD, parameters={"p": value})
+    plan = with_known_fields_first(bound.expression, {DATASET: TYPE})
+    (result,) = results(BoundQuery(plan, bound.slots, ()), WORLD.rows)
+
+    assert type(cast("dict[str, object]", result)["p"]) is type(value)
+    assert result == {"p": value, "free": 3}
 
 
 def test_a_name_twice() -> None:

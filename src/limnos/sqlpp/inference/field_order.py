@@ -43,8 +43,8 @@ class _FieldOrder:
         """Return a part of a plan with the fields of all objects in order."""
         if isinstance(part, tuple):
             return tuple(map(self.rewrite, part))
-        if not isinstance(part, plan.PlanNode):
-            return part
+        if not isinstance(part, plan.PlanNode) or isinstance(part, plan.Constant):
+            return part  # a constant may be a date or another value that is a tuple itself
         changes: dict[str, object] = {}
         match part:
             case plan.ObjectOf(pairs=pairs):
