@@ -95,8 +95,8 @@ def _text_table(ran: list[dict[str, Any]]) -> list[str]:
     differences = Counter(text.partition(":")[0] for each in ran for text in each.get("text_differences", ()))
     return [
         (
-            f"With `compiler.ordered.fields=false`, the setting of the suite's servers, {texts - differences.total()} of "
-            f"{texts} results in ADM and CSV that are equal as values are equal byte for byte. The others differ in:"
+            f"Of {texts} results in ADM and CSV that are equal as values, {texts - differences.total()} are equal byte "
+            "for byte. The others differ in:"
         ),
         "",
         "| difference | results |",
