@@ -46,7 +46,9 @@ def no(reason: str) -> Exclusion:
 UNSAID: Final = no("")
 """The default: the row does not define the aspect. The house test fails for it and names the kind."""
 ANY_CATALOG: Final = "*"
-"""In a row's `catalogs`: catalogs of every provider."""
+"""In a row's `catalogs`: catalogs of every provider. In those of external systems, objects other than namespaces are
+refused (`refuse_sourced`).
+"""
 
 Words = tuple[str, ...]
 Yes = Literal[True]

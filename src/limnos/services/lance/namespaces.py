@@ -180,7 +180,7 @@ def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:
         lance_drop_confirmed(tx, node, keep_ms=keep_ms, purges=True)
     else:
         raise NotEmpty(
-            f"{node.kind.word.capitalize()} {node.name} is not a Lance table: drop it over Iceberg REST first",
+            f"{node.kind.word.capitalize()} {node.name} is not a Lance table: drop it over another protocol first",
             kind="namespace",
         )
 
