@@ -46,8 +46,8 @@ def no(reason: str) -> Exclusion:
 UNSAID: Final = no("")
 """The default: the row does not define the aspect. The house test fails for it and names the kind."""
 ANY_CATALOG: Final = "*"
-"""In a row's `catalogs`: catalogs of every provider. In those of external systems, objects other than namespaces are
-refused (`refuse_sourced`).
+"""In a row's `catalogs`: catalogs of every provider. In those of external systems and of a directory of Lance tables,
+objects other than namespaces are refused (`refuse_create`).
 """
 
 Words = tuple[str, ...]
