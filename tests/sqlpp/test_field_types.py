@@ -11,6 +11,7 @@ from limnos.sqlpp.binder import BoundQuery, bind
 from limnos.sqlpp.evaluator import results
 from limnos.sqlpp.field_types import with_field_types
 from limnos.sqlpp.jobs import type_of
+from limnos.sqlpp.values.model import Date
 from tests.sqlpp.evaluation import NameWorld
 
 DATASET = (("Default",), "d")
@@ -35,6 +36,15 @@ def _flat(entries: tuple[dict[str, object], ...], prefix: str) -> list[tuple[str
         for parts in ("nested", "list"):
             flat += _flat(cast("tuple[dict[str, object], ...]", entry.get(parts, ())), f"{name}/")
     return flat
+
+
+def test_constants_stay_as_they_are() -> None:
+    """The time of the statement is a constant of the plan, and a tuple."""
+    bound = bind(parse_body("select value [get_object_fields({}), $p] from d r"), WORLD, parameters={"p": Date(7)})
+    typed = with_field_types(bound.expression, {DATASET: TYPE})
+    (result,) = results(BoundQuery(typed, bound.slots, ()), WORLD.rows)
+
+    assert type(cast("tuple[object, ...]", result)[1]) is Date
 
 
 DECLARED = {

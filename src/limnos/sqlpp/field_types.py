@@ -49,8 +49,8 @@ class _TypeAnnotation:
         """Return a part of a plan in which each call of `get_object_fields` has a type argument."""
         if isinstance(part, tuple):
             return tuple(map(self.rewrite, part))
-        if not isinstance(part, plan.PlanNode):
-            return part
+        if not isinstance(part, plan.PlanNode) or isinstance(part, plan.Constant):
+            return part  # a constant may be a date or another value that is a tuple itself
         names = part.__struct_fields__[1:]
         if isinstance(part, plan.FunctionCall) and part.function.name == FUNCTION:
             text = msgspec.json.encode(_description(self._type_of(part.arguments[0]))).decode()
