@@ -20,8 +20,9 @@ from limnos.sqlpp.inference.field_order import with_known_fields_first
 from limnos.sqlpp.jobs import form_of, type_of
 from limnos.sqlpp.lookups import SCANS_MAX, lookup_in
 from limnos.sqlpp.plan import Scan
+from limnos.sqlpp.plan.traversal import walk
 from limnos.sqlpp.result_text import tagged_line
-from limnos.sqlpp.scans import ScanRequirement, prepare_scans, walk
+from limnos.sqlpp.scans import ScanRequirement, prepare_scans
 from limnos.sqlpp.stored import to_object
 from limnos.sqlpp.values.model import Value
 

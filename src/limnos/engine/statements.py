@@ -30,9 +30,10 @@ from limnos.sqlpp.inference.field_order import with_known_fields_first
 from limnos.sqlpp.jobs import form_of, type_of
 from limnos.sqlpp.lookups import SCANS_MAX, lookup_in
 from limnos.sqlpp.plan import Scan, Subquery
+from limnos.sqlpp.plan.traversal import walk
 from limnos.sqlpp.relations import UntranslatableExpression, translate_query
 from limnos.sqlpp.result_text import tagged_line
-from limnos.sqlpp.scans import prepare_scans, walk
+from limnos.sqlpp.scans import prepare_scans
 from limnos.sqlpp.stored import object_shaper
 from limnos.sqlpp.values.model import Value
 

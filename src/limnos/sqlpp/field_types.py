@@ -12,7 +12,7 @@ from typing import Final, cast
 import msgspec
 
 from limnos.sqlpp import plan, tree
-from limnos.sqlpp.scans import walk
+from limnos.sqlpp.plan.traversal import replace_children, walk
 from limnos.sqlpp.stored import BUILT_IN
 
 FUNCTION: Final = "get_object_fields"
@@ -45,18 +45,14 @@ class _TypeAnnotation:
             if isinstance(node, plan.LetIn):
                 self._values.update(node.lets)
 
-    def rewrite(self, part: object) -> object:
-        """Return a part of a plan in which each call of `get_object_fields` has a type argument."""
-        if isinstance(part, tuple):
-            return tuple(map(self.rewrite, part))
-        if not isinstance(part, plan.PlanNode) or isinstance(part, plan.Constant):
-            return part  # a constant may be a date or another value that is a tuple itself
-        names = part.__struct_fields__[1:]
-        if isinstance(part, plan.FunctionCall) and part.function.name == FUNCTION:
-            text = msgspec.json.encode(_description(self._type_of(part.arguments[0]))).decode()
-            argument = self.rewrite(part.arguments[0])
-            return msgspec.structs.replace(part, arguments=(argument, plan.Constant(part.at, text)))
-        return msgspec.structs.replace(part, **{name: self.rewrite(getattr(part, name)) for name in names})
+    def rewrite(self, node: plan.PlanNode) -> plan.PlanNode:
+        """Return a plan in which each call of `get_object_fields` has a type argument."""
+        changed = replace_children(node, self.rewrite)
+        if isinstance(node, plan.FunctionCall) and node.function.name == FUNCTION:
+            text = msgspec.json.encode(_description(self._type_of(node.arguments[0]))).decode()
+            arguments = (*cast("plan.FunctionCall", changed).arguments, plan.Constant(node.at, text))
+            return msgspec.structs.replace(changed, arguments=arguments)
+        return changed
 
     def _type_of(self, expression: plan.Expression) -> _Type:
         match expression:

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from limnos.sqlpp import plan
 from limnos.sqlpp.conditions import Condition, constant_value, necessary_conditions
 from limnos.sqlpp.groups import EngineGrouping, delegate_groups
+from limnos.sqlpp.plan.traversal import replace_children, walk
 from limnos.sqlpp.relations import RelationalQuery, UntranslatableExpression, translate_query
 from limnos.sqlpp.stored import RecordType
 from limnos.sqlpp.values.model import Value
@@ -106,17 +107,7 @@ class _ScanNumbering:
         sources: dict[str, object] = {}
         if isinstance(node, plan.Block):
             sources["sources"] = tuple(self._source(source, node) for source in node.sources)
-        rest: dict[str, object] = {}
-        for name in node.__struct_fields__[1:]:
-            item = getattr(node, name)
-            if name not in sources and (isinstance(item, plan.PlanNode) or (type(item) is tuple and item)):
-                rest[name] = self._each(item)
-        return structs.replace(node, **sources, **rest)
-
-    def _each(self, content: object) -> object:
-        if isinstance(content, plan.PlanNode):
-            return self._changed(content)
-        return tuple([self._each(item) for item in content]) if type(content) is tuple else content
+        return replace_children(node, self._changed, finished=sources)
 
     def _scan(self, at: plan.Expression, requirement: ScanRequirement) -> plan.Scan:
         """Return a scan with the next number, and record its requirement."""
@@ -179,20 +170,6 @@ def runs_functions(expression: plan.Expression) -> bool:
         if arguments and False not in [isinstance(each, may_be_known) for each in arguments]:
             return True
     return False
-
-
-def walk(node: plan.PlanNode) -> list[plan.PlanNode]:
-    """Return a node and all nodes below it."""
-    waiting: list[object] = [node]
-    nodes: list[plan.PlanNode] = []
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, plan.PlanNode):
-            nodes.append(item)
-            waiting.extend([getattr(item, name) for name in item.__struct_fields__[1:]])
-        elif type(item) is tuple:
-            waiting.extend(item)
-    return nodes
 
 
 def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | None) -> set[int]:

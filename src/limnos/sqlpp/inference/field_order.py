@@ -15,6 +15,7 @@ from msgspec import structs
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.functions import FUNCTIONS
 from limnos.sqlpp.inference.plan_types import DatasetTypes, PlanTypes, constant_name
+from limnos.sqlpp.plan.traversal import replace_children
 
 T = TypeVar("T")
 ORDERED: Final = frozenset({"object_add", "object_put"})
@@ -39,23 +40,18 @@ class _FieldOrder:
     def __init__(self, types: PlanTypes) -> None:
         self._types = types
 
-    def rewrite(self, part: object) -> object:
-        """Return a part of a plan with the fields of all objects in order."""
-        if isinstance(part, tuple):
-            return tuple(map(self.rewrite, part))
-        if not isinstance(part, plan.PlanNode) or isinstance(part, plan.Constant):
-            return part  # a constant may be a date or another value that is a tuple itself
-        changes: dict[str, object] = {}
-        match part:
+    def rewrite(self, node: plan.PlanNode) -> plan.PlanNode:
+        """Return a plan with the fields of all objects in order."""
+        changed = node
+        match node:
             case plan.ObjectOf(pairs=pairs):
-                changes["pairs"] = self._ordered(pairs, _named_pair)
+                changed = structs.replace(node, pairs=self._ordered(pairs, _named_pair))
             case plan.Group(members=members):
-                changes["members"] = self._ordered(members, lambda member: member)
+                changed = structs.replace(node, members=self._ordered(members, lambda member: member))
             case plan.Select(projections=projections) if projections:
-                changes["projections"] = self._projections(projections)
-        for name in part.__struct_fields__[1:]:
-            changes[name] = self.rewrite(changes.get(name, getattr(part, name)))
-        return _restructured(structs.replace(part, **changes), tuple(name for name, _ in self._types.of(part).fields))
+                changed = structs.replace(node, projections=self._projections(projections))
+        names = tuple(name for name, _ in self._types.of(node).fields)
+        return _restructured(replace_children(changed, self.rewrite), names)
 
     def _projections(self, projections: tuple[plan.Projection, ...]) -> tuple[plan.Projection, ...]:
         """Order the projections between those of the form `value.*`, each of which is an object of its own."""

@@ -28,7 +28,7 @@ from limnos.sqlpp.inference.static_types import (
     type_of_items,
     type_of_value,
 )
-from limnos.sqlpp.scans import walk
+from limnos.sqlpp.plan.traversal import walk
 
 DatasetTypes = Mapping[tuple[tuple[str, ...], str], tree.RecordType]
 """The declared types of the objects of datasets, by dataverse and name."""

@@ -1,0 +1,60 @@
+"""Traversals of plans find each node, and copies differ in the nodes below alone."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from limnos.sqlpp import plan
+from limnos.sqlpp.plan.traversal import replace_children, walk
+from limnos.sqlpp.tokens import TextPosition
+from limnos.sqlpp.values.model import Date
+
+AT = TextPosition(1, 1)
+ONE, TWO, DAY = plan.Constant(AT, 1), plan.Constant(AT, 2), plan.Constant(AT, Date(1))
+
+
+def as_three(node: plan.PlanNode) -> plan.PlanNode:
+    """The same constant with the value 3."""
+    return structs.replace(node, value=3)
+
+
+def test_walk_finds_nodes_in_nested_tuples() -> None:
+    """Pairs of an object are tuples in a tuple."""
+    pairs = plan.ObjectOf(AT, ((ONE, TWO), (DAY, plan.ArrayOf(AT, (ONE,)))))
+    assert sorted(type(node).__name__ for node in walk(pairs)) == ["ArrayOf", *["Constant"] * 4, "ObjectOf"]
+
+
+def test_children_in_nested_tuples_are_replaced() -> None:
+    """The structure of the tuples stays, and so does the first plan."""
+    three = plan.Constant(AT, 3)
+    pairs = plan.ObjectOf(AT, ((ONE, TWO), (DAY, ONE)))
+    assert replace_children(pairs, as_three) == plan.ObjectOf(AT, ((three, three), (three, three)))
+    assert pairs.pairs[0] == (ONE, TWO)
+
+
+def test_only_direct_children_are_replaced() -> None:
+    """What is below a child is the task of the function that replaces it."""
+    seen: list[plan.PlanNode] = []
+
+    def change(node: plan.PlanNode) -> plan.PlanNode:
+        seen.append(node)
+        return node
+
+    inner = plan.ArrayOf(AT, (ONE, TWO))
+    assert replace_children(plan.ArrayOf(AT, (inner, DAY)), change) == plan.ArrayOf(AT, (inner, DAY))
+    assert seen == [inner, DAY]
+
+
+def test_values_of_constants_stay_what_they_are() -> None:
+    """A date is a named tuple: rebuilt as a plain one it would be an array."""
+    for value in (Date(1), (Date(1), Date(2)), ()):
+        copy = replace_children(plan.Constant(AT, value), as_three)
+        assert isinstance(copy, plan.Constant)
+        assert copy.value == value
+        assert type(copy.value) is type(value)
+
+
+def test_finished_fields_are_taken_as_they_are() -> None:
+    """The function is not called for them."""
+    changed = replace_children(plan.ArrayOf(AT, (ONE, TWO)), as_three, finished={"items": (DAY,)})
+    assert changed == plan.ArrayOf(AT, (DAY,))
