@@ -29,8 +29,7 @@ from limnos.sqlpp.stored import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from limnos.sqlpp.stored.types import ScalarName
-    from limnos.sqlpp.values.model import Value
+    from limnos.sqlpp.values.model import ScalarName, Value
 
 BATCH_ROWS = 8192
 

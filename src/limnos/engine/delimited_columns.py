@@ -21,7 +21,7 @@ from limnos.engine.delimited_text import TextOptions
 from limnos.sqlpp.stored import OPEN, Scalar, StorageForm, columns
 
 if TYPE_CHECKING:
-    from limnos.sqlpp.stored.types import ScalarName
+    from limnos.sqlpp.values.model import ScalarName
 
 BLOCK_BYTES: Final = 8 << 20
 _BOM: Final = b"\xef\xbb\xbf"

@@ -8,7 +8,6 @@ import uuid
 from typing import get_args
 
 from limnos.sqlpp.stored import AnyType, ArrayType, BagType, DeclaredType, FieldType, RecordType, Scalar, StorageForm
-from limnos.sqlpp.stored.types import ScalarName
 from limnos.sqlpp.values.model import (
     MISSING,
     Bag,
@@ -26,6 +25,7 @@ from limnos.sqlpp.values.model import (
     Point3D,
     Polygon,
     Rectangle,
+    ScalarName,
     SmallInt,
     Time,
     TinyInt,

@@ -44,7 +44,7 @@ from limnos.sqlpp.relations.terms import (
     term_of,
 )
 from limnos.sqlpp.stored import Scalar
-from limnos.sqlpp.stored.types import ScalarName
+from limnos.sqlpp.values.model import ScalarName
 
 ShapeMaker = Callable[..., Shape]
 CARRIED: Final[dict[str, ShapeMaker]] = {}

@@ -20,9 +20,8 @@ from limnos.sqlpp.relations.shapes import (
     unknown_of,
 )
 from limnos.sqlpp.relations.terms import FALSE, LiteralTerm, Term, TruthTerm, all_of, any_of, call, not_of, term_of
-from limnos.sqlpp.stored.types import ScalarName
 from limnos.sqlpp.values import text
-from limnos.sqlpp.values.model import NUMERIC
+from limnos.sqlpp.values.model import NUMERIC, ScalarName
 
 WHOLE: Final = ("tinyint", "smallint", "integer", "bigint")
 REAL: Final = ("float", "double")

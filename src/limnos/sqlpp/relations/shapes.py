@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from limnos.sqlpp.plan import Expression
 from limnos.sqlpp.relations.terms import Term, TruthTerm, all_of, any_of, call, not_of
 from limnos.sqlpp.stored import DeclaredType, RecordType
-from limnos.sqlpp.stored.types import ScalarName
+from limnos.sqlpp.values.model import ScalarName
 
 
 class UntranslatableExpression(Exception):

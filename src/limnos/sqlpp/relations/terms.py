@@ -12,8 +12,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from limnos.sqlpp.stored.types import ScalarName
-from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import ScalarName, Value
 
 
 class ColumnTerm(Struct, frozen=True):

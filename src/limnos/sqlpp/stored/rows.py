@@ -28,7 +28,6 @@ from limnos.sqlpp.stored.types import (
     DeclaredType,
     RecordType,
     Scalar,
-    ScalarName,
     StorageForm,
     type_label,
 )
@@ -40,6 +39,7 @@ from limnos.sqlpp.values.model import (
     DateTime,
     Float,
     Integer,
+    ScalarName,
     SmallInt,
     TinyInt,
     Value,

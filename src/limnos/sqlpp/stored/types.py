@@ -6,40 +6,11 @@ May import `values.model` and `errors`. Must not know names of types or table fo
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 from msgspec import Struct
 
 from limnos.sqlpp.errors import SqlppError
-from limnos.sqlpp.values.model import Value
-
-ScalarName = Literal[
-    "boolean",
-    "tinyint",
-    "smallint",
-    "integer",
-    "bigint",
-    "float",
-    "double",
-    "string",
-    "binary",
-    "uuid",
-    "date",
-    "time",
-    "datetime",
-    "duration",
-    "year-month-duration",
-    "day-time-duration",
-    "interval",
-    "point",
-    "point3d",
-    "line",
-    "rectangle",
-    "circle",
-    "polygon",
-    "geometry",
-]
+from limnos.sqlpp.values.model import ScalarName, Value
 
 BUILT_IN: dict[str, ScalarName] = {
     "boolean": "boolean",

@@ -179,9 +179,7 @@ Value = (
     | dict[str, "Value"]
 )
 
-TypeName = Literal[
-    "missing",
-    "null",
+ScalarName = Literal[
     "boolean",
     "tinyint",
     "smallint",
@@ -206,10 +204,9 @@ TypeName = Literal[
     "circle",
     "polygon",
     "geometry",
-    "array",
-    "multiset",
-    "object",
 ]
+"""The types of values without parts."""
+TypeName = Literal["missing", "null", ScalarName, "array", "multiset", "object"]
 
 _TYPES: Mapping[type, TypeName] = {
     MissingType: "missing",
