@@ -15,13 +15,20 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from limnos.access.policy import POLICY
 from limnos.access.rules import Rule
 from limnos.config.report import reference
+from limnos.http.asterix import errors as asterix_errors
+from limnos.http.error_statuses import status_of
+from limnos.http.gravitino import errors as gravitino_errors
+from limnos.http.iceberg import errors as iceberg_errors
+from limnos.http.lance import errors as lance_errors
+from limnos.model import errors
 from limnos.model.kind_table import ANY_CATALOG, KIND_TABLE
 from limnos.model.kinds import Kind
-from limnos.model.privileges import kind_word
+from limnos.model.privileges import BINDS, Privilege, kind_word
 from limnos.pipeline.compound_shapes import Cases, ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.file import build_schema_text
 from limnos.pipeline.keys import FILE
@@ -41,15 +48,40 @@ def trees(package: Path) -> list[tuple[str, ast.Module]]:
     return [(file.relative_to(package).parts[0], ast.parse(file.read_text(encoding="utf-8"))) for file in files]
 
 
+ERROR_COLUMNS = ("code", "meaning", "own API", "Gravitino", "Iceberg", "Lance", "SQL++", "package")
+_LOGGED_ONLY = frozenset({"cannot-start", "start-warning"})
+"""Codes of the package `model` that no response has."""
+
+
 def error_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
-    """One row per class with a `code`: code, what it means (the docstring's first paragraph), package."""
+    """One row per class with a `code`: code, what it means (the docstring's first paragraph), statuses, package."""
     rows = [
-        (code, " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()), package)
+        (code, " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()), _statuses(node.name, code, package), package)
         for package, tree in parsed
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and (code := _code(node))
+    ]  # fmt: skip
+    head = ["| " + " | ".join(ERROR_COLUMNS) + " |", "|" + "---|" * len(ERROR_COLUMNS)]
+    return head + [
+        f"| `{code}` | {_cell(meaning)} | {statuses} | {package} |"
+        for code, meaning, statuses, package in sorted(set(rows))
     ]
-    return [f"| `{code}` | {_cell(meaning)} | {package} |" for code, meaning, package in sorted(set(rows))]
+
+
+def _statuses(name: str, code: str, package: str) -> str:
+    """Return the cells of an error's HTTP statuses: own API, Gravitino with its code, Iceberg, Lance with its, SQL++.
+
+    A class of another package has none: where it is sent, its base class in `model` determines the status.
+    """
+    class_ = getattr(errors, name) if package == "model" and hasattr(errors, name) else None
+    if class_ is None or code in _LOGGED_ONLY:
+        return " | ".join(["–"] * 5)
+    error: errors.LimnosError = class_.__new__(class_)
+    error.__dict__.update(message=code, context={}, kind="table", retry_after_s=1, was_right=False, decision=None)
+    iceberg = iceberg_errors.error_response(error, operation="load-table").status
+    gravitino, gravitino_code, _ = gravitino_errors.classify(error)
+    lance, lance_code = lance_errors.classify(error, "")
+    return f"{status_of(error)} | {gravitino}, {gravitino_code} | {iceberg} | {lance}, {lance_code} | {asterix_errors.status_of(error)}"
 
 
 def metric_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
@@ -180,15 +212,32 @@ def _told(rule: Rule) -> str:
     return f"{' or '.join(other)}, or owner of: {owned}"
 
 
+def privilege_rows() -> list[str]:
+    """One row per privilege: the kinds on which it is granted, and the actions whose rule names it."""
+    rows = ["| privilege | granted on | actions |", "|---|---|---|"]
+    for privilege in Privilege:
+        kinds = ", ".join(kind.word.replace("_", " ") for kind in sorted(BINDS[privilege]))
+        actions = [action.word for action, rule in POLICY.items() if f"<Privilege.{privilege.name}:" in repr(rule)]
+        if privilege in _USE:
+            actions = [word for word in actions if word.startswith(_USE[privilege])]
+        rows.append(f"| `{privilege.name}` | {kinds} | {', '.join(f'`{word}`' for word in actions) or '–'} |")
+    return rows
+
+
+_USE: Final = {Privilege.USE_CATALOG: "catalog_", Privilege.USE_SCHEMA: "namespace_"}
+"""Privileges that nearly every action requires, with the prefix of the actions that their rows name."""
+
+
 def pages() -> dict[Path, str]:
     """Return each page with its table as it should be."""
     parsed = trees(ROOT / "src" / "limnos")
     tables = {
-        "reference/errors.md": ["| code | meaning | package |", "|---|---|---|", *error_rows(parsed)],
+        "reference/errors.md": error_rows(parsed),
         "reference/metrics.md": ["| metric | kind | labels | meaning |", "|---|---|---|---|", *metric_rows(parsed)],
     }
     tables["reference/pipeline-file.md"] = key_rows(FILE)
     tables["reference/object-kinds.md"] = kind_rows()
+    tables["reference/privileges.md"] = privilege_rows()
     tables["reference/sqlpp.md"] = [
         "| statement | does to the tree | which takes |", "|---|---|---|", *statement_rows(), "", "## Functions", "",
         "Those of AsterixDB that are built in here, under all their names; `_` and `-` are one in names.", "", "| family | functions, with the number of their arguments |", "|---|---|", *function_rows(),
