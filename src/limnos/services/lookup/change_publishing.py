@@ -131,29 +131,29 @@ class _ChangePublisher:
         """Return the parts of a change that are visible to the caller; None if all parts are hidden."""
         change = entry.change
         if not change.kind.is_node:
-            return self._tell_apart(entry)
+            return self._publish_without_node(entry)
         chain = self.chain(change.node_id)
         old = self._end(change, change.old_parent, change.old_name)
         new = self._end(change, change.new_parent, change.new_name)
-        is_reported = chain is not None and self._sees(chain)
-        was = old is not None and change.new_name is not None and self._sees_at(old, chain)
+        is_reported = chain is not None and self._is_visible(chain)
+        was = old is not None and change.new_name is not None and self._is_visible_at(old, chain)
         if chain is None and old is not None and change.old_name is not None:
-            was = self._sees_at(old, chain)
+            was = self._is_visible_at(old, chain)
         if not is_reported and not was:
             return None
         return _published_change(
             entry,
             path=path_of(chain) if is_reported and chain is not None else None,
-            old=path_of(old) if old is not None and self._sees_at(old, chain) else None,
-            new=path_of(new) if new is not None and is_reported and self._sees_at(new, chain) else None,
+            old=path_of(old) if old is not None and self._is_visible_at(old, chain) else None,
+            new=path_of(new) if new is not None and is_reported and self._is_visible_at(new, chain) else None,
         )
 
-    def _tell_apart(self, entry: FeedEntry) -> PublishedChange | None:
+    def _publish_without_node(self, entry: FeedEntry) -> PublishedChange | None:
         """Return a change of an object without a node (user, group, role or run), whose name never changes."""
         change = entry.change
         name = change.only_name
         above = self._pipeline_of(change) if change.kind is Kind.JOB else ()
-        if not self._sees(
+        if not self._is_visible(
             (ChainLink(change.node_id, change.kind, name or ""), *above, *self.request_view.settled.outer[-1:])
         ):
             return None
@@ -167,7 +167,7 @@ class _ChangePublisher:
     def chain(self, node_id: int) -> SecurableChain | None:
         """Return the chain of a node and its ancestors: the current chain, or for a dropped node its last one.
 
-        None if it is no longer known.
+        None if an ancestor is not in the store any more.
         """
         if node_id in self.chains:
             return self.chains[node_id]
@@ -193,25 +193,27 @@ class _ChangePublisher:
         return chain
 
     def _end(self, change: ChangeRow, parent_id: int | None, name: str | None) -> SecurableChain | None:
-        """Return the chain of a changed object at its old or its new path; None if the change has no such path."""
+        """Return the chain of a changed object at its old or its new path; None if the change has no such path, or an
+        ancestor is not in the store any more.
+        """
         if parent_id is None or name is None:
             return None
         above = self.chain(parent_id)
         return None if above is None else (ChainLink(change.node_id, change.kind, name), *above)
 
-    def _sees(self, chain: SecurableChain) -> bool:
+    def _is_visible(self, chain: SecurableChain) -> bool:
         """Return whether the caller may load the first object of `chain` at its current path. Cached by object."""
         is_found = self.seen.get(chain[0].id)
         if is_found is None:
             is_found = self.seen[chain[0].id] = self.request_view.decide(Action.METADATA_LOAD, chain).allowed
         return is_found
 
-    def _sees_at(self, end: SecurableChain, chain: SecurableChain | None) -> bool:
+    def _is_visible_at(self, end: SecurableChain, chain: SecurableChain | None) -> bool:
         """Return whether the caller may load the object at an old or new path of a change, which may differ from its
         current path.
         """
         if end == chain:
-            return self._sees(end)
+            return self._is_visible(end)
         return self.request_view.decide_for(self.request_view.user, Action.METADATA_LOAD, end).allowed
 
 

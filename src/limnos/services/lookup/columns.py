@@ -2,7 +2,7 @@
 
 May import the layers below. A column has no row, owner or grants of its own. It is identified by its table's id and the
 column id of the table's format. So attachments survive renames of column and table, are hidden while the table lacks
-the column, and never apply to another column of the same name. A caller who may load the table knows its columns.
+the column, and never apply to another column of the same name. A caller who may load the table may see its columns.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def column_require(request_view: RequestView, full_name: str, *, action: Action)
     """Find a column for a caller who may perform the action on it, or on its table.
 
     A missing column, also one of a missing table, is refused with the same message as an existing one. Raises NotFound
-    if it does not exist, PermissionDenied without the right, UnsupportedOperation for a table that is no Iceberg table
-    or a column without a field id, InvalidName for an ambiguous name.
+    if it does not exist, PermissionDenied without the right, UnsupportedOperation for a table that is not an Iceberg
+    table or a column without a field id, InvalidName for an ambiguous name.
     """
     codec = codec_of(request_view)
     readings = list(fullname.candidates(full_name, fullname.COLUMN, codec=codec))

@@ -47,9 +47,9 @@ class LoadTarget(NamedTuple):
 
 
 class _Definer(NamedTuple):
-    """The user whose right loads the next link of the view chain, and the view that this user wrote.
+    """The user whose right loads the next link of the view chain, and the view that this user wrote, with its document.
 
-    The view is None for the caller's own right.
+    `view` is None for the caller's own right.
     """
 
     user: str
@@ -131,23 +131,23 @@ def _walk(
         )
     if any(factor.kind == "restricted" for factor in refused.factors):
         raise _BrokenViewChain(f"{refused.user} is restricted, and definer's rights do not lift restrictions")
-    lender, factors, room = _Definer(refused.user, None), [], TextBudget()
+    definer, factors, room = _Definer(refused.user, None), [], TextBudget()
     for view in through:
-        chain = _step(request_view, lender, Kind.VIEW, view, room=room)
-        lender = _definer_of(request_view, view, chain)
+        chain = _step(request_view, definer, Kind.VIEW, view, room=room)
+        definer = _definer_of(request_view, view, chain)
         factors.append(DecisionFactor("lent", None, chain[0].id, Kind.VIEW.word, display_names(chain)[0]))
-    chain = _step(request_view, lender, thing.kind, thing.path, room=room, action=thing.action)
+    chain = _step(request_view, definer, thing.kind, thing.path, room=room, action=thing.action)
     if thing.action in RESTRICTED_ACTIONS and request_view.bindings_of(refused.user, chain):
         raise _BrokenViewChain(f"{refused.user} is restricted, and definer's rights do not lift restrictions")
     return chain, msgspec.structs.replace(refused, allowed=True, factors=tuple(factors))
 
 
 def _step(
-    request_view: RequestView, lender: _Definer, kind: Kind, path: Levels, *, room: TextBudget, action: Action = Action.VIEW_LOAD
+    request_view: RequestView, definer: _Definer, kind: Kind, path: Levels, *, room: TextBudget, action: Action = Action.VIEW_LOAD
 ) -> SecurableChain:  # fmt: skip
-    """Load one link of the chain by the definer's right. A missing object is decided like an existing one.
+    """Load one link of the chain by the definer's right. The decision on a missing object is that on an existing one.
 
-    Raises _BrokenViewChain if the definer may not load it, or the definer's view does not read it.
+    Raises _BrokenViewChain if the definer may not load it, or the text of the definer's view does not name it.
 
     `room` limits the total text of all views.
     """
@@ -155,14 +155,14 @@ def _step(
     if node is None or node.kind is not kind:
         chain = (ChainLink.absent(kind, path[-1]), *(chain if node is None else chain[1:]))
     text = render(path)
-    if lender.view is None:
-        if not request_view.decide_for(lender.user, action, chain).allowed:
-            raise _BrokenViewChain(f"{lender.user} may not load view {text}, or there is none")
+    if definer.view is None:
+        if not request_view.decide_for(definer.user, action, chain).allowed:
+            raise _BrokenViewChain(f"{definer.user} may not load view {text}, or there is none")
         return chain
-    if not names(lender.document, path, request_view.catalog.name, room=room):
-        raise _BrokenViewChain(f"the text of view {render(lender.view)} does not name {text}")
-    if not request_view.decide_for(lender.user, action, chain).allowed:
-        raise _BrokenViewChain(f"the author of view {render(lender.view)} may not load {text}")
+    if not names(definer.document, path, request_view.catalog.name, room=room):
+        raise _BrokenViewChain(f"the text of view {render(definer.view)} does not name {text}")
+    if not request_view.decide_for(definer.user, action, chain).allowed:
+        raise _BrokenViewChain(f"the author of view {render(definer.view)} may not load {text}")
     return chain
 
 

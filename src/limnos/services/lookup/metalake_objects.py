@@ -26,7 +26,7 @@ from limnos.view.cache_miss import for_each
 
 
 class MetalakeObjectCreate(msgspec.Struct, frozen=True):
-    """Create a metalake object: a tag, policy or job template."""
+    """The command to create a metalake object: a tag, policy or job template."""
 
     metalake: Node
     kind: Kind
@@ -36,14 +36,14 @@ class MetalakeObjectCreate(msgspec.Struct, frozen=True):
 
 
 class MetalakeObjectAlter(msgspec.Struct, frozen=True):
-    """Change the name, comment or properties of a metalake object."""
+    """The command to change the name, comment or properties of a metalake object."""
 
     node: Node
     edits: PropertyEdits
 
 
 class MetalakeObjectDrop(msgspec.Struct, frozen=True):
-    """Drop a metalake object. Its attachments are removed later."""
+    """The command to drop a metalake object. Its attachments are deleted later."""
 
     node: Node
 
@@ -58,7 +58,7 @@ def metalake_object_find(request_view: RequestView, kind: Kind, *, name: str, ac
 
 
 def metalake_object_load(request_view: RequestView, kind: Kind, *, name: str) -> Node:
-    """Return a metalake object, for its owner or a caller who may apply it.
+    """Return a metalake object, for a caller who may load it: its owner, or a user with the right to apply or use it.
 
     Raises the errors of `metalake_object_find`.
     """
@@ -73,7 +73,7 @@ def may_create(request_view: RequestView, kind: Kind) -> bool:
 def metalake_objects_list(request_view: RequestView, kind: Kind) -> list[Node]:
     """Return the metalake objects of a kind that the caller may load, by name.
 
-    Raises NotInUse if the metalake is disabled, PermissionDenied if the caller is no user of it.
+    Raises NotInUse if the metalake is disabled, PermissionDenied if the caller is not a user of it.
     """
     request_view.require_in_metalake_use()
     chain, action = request_view.settled.outer[-1:], Action(f"{kind.word}_list")
@@ -149,7 +149,7 @@ def metalake_object_update(tx: Tx, permit: Permit[MetalakeObjectAlter]) -> Node:
 
 
 async def metalake_object_drop(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
-    """Drop a metalake object. Its attachments to other objects end.
+    """Drop a metalake object. A cleanup deletes its attachments to other objects later.
 
     Raises NotFound if it does not exist, NotInUse if the metalake is disabled, PermissionDenied without the right.
     """

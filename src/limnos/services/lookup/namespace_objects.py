@@ -31,7 +31,7 @@ from limnos.view.cache_miss import for_each
 
 
 class NamespaceObjectCreate(msgspec.Struct, frozen=True):
-    """Create a namespace object: a fileset, topic, model or function."""
+    """The command to create a namespace object: a fileset, topic, model or function."""
 
     namespace: Node
     kind: Kind
@@ -42,14 +42,14 @@ class NamespaceObjectCreate(msgspec.Struct, frozen=True):
 
 
 class NamespaceObjectAlter(msgspec.Struct, frozen=True):
-    """Change an object's name within its namespace, its comment or properties."""
+    """The command to change an object's name within its namespace, its comment or properties."""
 
     node: Node
     edits: PropertyEdits
 
 
 class NamespaceObjectDrop(msgspec.Struct, frozen=True):
-    """Drop an object; it can be restored for `keep_ms` milliseconds."""
+    """The command to drop an object; it can be restored for `keep_ms` milliseconds."""
 
     node: Node
     keep_ms: int

@@ -56,7 +56,7 @@ VisibleObjects = dict[int, VisibleObject | None]
 def usable_catalogs_of(request_view: RequestView) -> UsableCatalogs:
     """Return the scope's metalake and its usable catalogs, for a user of that metalake.
 
-    Raises PermissionDenied if the caller is no user of it, NotInUse if it is disabled.
+    Raises PermissionDenied if the caller is not a user of it, NotInUse if it is disabled.
     """
     outer = request_view.settled.outer[-1:]
     request_view.require(Action.METALAKE_LOAD, outer)
@@ -114,7 +114,7 @@ async def visible_objects_of(
     """Return the objects among `ids` that are visible to the caller, all at one moment after this call.
 
     `with_documents` selects the tables whose documents are read, by id. Raises NotInUse if the metalake is disabled,
-    PermissionDenied if the caller is no user of it, and ServiceUnavailable if objects move faster than they can be
+    PermissionDenied if the caller is not a user of it, and ServiceUnavailable if objects move faster than they can be
     read.
     """
     for _ in range(ATTEMPTS_MAX):

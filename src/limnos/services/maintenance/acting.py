@@ -70,11 +70,11 @@ def _owner_read(object_id: int) -> Load[Principal | None]:
 
 
 def ended_secret(tx: Tx, root_id: int | None) -> str | None:
-    """Return the reason why an operation gets no token: the service account's secret with which it was requested has
-    ended.
+    """Return the reason why an operation gets no token: the service account's secret with which it was requested was
+    revoked or has expired.
 
-    Returns None if the secret is valid, or if the operation was not requested with a secret. A session with which it
-    was requested may have ended.
+    Returns None if the secret is valid, or if the operation was requested with another credential, such as a session,
+    which may have ended.
     """
     root = None if root_id is None else tx.tokens.by_id(root_id)
     if root is None or root.purpose is not TokenPurpose.CLIENT or not (root.revoked or root.is_over(tx.now_ms)):
@@ -105,7 +105,8 @@ async def acting_as(
         root_id: The root of the token family, if the user authenticated with a token.
 
     Raises:
-        PermissionDenied: The user is a service account, and the secret that requested the work has ended.
+        PermissionDenied: The user is a service account, and the secret with which the work was requested was revoked or
+            has expired.
     """
     token = await _token_create(work, user=user, name=name.replace("-", " ", 1), trust=trust, root_id=root_id)
     try:

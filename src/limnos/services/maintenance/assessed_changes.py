@@ -1,5 +1,5 @@
-"""Assesses, before an expiry, the tables that changed since the last assessment, so that checkpoints of readers are
-current.
+"""Assessment before an expiry: assesses the tables that changed since the last round, so that the checkpoints of
+readers are up to date.
 
 May import the layers below. Must not know any wire format.
 """
@@ -43,7 +43,7 @@ async def assess_changes(services: NodeServices) -> bool:
 class AssessedChanges:
     """The position up to which this node has assessed changes for expiries.
 
-    Between two rounds of the task, each expiry assesses only the changes since the one before it.
+    Between two rounds of the task, each expiry assesses only the changes since the previous expiry.
     """
 
     def __init__(self) -> None:

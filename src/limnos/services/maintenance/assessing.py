@@ -313,7 +313,7 @@ class AssessmentRound:
         return any(is_dataset(head) for head in await self.services.gate.look_up(lambda: tables_of([node_id])))
 
     def chain(self, node_id: int) -> list[int]:
-        """Return the ids of a table and its known ancestors up to the catalog."""
+        """Return the ids of a table and the ancestors that this round has read, up to the catalog."""
         links = []
         while node_id in self._ancestors and self._ancestors[node_id][1] is not Kind.METALAKE:
             links.append(node_id)

@@ -1,8 +1,8 @@
 """Built-in job templates of Gravitino for Iceberg tables: their jobs are operations of maintenance.
 
 May import the layers below and `names`. Must not know any wire format. A job needs the right to maintain its table, and
-nothing else. Users who may maintain the table see its jobs, including those of other users, and may cancel a job while
-it rewrites files.
+no other right. Users who may maintain the table see its jobs, including those of other users, and may cancel a job
+while it rewrites files.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def refuse_builtin(name: str) -> None:
 
 
 def operation_of(job_id: str) -> int | None:
-    """Parse the id of a built-in job into the id of its operation; None for another kind of job."""
+    """Parse the id of a built-in job into the id of its operation; None for the id of another job."""
     match = _JOB_ID.fullmatch(job_id)
     return None if match is None else int(match[1])
 
@@ -217,7 +217,7 @@ async def _visible(ctx: Context, metalake: str, *, rows: Sequence[OperationRow])
 
 
 async def builtin_cancel(ctx: Context, metalake: str, *, operation: int) -> BuiltinJob:
-    """Cancel a job that rewrites files; its executor ends when it next renews its lease. An ended job stays unchanged.
+    """Cancel a job that rewrites files; its executor stops when it next renews its lease. An ended job stays unchanged.
 
     Raises NotFound, PermissionDenied, UnsupportedOperation for a job that does not rewrite files.
     """

@@ -85,6 +85,9 @@ async def snapshots_judge(
         metalake_id: Its metalake.
         path: Its path below the metalake, the catalog first.
         policies: The policies that apply to the table.
+
+    Returns:
+        The result of that work, as JSON.
     """
     services = ctx.services
     now_ms = services.store.time.now_ms()

@@ -23,8 +23,8 @@ def inactions(
     settings: MaintenanceDefaults, policies: Mapping[str, EffectivePolicy], *, kinds: Sequence[str],
     loadable: Collection[str], is_lance: bool,
 ) -> dict[str, str]:  # fmt: skip
-    """Return for each kind of finding that leads to no operation the reason. Policies that are not `loadable` for the
-    caller have no name.
+    """Return the reason for each kind of finding that leads to no operation. The names of policies that are not
+    `loadable` for the caller are omitted.
     """
     reasons = {}
     for kind in kinds:

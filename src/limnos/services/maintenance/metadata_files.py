@@ -2,8 +2,8 @@
 
 May import the layers below. Must not know other operations. Only files with names that this server generates are
 deleted: in the table's own metadata directory, with a version below all versions in the metadata, and with a time in
-the name that is old enough and later than the time at which the store's current epoch was first seen. So files that a
-restored backup may name are kept.
+the name that is old enough and later than the time at which the store's current epoch was first recorded. So files that
+a restored backup may name are kept.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ async def metadata_files_delete(services: NodeServices, node_id: int, *, window:
     """Delete old metadata files of a table. Returns the count of deleted files. Raises StorageFailed,
     ServiceUnavailable, InvalidTable.
 
-    The directory is listed before the document is read: a file that a commit adds meanwhile has a later version.
+    The directory is listed before the document is read: a file that a concurrent commit adds has a later version.
     """
     look_up = services.gate.look_up
     before = await look_up(lambda: document_read(node_id))

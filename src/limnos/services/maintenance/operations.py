@@ -38,7 +38,7 @@ EXPIRE_SNAPSHOTS: Final = "expire-snapshots"
 
 class OperationRequest(msgspec.Struct, frozen=True):
     """The command to execute an operation on a table on behalf of a user. `trust` is the trust of the user's
-    credential.
+    credential, `root_id` the root of its token family.
     """
 
     table: Node
@@ -50,7 +50,9 @@ class OperationRequest(msgspec.Struct, frozen=True):
 
 
 class OperationPayload(msgspec.Struct, frozen=True):
-    """The payload of the task: the operation's row, the table, and the user on whose behalf it is executed."""
+    """The payload of the task: the operation's row, the table, and the user on whose behalf it is executed, with the
+    trust and the token family of the user's credential.
+    """
 
     operation: int
     table_id: int
@@ -60,7 +62,9 @@ class OperationPayload(msgspec.Struct, frozen=True):
 
 
 class MaintenanceRequest(NamedTuple):
-    """A request about a table: the table, the decision, the user, and the trust of the user's credential."""
+    """A request about a table: the table, the decision, the user, and the trust and the token family of the user's
+    credential.
+    """
 
     table: Node
     decision: Decision

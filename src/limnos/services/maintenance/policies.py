@@ -93,7 +93,7 @@ POLICY_TYPES: Final = {
     COMPACT: COMPACT_TYPES, DELETES: COMPACT_TYPES, MANIFESTS: (TABLE_MAINTENANCE,), INDEXES: (TABLE_MAINTENANCE,),
     RETENTION: (ROW_RETENTION,), EXPIRE: (SNAPSHOT_EXPIRATION,), "orphans": (ORPHAN_FILE_REMOVAL,),
 }  # fmt: skip
-"""The types of policies that ask for a kind of operation, the special ones first. No policy asks for statistics."""
+"""The types of policies that request a kind of operation, the special ones first. No policy requests statistics."""
 
 
 def deciding_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:

@@ -99,7 +99,7 @@ class PolicyReport(NamedTuple):
 
 
 class _ExplainedTable(NamedTuple):
-    """The table of an explanation: its node, its document, its metalake, and its catalog's name."""
+    """The table of an explanation: its path and format, its node, document and metalake, and its catalog's name."""
 
     target: TableTarget
     node: Node
@@ -109,8 +109,8 @@ class _ExplainedTable(NamedTuple):
 
 
 class TableReport(NamedTuple):
-    """The maintenance report of one table: its findings, the policies that apply, and the reasons why operations have
-    no effect.
+    """The maintenance report of one table: its explanation, findings, policies, operations and orphan files, and the
+    reasons why operations have no effect.
     """
 
     explanation: TableExplanation
@@ -164,7 +164,7 @@ async def operations_list(ctx: Context, scope: RequestScope, *, before: int) -> 
 async def executor_queue(ctx: Context, metalake: str, *, operations: Sequence[TableOperation]) -> ExecutorQueue:
     """Return the executor of the settings, and how many of some operations wait for an executor.
 
-    The others that wait are carried out by the server itself.
+    The server itself executes the other waiting operations.
     """
     waiting = {each.row.id: each.row.node_id for each in operations if each.row.state == "waiting"}
     queued = await ctx.look_up(lambda: open_rewrites(list(set(waiting.values())))) if waiting else {}
@@ -217,7 +217,6 @@ async def visible_paths(ctx: Context, scope: RequestScope, *, node_ids: Sequence
 
 async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> TableReport:
     """Explain a table's findings, the policies that apply, and for each snapshot why it is kept.
-
 
     Raises:
         NotFound: The table is missing.

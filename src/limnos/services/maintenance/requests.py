@@ -32,7 +32,7 @@ _ICEBERG: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {
 }  # fmt: skip
 ICEBERG_KINDS: Final = tuple(_ICEBERG)
 OPERATION_KINDS: Final = tuple(dict.fromkeys((*ICEBERG_KINDS, *LANCE_KINDS)))
-"""All kinds of operations that a user may ask for."""
+"""All kinds of operations that a user may request."""
 
 
 class TableTarget(NamedTuple):
@@ -59,7 +59,7 @@ def table_target(request_view: RequestView, path: Levels) -> TableTarget:
 async def operation_start(ctx: Context, scope: RequestScope, *, path: Levels, kind: str) -> int:
     """Request an operation on a table on behalf of the caller. Returns the id of the operation, new or already open.
 
-    Raises as `operation_request`.
+    Raises as `operation_request`, and BadRequest for a kind that tables of this format do not have.
     """
 
     def look(request_view: RequestView) -> TableTarget:

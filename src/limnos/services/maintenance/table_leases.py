@@ -74,8 +74,8 @@ def lease_revoke(tx: Tx, lease: LeaseRow) -> None:
 
 
 def table_lease(tx: Tx, operation: int, *, table_id: int, lease_ms: int) -> bool:
-    """Lease a table for an operation of the server, so that no other operation begins meanwhile. Returns whether the
-    table was free.
+    """Lease a table for an operation of the server, so that no other operation on it begins. Returns whether the table
+    was free.
 
     An expired lease of another operation is ended.
     """

@@ -62,7 +62,7 @@ _KINDS: Final = {
     COMPACTION: (COMPACT,), TABLE_MAINTENANCE: (COMPACT, MANIFESTS), SNAPSHOT_EXPIRATION: (EXPIRE,),
     ORPHAN_FILE_REMOVAL: (ORPHANS,),
 }  # fmt: skip
-"""The kinds of operations that a policy of a type asks for and that have a job template."""
+"""The kinds of operations that a policy of a type requests and that have a job template."""
 _BY_KIND: Final = {each.kind: each for each in TEMPLATES}
 _NOT_APPLIED: Final = (
     "The policy does not apply to this table: it is not attached to the table or to an object above it, or another"
@@ -101,7 +101,7 @@ class KindRefusal(NamedTuple):
     policy: str | None = None
 
     def text(self, loadable: Collection[str]) -> str:
-        """Return the reason as text. A policy that is not `loadable` for the caller has no name."""
+        """Return the reason as text. The name of a policy that is not `loadable` for the caller is omitted."""
         if self.policy is None:
             return self.reason
         return f"policy {self.policy} {self.reason}" if self.policy in loadable else f"another policy {self.reason}"
@@ -164,7 +164,8 @@ async def strategy_jobs(
     """Recommend the jobs of a policy on the tables to which it applies, most useful first; without `is_dry_run` also
     start them.
 
-    A table needs a job if the server has a finding about it. Raises as `tables_require`; NotFound also for the policy.
+    A table needs a job if the server has a finding about it. Raises as `tables_require`; NotFound also for the policy,
+    BadRequest also for a policy without jobs or an invalid `limit`.
     """
     tables = await tables_require(ctx, metalake, identifiers=identifiers)
     policy_type = await ctx.read(RequestScope(metalake), lambda request_view: _policy_type(request_view, policy))
@@ -246,7 +247,8 @@ async def statistics_jobs(
 ) -> tuple[Recommendation, ...]:
     """Start a job for each table that computes statistics of its columns, or with `is_dry_run` only return these jobs.
 
-    Raises as `tables_require`; UnsupportedOperation for mode `metrics`, as metrics need no job.
+    Raises as `tables_require`; BadRequest also for an unknown mode, UnsupportedOperation for mode `metrics`, as metrics
+    need no job.
     """
     tables = await tables_require(ctx, metalake, identifiers=identifiers)
     if update_mode not in ("stats", "metrics", "all"):

@@ -1,9 +1,9 @@
-"""Maintenance task: maintains tables as policies and settings demand, on behalf of the responsible user.
+"""Maintenance task: maintains tables as policies and settings require, on behalf of the responsible user.
 
-May import the layers below. Must not know any wire format. An operation of a policy has the rights that the policy's
-owner has at that time, one of a setting those of the table's owner. So a policy whose owner lost the right has no
-effect, and the operation's row states the reason. The task may be killed at any point: each operation is one commit, or
-deletes files that no metadata names.
+May import the layers below. Must not know any wire format. An operation that a policy requires has the rights that the
+policy's owner has at that time; an operation that a setting requires has those of the table's owner. So a policy whose
+owner lost the right has no effect, and the operation's row states the reason. The task may be killed at any point: each
+operation is one commit, or deletes files that no metadata names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PAGE: Final = 64
 
 class MaintenancePosition(msgspec.Struct):
     """The progress of the rounds: the last table of each kind of work, and the time when the store's current epoch was
-    first seen.
+    first recorded.
     """
 
     epoch: int = 0

@@ -1,4 +1,4 @@
-"""Reasons of operations that wait without a stored one: another operation on the table, an executor, or the server.
+"""Reasons of waiting operations that have no stored reason: another operation on the table, an executor, or the server.
 
 May import the layers below. Must not know any wire format.
 """
@@ -27,7 +27,7 @@ async def operation_state(ctx: Context, operation: int) -> str:
 
 
 async def with_reasons(ctx: Context, rows: Sequence[OperationRow]) -> list[OperationRow]:
-    """Return the operations; the result of one that waits is the reason."""
+    """Return the operations; the result of a waiting operation is the reason for which it waits."""
     tables = list({row.node_id for row in rows if row.state == "waiting" and not row.result})
     if not tables:
         return [*rows]

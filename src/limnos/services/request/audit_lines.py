@@ -89,7 +89,7 @@ class AuditLines:
             return False
         second = time.monotonic() // 1
         if second != self._second:
-            self._tell_left_out()
+            self._queue_suppressed_count()
             self._second, self._refused = second, 0
         self._refused += 1
         if self._refused <= self.rules.refusals_per_s_max:
@@ -115,11 +115,11 @@ class AuditLines:
         while self._waiting or self._left_out:
             await asyncio.sleep(PAUSE_S)
             if self._second != time.monotonic() // 1:
-                self._tell_left_out()
+                self._queue_suppressed_count()
             if not await self.flush():
                 await asyncio.sleep(PAUSE_S)
 
-    def _tell_left_out(self) -> None:
+    def _queue_suppressed_count(self) -> None:
         """Queue one record that states the count of refusals without a record of their own."""
         count, self._left_out = self._left_out, 0
         if count:
@@ -132,7 +132,8 @@ class AuditLines:
     async def flush(self) -> bool:
         """Write the queued records. Returns False if the store refused a batch.
 
-        A batch that was certainly not written stays in the queue for the next call.
+        A batch that was certainly not written stays in the queue for the next call; a batch whose outcome is unknown
+        counts as lost.
         """
         async with self._writing:
             while self._waiting:

@@ -76,7 +76,7 @@ def _is_browsable(request_view: RequestView, parent: Levels) -> bool:
 
 
 async def catalog_names(ctx: Context, metalake: str) -> list[str]:
-    """Return the names, in order, of the catalogs that the caller may use or that hold an object the caller may use.
+    """Return the names, in order, of the catalogs that the caller may use or that contain an object the caller may use.
 
     One statement suffices, unless a fact is not cached or catalogs were added or removed: it reads the metalake
     together with the catalogs that were hidden from the caller at the previous request. Raises the errors of listing

@@ -46,7 +46,7 @@ class CallerView:
     def subject(self) -> Subject:
         """The caller's groups and roles in this metalake.
 
-        Raises PermissionDenied for an active role that the caller does not hold.
+        Raises PermissionDenied for an active role that the caller does not have.
         """
         if self._subject is None:
             subject = self.subject_of(self.user)

@@ -18,7 +18,7 @@ from limnos.names.parts import quote_for_message
 
 ICEBERG: Final = "iceberg"
 SOURCE: Final = "source"
-"""The format of tables that an external system holds."""
+"""The format of tables in an external system."""
 NO_TABLES: Final = "none"
 DIRECTORY: Final = "lance-directory"
 """The property of a catalog that shows the Lance tables of a directory."""
@@ -31,11 +31,11 @@ class CatalogTraits(NamedTuple):
     spaces: Mapping[Kind, str]
     """The name space of each kind; kinds outside catalogs have theirs in the metalake."""
     table_format: str
-    """The format of its tables; `NO_TABLES` if it holds none."""
+    """The format of its tables; `NO_TABLES` if it can contain none."""
     is_sourced: bool
-    """Whether it shows an external system."""
+    """Whether its objects are read from an external system."""
     is_federated: bool
-    """Whether it shows another Iceberg catalog."""
+    """Whether its objects are read from another Iceberg catalog."""
     shows_directory: bool
     """Whether it shows the Lance tables of a directory, which the server only reads."""
 

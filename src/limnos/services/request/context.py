@@ -57,7 +57,7 @@ class Context:
         self.asker = asker
         """The origin of the request, for the audit; None for the server's own work."""
         self.active: frozenset[str] | None = None
-        """The names of the active roles, the only ones that count; None for every role that the caller holds."""
+        """The names of the active roles, the only ones that count; None for every role that the caller has."""
 
     async def read(self, scope: RequestScope, reader: Callable[[RequestView], T], *, refuse_disabled: bool = True) -> T:
         """Run a reader on a request view that is a consistent snapshot of a moment after this call.
@@ -137,27 +137,27 @@ class Context:
         Sets `submitted` when the mutation begins. From then on a failure leaves the outcome unknown, unless the
         mutation was refused.
         """
-        permit = self._accounted(permit)
+        permit = self._with_audit_data(permit)
         return await self._submitted(
-            self.services.store.submit(permit, self._bound(mutation, permit), on_begin=self._begun),
+            self.services.store.submit(permit, self._bind(mutation, permit), on_begin=self._begun),
             is_told=permit.account is not None,
         )
 
-    def _accounted(self, permit: Permit[C]) -> Permit[C]:
+    def _with_audit_data(self, permit: Permit[C]) -> Permit[C]:
         """Add the data for the audit to the permit: the decisions behind it, and the origin of the request."""
-        if not self._is_told(permit):
+        if not self._is_audited(permit):
             return permit
         origin = RequestOrigin() if self.asker is None else self.asker.origin()
         return replace(permit, account=audit_context_text(origin, permit.decisions, user_id=permit.actor_id))
 
-    def _is_told(self, permit: Permit[C]) -> bool:
+    def _is_audited(self, permit: Permit[C]) -> bool:
         """Return whether a mutation is audited.
 
         Mutations of the server itself have no access decisions and are not audited.
         """
         return self.services.audit.rules.changes and bool(permit.decisions)
 
-    def _bound(self, mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C]) -> Callable[[Tx], T]:
+    def _bind(self, mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C]) -> Callable[[Tx], T]:
         """Bind a mutation to its permit.
 
         With an idempotency key the mutation takes effect once, however often the request is repeated.
@@ -254,13 +254,13 @@ class Context:
         """
 
         async def again() -> Decided[T]:
-            permit = self._accounted(await self.read(scope, decide))
+            permit = self._with_audit_data(await self.read(scope, decide))
             if permit.zones != stale.zones:
                 raise StalePermit
-            return permit, self._bound(mutation, permit)
+            return permit, self._bind(mutation, permit)
 
         return await self._submitted(
-            self.services.store.submit_held(stale, again, on_begin=self._begun), is_told=self._is_told(stale)
+            self.services.store.submit_held(stale, again, on_begin=self._begun), is_told=self._is_audited(stale)
         )
 
 

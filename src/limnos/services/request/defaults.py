@@ -15,8 +15,8 @@ from limnos.services.request.named_storages import NamedStorages
 
 
 class AuditRules(NamedTuple):
-    """Settings of the audit: whether changes are audited, and the sampling rates of reads and refusals (one of `n`; 0:
-    none).
+    """Settings of the audit: whether changes are audited, the sampling rates of refusals and reads (one of `n`; 0:
+    none), the maximum number of refusals per second, and the retention time and the export of records.
     """
 
     changes: bool = True
@@ -72,7 +72,7 @@ class RequestDefaults(NamedTuple):
     keep_dropped_ms: int = 604_800_000
     """The time for which a dropped object can be restored, in milliseconds; 0 deletes it immediately."""
     keep_reports_ms: int = 604_800_000
-    """The retention time of clients' reports, in milliseconds; 0 keeps none."""
+    """The retention time of clients' reports, in milliseconds; 0 stores none."""
     reports_sample: float = 1.0
     allowed_urls: tuple[str, ...] = ()
     """The URL prefixes that webhooks may have."""
@@ -82,7 +82,7 @@ class RequestDefaults(NamedTuple):
     lance_body_bytes_max: int = 0
     """The maximum size of the rows in one request, in bytes; 0 sets no limit."""
     sqlpp_catalog: str = "main"
-    """The catalog that holds the dataverses of SQL++."""
+    """The catalog that contains the dataverses of SQL++."""
     sqlpp_timeout_s: float = 300.0
     """The maximum time for one request's statements, in seconds."""
     sqlpp_results_max: int = 32

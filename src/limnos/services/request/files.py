@@ -111,7 +111,7 @@ class FileBatch:
         if error is None or isinstance(error, StateUnknown):
             return  # the commit points to the files, or may point to them: keep them
         if isinstance(error, (asyncio.CancelledError, TimeoutError)):
-            if not self._is_begun():  # nobody waits for the answer any more, so delete them in the background
+            if not self._is_begun():  # no caller waits for the result any more, so delete them in the background
                 self._files.beside(self._take_all_back())
             return
         await self._take_all_back()

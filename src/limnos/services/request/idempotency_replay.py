@@ -126,7 +126,7 @@ async def entry_decide(ctx: Context, scope: RequestScope) -> None:
 async def refusal_keep(ctx: Context, once: IdempotentRequest, *, status: int, body: bytes) -> RequestOutcome | None:
     """Store a refusal in a separate transaction.
 
-    Returns the outcome of an earlier request with the key if that committed first.
+    Returns the outcome of an earlier request with the key if that committed first; None if the refusal was stored.
     """
     permit: Permit[None] = Permit(None, (), once.key.zone, (), "limnos", None, ctx.request_id)
     return await ctx.services.store.submit(permit, partial(IdempotentRequest.refuse, once, status=status, body=body))

@@ -154,9 +154,9 @@ def find_conflicting_claims(
     """Return which of two stored locations to mark as conflicting, or both.
 
     Empty if they may coexist or one is marked already. Clients get no credentials for a marked object, and it blocks no
-    other object. So the location with the weaker claim is marked: a directory catalog; else a root inside an object or
-    an object outside its place in a root; else an external fileset; else the newer object. Roots of two metalakes are
-    both marked.
+    other object. So the location with the weaker claim is marked: a directory catalog; else a root inside an object's
+    location, or an object at or below a root of another catalog; else an external fileset; else the newer object. Roots
+    of two metalakes are both marked.
     """
     if may_meet(one, other, relation=relation) or one.is_conflicting or other.is_conflicting:
         return ()
@@ -193,5 +193,5 @@ class LocationConflicts:
         if owner_id in self.ids:
             raise PermissionDenied(
                 f"The files of this {what} are not served to clients: another object's files have been at, above or below its location since before that was "
-                "refused. 'limnos server check' tells the operator how to correct it"
+                "refused. 'limnos server check' shows the operator how to correct it"
             )

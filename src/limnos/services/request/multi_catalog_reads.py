@@ -75,7 +75,7 @@ async def read_many_scopes(
 async def _fetch_facts(gate: FreshnessGate, chains: tuple[Zones, ...], *, requested: dict[Key, int]) -> None:
     """Load each missing fact once, with the first of `chains` that contains its zone.
 
-    Lets other requests run between loads.
+    Other requests run between loads.
     """
     left = dict(requested)
     for zones in dict.fromkeys(chains):
@@ -112,11 +112,11 @@ async def refuse_former(ctx: Context) -> None:
     """Refuse a token that is invalid in some metalake, because its user was removed there and the name was given to a
     new user.
 
-    Tokens belong to the server's scope, in which users of metalakes are unknown, so each metalake is checked. The
-    removed user must not see, create or revoke tokens of the new user. Raises AuthenticationFailed for such a token.
+    Tokens belong to the server's scope, which contains no users of metalakes, so each metalake is checked. The removed
+    user must not see, create or revoke tokens of the new user. Raises AuthenticationFailed for such a token.
     """
     if ctx.credential.user is not None:
         return
     for node in await ctx.read(RequestScope(), metalakes_list):
-        with suppress(NotFound):  # dropped meanwhile
+        with suppress(NotFound):  # dropped concurrently
             await ctx.read(RequestScope(node.name), lambda _: None, refuse_disabled=False)

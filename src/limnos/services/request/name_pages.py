@@ -2,7 +2,7 @@
 names.
 
 May import the layers below. A block that is not cached is read when a page reaches it. A page begins after a name, so
-it is correct even if names are added or removed meanwhile.
+it is correct even if names are added or removed between two pages.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class _VisibleListing:
         last, at, size, whole = request.after, request.after, request.size, True
         while True:
             key, block = self._block(at, began_at=request.after, page_size=size)
-            seen = self._seen(key, block)
+            seen = self._visible_names(key, block)
             first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == request.after and at else 0
             count = len(seen.encoded)
             end = count if size is None else min(count, first + size)
@@ -258,7 +258,7 @@ class _VisibleListing:
         at, requested = request.after, request.size or 0
         while True:
             key, block = self._block(at, began_at=request.after, page_size=requested - len(results))
-            seen = self._seen(key, block)
+            seen = self._visible_names(key, block)
             first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == request.after and at else 0
             end = min(len(seen.positions), first + requested - len(results))
             results.extend((block.names[place], block.ids[place]) for place in seen.positions[first:end])
@@ -284,7 +284,7 @@ class _VisibleListing:
     def _want(self, gap: tuple[str, str], limit: int) -> None:
         raise CacheMiss({span_key(self.space, gap, limit): self.zone}, goes_on=limit > listings.BLOCK)
 
-    def _seen(self, key: Key[Listing], block: Listing) -> VisibleNames:
+    def _visible_names(self, key: Key[Listing], block: Listing) -> VisibleNames:
         """Return the names of a block that are visible to the caller.
 
         Cached until the block or the access revision changes.

@@ -65,7 +65,7 @@ class RequestView(CallerView):
         self._missing: NotFound | None = None
         settled: ResolvedScope | None = view.scopes.get(scope)
         if settled is None:
-            settled, self._missing = self._settle(scope)
+            settled, self._missing = self._resolve_scope(scope)
         self.settled = settled
         self.zone = settled.zones[-1]
         """The zone of the objects in the scope."""
@@ -73,12 +73,13 @@ class RequestView(CallerView):
         if self._missing is not None and self.decide(Action.CATALOG_LOAD, self.settled.outer).allowed:
             raise self._missing
 
-    def _settle(self, scope: RequestScope) -> tuple[ResolvedScope, NotFound | None]:
-        """Resolve the scope. The first decision determines the error for a missing catalog, as if it had no grants.
+    def _resolve_scope(self, scope: RequestScope) -> tuple[ResolvedScope, NotFound | None]:
+        """Resolve the scope. For a missing catalog, return the scope of the metalake below an absent catalog, and the
+        error.
 
-        Without rights, the caller is refused with the same message as for an existing catalog; with rights, the caller
-        gets NotFound. For a missing metalake the context of the error names the caller, so that a protocol may respond
-        403 instead. Raises NotFound for a missing metalake.
+        The caller gets that NotFound only with the right to load a catalog without grants of its own. Any other caller
+        is refused with the same message as for an existing catalog. Raises NotFound for a missing metalake; its context
+        names the caller, so that a protocol may respond 403 instead.
         """
         try:
             return resolve_scope(self.view, scope), None
@@ -97,7 +98,7 @@ class RequestView(CallerView):
     @property
     def maker_id(self) -> int | None:
         """The id of the owner of objects that the caller creates: the caller, or the metalake's owner if the caller is
-        no user of the metalake.
+        not a user of the metalake.
         """
         user_id = self.subject.user_id
         return self.owner_of(self.settled.outer[-1]) if user_id is None else user_id
@@ -205,7 +206,7 @@ class RequestView(CallerView):
         return parent, (*reversed(links), *self.settled.outer)
 
     def _is_leaf(self, node_id: int, space: str) -> bool:
-        """Return whether the node is no namespace, which is possible only where namespaces and tables share a name
+        """Return whether the node is not a namespace, which is possible only where namespaces and tables share a name
         space.
         """
         if space != SHARED_SPACE:
@@ -237,7 +238,11 @@ class RequestView(CallerView):
         above = chain if node is None else chain[1:]
         absent = (ChainLink.absent(kind, name[-1]), *above)
         decision = self.decide(action, absent)
-        if decision.allowed or (probe is not None and self.decide(probe, absent).allowed) or self._is_no_secret(absent):
+        if (
+            decision.allowed
+            or (probe is not None and self.decide(probe, absent).allowed)
+            or self._may_learn_missing(absent)
+        ):
             raise self.missing(kind, name)
         raise self.refusal(decision)
 
@@ -253,7 +258,7 @@ class RequestView(CallerView):
             node, chain, _ = self.look_up(_NAMESPACE, levels[:-1], Action.NAMESPACE_LOAD)
         return node, chain
 
-    def _is_no_secret(self, absent: SecurableChain) -> bool:
+    def _may_learn_missing(self, absent: SecurableChain) -> bool:
         """Return whether the caller may list the catalog's namespaces, and so learn that a namespace is missing."""
         namespace = absent[0] if absent[0].kind is Kind.NAMESPACE else absent[1]
         if namespace.kind is not Kind.NAMESPACE or namespace.id > 0:
@@ -261,7 +266,7 @@ class RequestView(CallerView):
         return self.decide(Action.NAMESPACE_LIST, self.settled.outer).allowed
 
     def judge(self, entity: E | None, kind: Kind, name: str, action: Action) -> AuthorizedObject[E]:
-        """Decide, as `look_up` does, on an object that is no node: a user, a group or a role of the metalake."""
+        """Decide, as `look_up` does, on an object that is not a node: a user, a group or a role of the metalake."""
         link = ChainLink.absent(kind, name) if entity is None else ChainLink(entity.id, kind, name)
         chain = (link, *self.settled.outer[-1:])
         decision = self.require(action, chain)
@@ -398,12 +403,12 @@ class RequestView(CallerView):
         if not decision.allowed:
             raise self.refusal(decision)
         if self.asker is not None and self.asker.decided is not None:
-            self._tell(decision)
+            self._record_decision(decision)
         if self._missing is not None and self.settled.outer[0] in chain:
             raise self._missing
         return decision
 
-    def _tell(self, decision: Decision) -> None:
+    def _record_decision(self, decision: Decision) -> None:
         """Record a decision of the request for the audit."""
         asker = self.asker
         if asker is not None and asker.decided is not None:
@@ -413,7 +418,7 @@ class RequestView(CallerView):
 
     def refusal(self, decision: Decision) -> PermissionDenied:
         """Build the error for a refusing decision, and record the decision for the audit."""
-        self._tell(decision)
+        self._record_decision(decision)
         return PermissionDenied(decision.message(), decision=decision)
 
     @property

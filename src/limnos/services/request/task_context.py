@@ -1,4 +1,4 @@
-"""Task context: what a background task may use: the store with the server's own permit, the allowed storage, and
+"""Task context: the resources of a background task: the store with the server's own permit, the allowed storage, and
 threads that renew the task's lease.
 
 May import `files`, `store` and the layers below. Must not know the kinds of tasks.
@@ -94,7 +94,7 @@ class TaskContext:
     async def await_with_lease(
         self, call: Coroutine[None, None, T], *, renew: Callable[[Tx], None] = lambda _: None
     ) -> T:
-        """Await work that may take longer than the task's lease, and renew the lease meanwhile.
+        """Await work that may take longer than the task's lease, and renew the lease until the work ends.
 
         Leases are short, so that other nodes soon take over from a dead node. `renew` renews other leases in the same
         transaction; an error that it raises cancels the work.

@@ -1,8 +1,8 @@
 """Job rules: the files, variables and Spark properties that the settings allow for jobs of the server, and the checked
 definition of a job.
 
-May import the layers below. Checks texts only: the node that runs a job resolves symbolic links and checks the real
-path.
+May import the layers below. Checks string values only: the node that runs a job resolves symbolic links and checks the
+real path.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class JobWork(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The job's definition as JSON, as the store keeps it."""
+        """The job's definition as JSON, as the store contains it."""
         return msgspec.json.encode(self).decode()
 
 
@@ -72,7 +72,7 @@ def work_checked(rules: JobRules, job_type: str, *, content: TemplateContent) ->
     _require_names(content.environments, rules.environment, label="environment variable", setting="jobs.environment")
     _require_names(content.configs, rules.spark_configs, label="property of Spark", setting="jobs.spark_configs")
     if job_type == SHELL:
-        _require_apart(content.scripts)
+        _require_distinct_names(content.scripts)
     return JobWork(job_type, content)
 
 
@@ -110,7 +110,7 @@ def _require_names(arguments: Mapping[str, str], patterns: Iterable[str], *, lab
             raise BadRequest(f"{preview_value(name)} is not a name of a {label}")
 
 
-def _require_apart(scripts: tuple[str, ...]) -> None:
+def _require_distinct_names(scripts: tuple[str, ...]) -> None:
     """Raise BadRequest for two scripts of the same name, since a job's scripts are in one directory."""
     names = [each.rpartition("/")[2] for each in scripts]
     if len(set(names)) < len(names):

@@ -1,7 +1,7 @@
 """Jobs that the server's nodes run themselves: start, load, list, cancel. Runners, not nodes, run pipelines.
 
 May import the layers below. Must not know any wire format, and runs nothing: a job waits in the store until a node
-takes it (`app`). The rules of runs (`services.runs.runs`) decide who may see and stop a job. It runs as the operating
+leases it (`app`). The rules of runs (`services.runs.runs`) decide who may see and stop a job. It runs as the operating
 system's user that the settings name, not with its owner's rights.
 """
 
@@ -212,7 +212,7 @@ async def _template_jobs(ctx: Context, metalake: str, *, of: int, of_template: b
     caller, now_ms = await ctx.read(RequestScope(metalake), caller_of), now_ms_of(ctx)
     rows = await ctx.look_up(lambda: template_jobs_read(of, caller, of_template=of_template, limit=LIST_MAX))
 
-    def seen(request_view: RequestView) -> list[JobView]:
+    def visible_jobs(request_view: RequestView) -> list[JobView]:
         """Return the visible jobs among the rows. The SQL query filtered by owner; an owner may have changed since, so
         access to each job is decided again.
         """
@@ -223,4 +223,4 @@ async def _template_jobs(ctx: Context, metalake: str, *, of: int, of_template: b
             if node is not None and is_run_visible(request_view, job, pipeline=node)
         ]
 
-    return await ctx.read(RequestScope(metalake), seen)
+    return await ctx.read(RequestScope(metalake), visible_jobs)

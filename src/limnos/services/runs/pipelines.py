@@ -96,7 +96,7 @@ async def pipeline_put(
     if node is None:
         try:
             node = await ctx.write(RequestScope(metalake), decide, pipeline_declare)
-        except AlreadyExists:  # created meanwhile, or hidden from the caller: the next decision tells which
+        except AlreadyExists:  # created concurrently, or hidden: the next decision determines which
             node = await ctx.write(RequestScope(metalake), decide, pipeline_declare)
     newest = cast("JobTemplateRecord", node.record).declared
     # The newest version has this digest, even if another caller sent it first.
@@ -186,7 +186,7 @@ async def _with_declaration(ctx: Context, node: Node, *, version: int | None = N
     requested = cast("JobTemplateRecord", node.record).declared if version is None else version
     declaration = await ctx.look_up(lambda: declaration_read(node.id, requested))
     if declaration is None and version is not None:
-        raise NotFound(f"Pipeline {node.name} has no version {version}, or it is no longer kept", kind="version")
+        raise NotFound(f"Pipeline {node.name} has no version {version}, or it is no longer stored", kind="version")
     return PipelineVersion(node, declaration)
 
 

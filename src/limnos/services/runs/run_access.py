@@ -70,7 +70,9 @@ class AuthorizedRun(NamedTuple, Generic[C]):
 
 
 def caller_identity(request_view: RequestView) -> tuple[str, int]:
-    """Return the caller's name and user id for the record of a run; the id is 0 if the caller is no user."""
+    """Return the caller's name and user id for the record of a run; the id is 0 if the caller is not a user of the
+    metalake.
+    """
     return request_view.user, request_view.subject.user_id or 0
 
 

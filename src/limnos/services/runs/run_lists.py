@@ -91,8 +91,10 @@ def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms:
 async def findings_list(
     ctx: Context, *, metalake: str, pipeline: str, rule: str, step: str, before: int, limit: int
 ) -> tuple[list[RuleFinding], int | None]:
-    """Return the findings of a pipeline's rules in runs that the caller sees, newest first, and the cursor of the next
-    page.
+    """Return the findings of a pipeline's rules in runs that the caller may see, newest first, and the cursor of the
+    next page.
+
+    Raises NotFound for a missing pipeline, and NotInUse, PermissionDenied.
     """
 
     def look(request_view: RequestView) -> tuple[int, RunViewer]:

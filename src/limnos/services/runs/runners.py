@@ -66,7 +66,7 @@ class StepReportPut(msgspec.Struct, frozen=True):
 
 
 class RunStatus(NamedTuple):
-    """The state and newest attempt of a run, as answer to a heartbeat. The process must stop unless the state is
+    """The state and newest attempt of a run, as the response to a heartbeat. The process must stop unless the state is
     `running`.
     """
 
@@ -114,7 +114,8 @@ def run_note(tx: Tx, permit: Permit[HeartbeatWrite]) -> tuple[str, int] | None:
 
 
 async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) -> PipelineRun:
-    """Raise the error for a rejected heartbeat: the run is hidden, belongs to another user, or has a newer attempt.
+    """Raise the error for a rejected heartbeat or report: the run is hidden, belongs to another user, or has a newer
+    attempt.
 
     Returns the run if it has ended.
     """
@@ -149,12 +150,16 @@ async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, repo
     run_step_state = await ctx.submit(upkeep_permit(actor.user).about(StepReportPut(actor, report, pins)), step_note)
     if run_step_state is None:
         run = await _rejection_reason(ctx, metalake, actor=actor)
-        raise run_access.state_conflict_error(run, "told of any longer", now_ms=ctx.services.store.time.now_ms())
+        raise run_access.state_conflict_error(run, "accepting reports", now_ms=ctx.services.store.time.now_ms())
     return run_step_state
 
 
 def step_note(tx: Tx, permit: Permit[StepReportPut]) -> RunStepState | None:
-    """Store the report; None if the run does not accept reports from this process."""
+    """Store the report, its pins and its findings, and record a heartbeat. Returns None if the run does not accept
+    reports from this process.
+
+    Raises NotFound if the run has no such step, BadRequest if the reports of the run are too long.
+    """
     command = permit.command
     run = tx.runs.touch(command.actor)
     if run is None:

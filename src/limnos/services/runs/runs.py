@@ -1,12 +1,10 @@
 """Runs of pipelines: start, resume, finish, cancel, and their visibility.
 
-`services.runs.runners` takes a runner's reports.
-
-May import the layers below. Must not know any wire format, and runs nothing. A run is visible to its owner, who started
-it, and to the owners of its pipeline and metalake. Only its own user may continue it, since it acts with that user's
-rights. A caller who sees it may stop it or discard its results. Starting, resuming and publishing need the right to run
-the pipeline. Changes of runs belong to the metalake's zone, so starts of one pipeline are serialized, even on different
-nodes.
+May import the layers below. Must not know any wire format, and runs nothing; `services.runs.runners` records a runner's
+reports. A run is visible to its owner, who started it, and to the owners of its pipeline and metalake. Only its own
+user may continue it, since it acts with that user's rights. A caller who sees it may stop it or discard its results.
+Starting, resuming and publishing need the right to run the pipeline. Changes of runs belong to the metalake's zone, so
+starts of one pipeline are serialized, even on different nodes.
 """
 
 from __future__ import annotations
@@ -57,7 +55,8 @@ _LOST = "Its process stopped responding, and another run of the pipeline was sta
 
 
 class RunBegin(msgspec.Struct, frozen=True):
-    """A runner's request to start a run: its unique id, the process that executes it, its lease, and its steps.
+    """A runner's request to start a run: its unique id, the process that executes it, its lease, its parameters and
+    options, and its steps.
 
     `version` is the version of the declaration that it runs; None for the newest.
     """
@@ -169,9 +168,11 @@ async def _require_version(ctx: Context, metalake: str, *, pipeline: str, versio
 
 
 def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[PipelineRun, list[RunStepState]]:
-    """Insert the run with its steps. Raises PipelineBusy if a process executes another run of the pipeline.
+    """Insert the run with its steps and pins, and set earlier runs whose lease has expired to failed. A run of the same
+    user with this UUID is returned unchanged.
 
-    Sets an earlier run whose lease has expired to failed.
+    Raises PipelineBusy if a process executes another run of the pipeline, AlreadyExists if the UUID belongs to another
+    run.
     """
     command = permit.command
     begin, pipeline = command.begin, tx.nodes.confirm(command.pipeline)
@@ -233,7 +234,7 @@ async def run_finish(
         BadRequest: `state` is not a final state.
         NotFound: The run is missing.
         PermissionDenied: The caller is not the run's user. A caller who may cancel a run may still discard it while no
-            process holds it.
+            process executes it.
         AttemptSuperseded: Another attempt has begun.
         RunConflict: The state transition from the run's present state is not allowed.
     """
@@ -335,7 +336,7 @@ async def run_resume(
     Raises:
         AttemptSuperseded: Another attempt has begun.
         RunConflict: The run is in another state.
-        PipelineBusy: A process holds another run of the pipeline.
+        PipelineBusy: A process executes another run of the pipeline.
         NotFound: The run is missing.
         PermissionDenied: The caller is not the run's user, or may not run the pipeline.
     """

@@ -1,8 +1,8 @@
 """Indexing: updates the full-text index in the background, in small steps, never in a commit's transaction.
 
-May import the layers below. A step takes the next changes of a zone. If these are not available, it takes the next of
-the zone's objects: the first time, after a restore, and if the feed was pruned past the position. The position moves in
-the transaction of the words. Decision record 0148.
+May import the layers below. A step reads the next changes of a zone from the feed. It reads the next of the zone's
+objects instead if the zone was never indexed, after a restore, and if the feed was pruned past the position. The
+transaction that writes the words also advances the position. Decision record 0148.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def index_step(services: NodeServices) -> int:
 
 
 async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
-    """Index the next batch of a zone, and advance its position. Returns whether known changes remain."""
+    """Index the next batch of a zone, and advance its position. Returns whether more changes or objects remain."""
     scan_after, revision = progress.scan_after, progress.revision
     if progress.is_lost:
         scan_after, revision = 0, progress.newest
@@ -58,11 +58,11 @@ async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
     for begin in range(0, len(ids), OBJECTS_AT_ONCE):
         texts += await _texts(services, ids[begin : begin + OBJECTS_AT_ONCE])
 
-    words = _spelled(texts)
+    words = _suggestible_words(texts)
 
     def write(tx: Tx) -> None:
         if tx.search.is_at(progress):
-            removed = _spelled(tx.search.replace(ids, texts)) - words
+            removed = _suggestible_words(tx.search.replace(ids, texts)) - words
             if removed:
                 tx.search.forget_words(removed)
             if words:
@@ -73,7 +73,7 @@ async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
     return following is not None or until < progress.newest
 
 
-def _spelled(texts: Sequence[IndexedText]) -> set[str]:
+def _suggestible_words(texts: Sequence[IndexedText]) -> set[str]:
     """Return the words of indexed objects that spelling suggestions may use."""
     return spelled_words(text for each in texts for text in (each.name, each.columns, each.comment))
 

@@ -1,8 +1,8 @@
 """Narrow scopes: an upper bound of the objects visible to a caller with few rights.
 
 May import the layers below. Makes no access decisions: the objects of a scope are candidates, on which a search decides
-as on all others. The full-text index does not know rights, so in a large lake none of its first matches may be visible
-to such a caller.
+as on all others. The full-text index does not contain rights, so in a large lake none of its first matches may be
+visible to such a caller.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class NarrowObjects:
     async def having_any(self, ctx: Context, words: Iterable[str], *, names_only: bool) -> list[SearchCandidate]:
         """Return the objects whose indexed words match any of the words.
 
-        The other words may match names of ancestors.
+        The caller checks the other words, which may match names of ancestors.
         """
         await self._read_texts(ctx)
         joined = self._names if names_only else self._wholes

@@ -24,8 +24,8 @@ _BEFORE_WORD: Final = 30
 
 
 class WordMatch(NamedTuple):
-    """The match of a word: the field (`name`, `above` for the name of an ancestor, `column` or `comment`) and its text;
-    of a comment an excerpt.
+    """The match of a word: the field (`name`, `above` for the name of an ancestor, `column` or `comment`) and its text,
+    which is an excerpt for a comment.
     """
 
     where: str
@@ -112,7 +112,8 @@ class _OwnTexts:
     def match(self, words: Sequence[str], *, question: tuple[str, ...]) -> WordMatch | None:
         """Return the best text that has all of some words: a column, else a comment; None if no text has them.
 
-        The best column has the words of the whole query as its name; the second best one has all of them.
+        A column whose name consists of the words of the whole query is the best one, then a column that has all of
+        them.
         """
         column = self._column(words, question)
         if column is not None:

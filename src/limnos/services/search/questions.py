@@ -32,14 +32,14 @@ class SearchQuestion(NamedTuple):
     """A parsed search query.
 
     - `words`: case-folded words, all of which must match.
-    - `path`: the text parsed as a path; empty if it is no path.
-    - `number`: the text parsed as an object's id; None if it is no integer.
+    - `path`: the text parsed as a path; empty if it is not a path.
+    - `number`: the text parsed as an object's id; None if it is not an integer.
     - `tags`: names of tags, each with a value or None.
     - `owner`: the name of a user or group.
     - `kinds`: the kinds to find.
     - `table_format`: the format of tables, such as `iceberg`.
     - `below`: the path of an ancestor, from the catalog down.
-    - `other_keys`: keys such as `column` that are no filters; they are searched as words.
+    - `other_keys`: keys such as `column` that are not filters; they are searched as words.
     """
 
     text: str = ""

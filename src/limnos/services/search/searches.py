@@ -112,7 +112,7 @@ async def search(
 
     If there are no hits, corrections of misspelled words are suggested.
 
-    Raises NotFound if the metalake does not exist, NotInUse if it is disabled, PermissionDenied if the caller is no
+    Raises NotFound if the metalake does not exist, NotInUse if it is disabled, PermissionDenied if the caller is not a
     user of it, and ServiceUnavailable if objects move faster than they can be read.
     """
     for _ in range(ATTEMPTS_MAX):
@@ -126,7 +126,7 @@ async def search(
             facets = facets_of((each.kind, each.path, each.table_format) for each in answer.hits) if with_facets else ()
             # Paths are usually copied, not typed, so they are not corrected.
             is_misspelled = not answer.hits and len(question.path) <= 1
-            meant = await _meant(ctx, space, question=question) if is_misspelled else ()
+            meant = await _suggest_corrections(ctx, space, question=question) if is_misspelled else ()
             return answer._replace(
                 hits=answer.hits[:limit],
                 more=answer.more or len(answer.hits) > limit,
@@ -138,7 +138,7 @@ async def search(
     raise ServiceUnavailable("The found objects were moved too often during the request: try again")
 
 
-async def _meant(ctx: Context, space: SearchSpace, *, question: SearchQuestion) -> tuple[Suggestion, ...]:
+async def _suggest_corrections(ctx: Context, space: SearchSpace, *, question: SearchQuestion) -> tuple[Suggestion, ...]:
     """Return corrections of a query's words. Each word is a whole word of an object that the corrected query finds."""
     words, meant = question_words(question.words), list[Suggestion]()
     for place, word in enumerate(words[:SPELLED_WORDS_MAX]):
@@ -186,7 +186,8 @@ Python compares a thousand of these without calling Python code.
 
 
 def _tie_end(ranked: Sequence[_RankedCandidate], *, begin: int, end: int) -> int:
-    """Extend the range from `begin` to `end` to the end of a tie: candidates with equal lengths and ranks stay as one.
+    """Extend the range from `begin` to `end` to the end of a tie: candidates with equal lengths and ranks. Returns the
+    new end.
 
     Access to candidates with equal keys is decided together, because only data of their nodes determines their order.
     """
@@ -222,7 +223,7 @@ class _Search:
         if self.whole_word is not None and not question.has_filter:
             await self._run_words()
         elif question.has_filter:
-            await self._run_chosen(await self._chosen())
+            await self._run_filtered(await self._filtered_candidates())
         else:
             await self._run_tier(TIER_PATH, await self._by_identity(), judge=self._judge_identity)
             if len(question.path) > 1:
@@ -273,7 +274,7 @@ class _Search:
                 return
         self.bounded = True
 
-    async def _chosen(self) -> list[name_search.SearchCandidate]:
+    async def _filtered_candidates(self) -> list[name_search.SearchCandidate]:
         """Return the candidates that have the query's tags and owner."""
         chosen: set[int] | None = None
         for tag_id, (_, value) in zip(self.home.tags, self.question.tags, strict=True):
@@ -297,8 +298,8 @@ class _Search:
 
     # -- tiers -----------------------------------------------------------------------------------------------------
 
-    async def _run_chosen(self, chosen: Sequence[name_search.SearchCandidate]) -> None:
-        """Sort the candidates with the query's tags and owner into tiers by their names."""
+    async def _run_filtered(self, chosen: Sequence[name_search.SearchCandidate]) -> None:
+        """Search the tiers of name and word matches among the candidates with the query's tags and owner."""
         name = self.question.name
         if not self.question.words:
             await self._run_tier(TIER_START, chosen, judge=self._judge_start)
@@ -308,7 +309,7 @@ class _Search:
             TIER_START, [each for each in chosen if each.folded.startswith(name)], judge=self._judge_start
         )
         if self.words:
-            await self._run_met(chosen)
+            await self._run_word_matches(chosen)
 
     async def _run_tier(
         self, tier: int, candidates: Iterable[name_search.SearchCandidate], *,
@@ -326,8 +327,8 @@ class _Search:
             if len(self.hits) > self.limit:
                 self.more = True
                 return
-            # The words of a candidate say nothing of its place among hits: many are compared.
-            size = AT_ONCE if tier == TIER_WORDS and self.whole_word is None else self._wanted(last=size)
+            # The words of a candidate do not determine its rank among hits: many are compared.
+            size = AT_ONCE if tier == TIER_WORDS and self.whole_word is None else self._next_count(last=size)
             end = begin + size if self.whole_word is not None else _tie_end(fresh, begin=begin, end=begin + size)
             part, begin = [each[-1] for each in fresh[begin:end]], end
             if with_documents:
@@ -335,10 +336,10 @@ class _Search:
             else:
                 await self._decide(tier, part, judge=judge)
 
-    def _wanted(self, *, last: int = 0) -> int:
-        """Return how many candidates to check next.
+    def _next_count(self, *, last: int = 0) -> int:
+        """Return the number of candidates to check next.
 
-        `last` is the count of candidates in the previous round, which gave too few hits.
+        `last` is the number of candidates in the previous round, which gave too few hits; 0 for the first round.
         """
         return min(max(self.limit + 1 - len(self.hits), 2 * last, AT_ONCE_MIN), AT_ONCE)
 
@@ -350,7 +351,7 @@ class _Search:
 
         Stops when further candidates cannot precede the hits found.
         """
-        size = self._wanted()
+        size = self._next_count()
         if len(part) > size:
             visible = await visible_nodes(self.ctx, self.metalake, home=self.home.usable, candidates=part)
             ordered = sorted(visible.values(), key=place_of)
@@ -365,7 +366,7 @@ class _Search:
         self, tier: int, part: Sequence[name_search.SearchCandidate], *,
         judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None], with_documents: bool = False,
     ) -> None:  # fmt: skip
-        """Add the visible and matching candidates of a batch to the hits."""
+        """Add the visible and matching candidates of a batch to the hits; large documents are parsed in a thread."""
         seen = await visible_nodes(
             self.ctx, self.metalake, home=self.home.usable, candidates=part, with_documents=with_documents
         )
@@ -396,7 +397,7 @@ class _Search:
                     return
                 results = await self._indexed(query, pending.tail, limit=looked + 1)
                 untouched = [each for each in results.candidates[:looked] if each.id not in pending.changed]
-                await self._run_met([*untouched, *pending.tail], with_documents=not names_only)
+                await self._run_word_matches([*untouched, *pending.tail], with_documents=not names_only)
                 is_bounded = results.is_bounded
                 if not is_bounded:
                     self.best_tier = TIER_COLUMNS  # all with the words in their names are among the hits
@@ -412,7 +413,9 @@ class _Search:
         matches = await self.narrow.having_any(self.ctx, query.words, names_only=query.names_only)
         return IndexedCandidates(matches, is_bounded=False)
 
-    async def _run_met(self, candidates: Sequence[name_search.SearchCandidate], *, with_documents: bool = True) -> None:
+    async def _run_word_matches(
+        self, candidates: Sequence[name_search.SearchCandidate], *, with_documents: bool = True
+    ) -> None:
         """Add the candidates that match every word of the query, by their own words or their ancestors' names."""
         await self._run_tier(TIER_WORDS, candidates, judge=self._judge_words, with_documents=with_documents)
 

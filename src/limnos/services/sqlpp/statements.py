@@ -210,8 +210,9 @@ async def _create_filled(
 ) -> None:
     """Execute CREATE DATASET … AS: the dataset has a temporary name until the query's results are inserted.
 
-    If the statement fails, the dataset's name stays free, and the unfinished dataset is dropped. If it is not known
-    whether the insert was committed, a task drops it later. Raises SqlppError, LimnosError.
+    If the statement fails, the dataset's name stays free, and the unfinished dataset is dropped. If the outcome of the
+    commit is unknown, a task drops it later. Raises SqlppError, LimnosError, and StatementEnded if the statement is
+    cancelled.
     """
     await query_bind(session, source)
     if session.compiles_only:

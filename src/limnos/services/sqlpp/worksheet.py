@@ -29,7 +29,7 @@ TIMEOUT_S: Final = 20.0
 """The time limit of a worksheet's statements, in seconds. Longer statements need a client."""
 OWN_ID_MAX: Final = 100
 CHANGE_IDS_MAX: Final = 1_000
-"""How many ids of runs with changes a node remembers."""
+"""The maximum number of ids of runs with changes that a node stores in memory."""
 ENGINE_STARTS: Final = (
     "The engine of SQL++ is starting for the first statement that reads data, which takes up to a minute: run the"
     " statement again. With the setting engine.warm it starts with the server"
@@ -65,13 +65,15 @@ class RepeatedRun(Exception):
 
 
 class ChangeIds:
-    """The ids of the newest runs with changes on this node, by user. Other nodes do not know them."""
+    """The ids of the newest runs with changes on this node, by user. They are not shared with other nodes."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[int, str], None] = {}
 
     def add(self, asker: Requester, own_id: str) -> None:
-        """Add the id of a run, and forget the oldest one beyond the limit. Raises RepeatedRun for a known id."""
+        """Add the id of a run, and remove the oldest one beyond the limit. Raises RepeatedRun for an id that was added
+        before.
+        """
         key = (asker.id, own_id)
         if key in self._ids:
             raise RepeatedRun

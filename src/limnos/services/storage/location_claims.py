@@ -87,8 +87,8 @@ def location_move(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int,
 
 
 def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> None:
-    """Check a new location under the rules. If the location belongs to a dropped object of the caller, that object's
-    claim ends.
+    """Check a new location under the rules. If the location belongs to a dropped or staged object of the caller, that
+    object's claim ends, and a dropped object is deleted from the trash.
 
     Raises BadRequest if a rule forbids the location, ServiceUnavailable while files there are being deleted.
     """
@@ -128,7 +128,9 @@ def rivals_near(tx: Tx, claim: LocationClaim, *, key: str) -> Iterator[Registere
 
 
 def _end_claim(tx: Tx, rival: RegisteredLocation) -> None:
-    """End the claim of a dropped or staged object at one location; its other locations stay registered."""
+    """End the claim of a dropped or staged object at one location; its other locations stay registered. Deletes a
+    dropped object from the trash.
+    """
     owner = rival.claim.owner_id
     if not tx.trash.forget(owner) and rival.claim.kind is not LocationKind.STAGED_TABLE:
         tx.documents.delete(owner)
@@ -179,7 +181,7 @@ def rivals_of(tx: Tx, location: str, *, but: int = 0) -> list[str]:
     """Return the locations of objects, other than the object `but`, to which files at a location could belong, up to a
     limit.
 
-    Objects whose files are being deleted do not count.
+    Roots of catalogs do not count, nor an object at the same location whose files are being deleted.
     """
     key = place_key(location)
     near = [*tx.places.upwards(key, but=but), *tx.places.lower(key, but=but)]

@@ -59,7 +59,7 @@ async def locations_reconcile(services: NodeServices) -> None:
     catalogs = [node_id for node_id, _ in await store.submit(permit, catalogs_read)]
     for at in range(0, len(catalogs), CATALOGS_PAGE):
         some = frozenset(catalogs[at : at + CATALOGS_PAGE])
-        await store.submit(permit, partial(_settle_roots, some=some, warehouse=warehouse, marks=is_whole))
+        await store.submit(permit, partial(_register_roots, some=some, warehouse=warehouse, marks=is_whole))
     if not is_whole:
         await _settle_rest(store)
         await store.submit(permit, lambda tx: tx.places.settled())
@@ -165,8 +165,9 @@ def is_unsettled(tx: Tx) -> bool:
     return tx.places.is_unsettled()
 
 
-def _settle_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) -> None:
-    """Register the locations of the catalogs in `some`, computed from their records and the settings.
+def _register_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) -> None:
+    """Register the locations of the catalogs in `some`, computed from their records and the settings, and delete their
+    other locations.
 
     With `marks`, new locations that violate a rule are marked as conflicting.
     """
@@ -204,9 +205,9 @@ def _mark(tx: Tx, claim: LocationClaim, *, key: str) -> None:
 
 async def _settle_rest(store: Store) -> None:
     permit = upkeep_permit("limnos")
-    await _each_page(store, _settle_keys)
+    await _each_page(store, _replace_by_keys)
     after = 0
-    while last := await store.submit(permit, partial(_settle_data_paths, after=after)):
+    while last := await store.submit(permit, partial(_register_data_paths, after=after)):
         after = last
     sweep = ConflictSweep([])
     await _each_page(store, sweep.take)
@@ -224,7 +225,7 @@ async def _each_page(store: Store, take: object) -> None:
         after = (last.location, last.claim.owner_id, int(last.claim.kind))
 
 
-def _settle_keys(tx: Tx, page: Iterable[RegisteredLocation]) -> None:
+def _replace_by_keys(tx: Tx, page: Iterable[RegisteredLocation]) -> None:
     """Replace the locations of a page by their keys: the migration wrote them as in the documents."""
     for each in page:
         try:
@@ -236,7 +237,7 @@ def _settle_keys(tx: Tx, page: Iterable[RegisteredLocation]) -> None:
             tx.places.clear(each.claim.owner_id, location=each.location, kind=each.claim.kind)
 
 
-def _settle_data_paths(tx: Tx, *, after: int) -> int | None:
+def _register_data_paths(tx: Tx, *, after: int) -> int | None:
     """Register the data paths of some tables that have any. Returns the last table's id; None at the end."""
     last = None
     for node_id, catalog_id, body in tx.places.documents_with(iceberg_metadata.DATA_PATHS, after=after):

@@ -1,8 +1,8 @@
 """Purges: delete the files of a dropped table, as its metadata lists them, and the directories that become empty.
 
 May import the layers below. A purge may be killed at any point and restarted. Every file is deleted before the file
-that lists it, the metadata file last, and a missing file is no error. A writer of metadata could list any file. So a
-purge deletes and reads only files below locations that the register has for the table: its location, its data paths,
+that lists it, the metadata file last, and a missing file is not an error. A writer of metadata could list any file. So
+a purge deletes and reads only files below locations that the register has for the table: its location, its data paths,
 its earlier locations. Nothing is deleted while another object is at, above or below its location, and nothing at a data
 path that overlaps another object; such files are kept and reported. A location without files becomes free afterwards;
 others stay registered (`services.upkeep.released_locations`).
@@ -209,7 +209,9 @@ class TablePurge:
         self._directories: dict[str, bool] = {}
 
     def run(self, beat: Callable[[int], None]) -> PurgeResult:
-        """Delete the table's files. Blocks; calls `beat` regularly with the count of deleted files."""
+        """Delete the table's files, and local directories that become empty. Blocks; calls `beat` regularly with the
+        count of deleted files.
+        """
         self.allowed.check_use(self.properties)
         at = self.location
         is_there = at is not None and is_local(at) and Path(path_of(at)).is_dir()
@@ -237,9 +239,9 @@ class TablePurge:
         )
         if own is None:
             return False
-        return not is_local(location) or self._leads_nowhere_else(location.rpartition("/")[0], own)
+        return not is_local(location) or self._is_within_table(location.rpartition("/")[0], own)
 
-    def _leads_nowhere_else(self, directory: str, own: str) -> bool:
+    def _is_within_table(self, directory: str, own: str) -> bool:
         """Return whether a local directory, after resolving symbolic links, lies in the table's location and within the
         roots.
         """
@@ -311,7 +313,7 @@ class TablePurge:
             *path: The names of the nested fields down to the string, such as `data_file`, `file_path`.
 
         Raises:
-            UnreadableFile: The file is no Avro file, or exceeds the limits. Then its list of files is unknown.
+            UnreadableFile: The file is not an Avro file, or exceeds the limits. Then its list of files is unknown.
         """
         data = self._read(location, MANIFEST_BYTES_MAX) if self._is_own(location) else None
         if data is None:

@@ -68,7 +68,7 @@ class TableFiles:
             MissingFile: The manifest does not exist.
             OutsideRoots: It lies outside of the table's locations.
             TooLarge: It is too large.
-            InvalidTable: It is no manifest.
+            InvalidTable: It is not a manifest.
         """
         data = await self.read(location)
         requested = page_request(only_added=only_added, skip=skip, limit=limit)

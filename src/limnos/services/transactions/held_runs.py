@@ -65,7 +65,8 @@ def _is_own(output: RunOutput, run: PipelineRun) -> bool:
 def own_outputs(run: PipelineRun, steps: Sequence[RunStepState]) -> list[RunOutput]:
     """Return the outputs of a run.
 
-    Raises CommitConflict if an output's branch cannot be from this run, or the outputs are in several catalogs.
+    Raises CommitConflict if the run has no outputs, an output's branch cannot be from this run, or the outputs are in
+    several catalogs.
     """
     outputs = run_outputs(steps)
     if not outputs:

@@ -60,14 +60,14 @@ class DeclareOperation(NamedTuple):
 
 
 class CreateVersionOperation(NamedTuple):
-    """Commit a version of a table with managed versions."""
+    """The operation that commits a version of a table with managed versions."""
 
     levels: Levels
     new_version: NewVersion
 
 
 class DeleteVersionsOperation(NamedTuple):
-    """Delete versions of a table with managed versions."""
+    """The operation that deletes versions of a table with managed versions."""
 
     levels: Levels
     branch: str
@@ -75,7 +75,7 @@ class DeleteVersionsOperation(NamedTuple):
 
 
 class DeregisterOperation(NamedTuple):
-    """Remove a table from the catalog, without deleting its files."""
+    """The operation that removes a table from the catalog, without deleting its files."""
 
     levels: Levels
 
@@ -112,7 +112,7 @@ async def tables_commit(
 ) -> list[LanceBatchResult]:
     """Execute all operations atomically. Returns for each operation the result that a single request would have.
 
-    Raises the errors of single requests, with the table's name.
+    Raises BadRequest for too many operations, and the errors of single requests, with the table's name.
     """
     if not operations:
         return []

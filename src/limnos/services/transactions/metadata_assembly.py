@@ -85,11 +85,11 @@ async def build_all(
             await asyncio.sleep(0)
     fresh = [each for each in built if each.document is not None and each.work.steps not in known]
 
-    await _lay_all(fresh, file_batch)
+    await _write_all(fresh, file_batch)
     return built
 
 
-async def _lay_all(fresh: list[BuiltMetadata], file_batch: FileBatch) -> None:
+async def _write_all(fresh: list[BuiltMetadata], file_batch: FileBatch) -> None:
     """Write metadata files: small local files sequentially on the event loop, other files concurrently."""
 
     async def lay(each: BuiltMetadata) -> None:

@@ -86,19 +86,19 @@ class TransactionOperation(Protocol):
 
 
 class TableCommitOperation(NamedTuple):
-    """Commit to a table; the commit creates the table if it asserts that none exists."""
+    """The operation that commits to a table; the commit creates the table if it asserts that none exists."""
 
     path: Levels
     change: CommitChange
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the name of the table that the commit changes."""
+        """The name of the table that the commit changes."""
         return ((Kind.TABLE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
         """Find the table, and decide whether the caller may commit to it; for a missing table, whether the caller may
-        create it.
+        create it. Raises CommitConflict if a table exists and the commit asserts that none does.
         """
         if iceberg_requirements.is_create(self.change.requirements):
             try:
@@ -121,7 +121,7 @@ def table_commit_of(path: Levels, *, requirements: list[object], updates: list[o
 
 
 class TableCreateOperation(NamedTuple):
-    """Create a table from its metadata, within the transaction."""
+    """The operation that creates a table from its metadata, within the transaction."""
 
     path: Levels
     request: TableRequest
@@ -147,14 +147,14 @@ def _decide_table_create(
 
 
 class TableDropOperation(NamedTuple):
-    """Drop a table; with `purge` also its files."""
+    """The operation that drops a table; with `purge` also its files."""
 
     path: Levels
     purge: bool = False
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the name of the table to drop."""
+        """The name of the table to drop."""
         return ((Kind.TABLE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -165,14 +165,14 @@ class TableDropOperation(NamedTuple):
 
 
 class TableMoveOperation(NamedTuple):
-    """Rename a table, or move it to another namespace."""
+    """The operation that renames a table, or moves it to another namespace."""
 
     path: Levels
     target: Levels
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the old and the new name of the table."""
+        """The old and the new name of the table."""
         return ((Kind.TABLE, self.path), (Kind.TABLE, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -183,7 +183,7 @@ class TableMoveOperation(NamedTuple):
 
 
 class ViewCreateOperation(NamedTuple):
-    """Create a view from its metadata, within the transaction."""
+    """The operation that creates a view from its metadata, within the transaction."""
 
     path: Levels
     request: ViewRequest
@@ -206,18 +206,20 @@ class ViewCreateOperation(NamedTuple):
 
 
 class ViewCommitOperation(NamedTuple):
-    """Apply updates to a view, at most once in a transaction."""
+    """The operation that applies updates to a view, at most once in a transaction."""
 
     path: Levels
     request: ViewAsked
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the name of the view that the commit changes."""
+        """The name of the view that the commit changes."""
         return ((Kind.VIEW, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide whether the caller may change the view."""
+        """Decide whether the caller may change the view. Raises BadRequest if an earlier operation creates or changes
+        it.
+        """
         node, _, decision = views.view_find(request_view, self.path[:-1], self.path[-1], Action.VIEW_ALTER)
         if request_view.is_touched(node):
             raise BadRequest("An earlier operation of this transaction creates or changes it: merge both operations")
@@ -229,13 +231,13 @@ class ViewCommitOperation(NamedTuple):
 
 
 class ViewDropOperation(NamedTuple):
-    """The operation of a transaction that drops a view."""
+    """The operation that drops a view."""
 
     path: Levels
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the name of the view to drop."""
+        """The name of the view to drop."""
         return ((Kind.VIEW, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -246,14 +248,14 @@ class ViewDropOperation(NamedTuple):
 
 
 class ViewMoveOperation(NamedTuple):
-    """Rename a view, or move it to another namespace."""
+    """The operation that renames a view, or moves it to another namespace."""
 
     path: Levels
     target: Levels
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the old and the new name of the view."""
+        """The old and the new name of the view."""
         return ((Kind.VIEW, self.path), (Kind.VIEW, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -264,7 +266,7 @@ class ViewMoveOperation(NamedTuple):
 
 
 class NamespaceCreateOperation(NamedTuple):
-    """Create a namespace in an existing parent."""
+    """The operation that creates a namespace in an existing parent."""
 
     path: Levels
     record: NamespaceRecord
@@ -285,13 +287,13 @@ class NamespaceCreateOperation(NamedTuple):
 
 
 class NamespaceDropOperation(NamedTuple):
-    """Drop a namespace, which must be empty after the earlier operations."""
+    """The operation that drops a namespace, which must be empty after the earlier operations."""
 
     path: Levels
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the name of the namespace to drop."""
+        """The name of the namespace to drop."""
         return ((Kind.NAMESPACE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -302,14 +304,14 @@ class NamespaceDropOperation(NamedTuple):
 
 
 class NamespaceMoveOperation(NamedTuple):
-    """Rename or move a namespace, with everything in it."""
+    """The operation that renames or moves a namespace, with all objects in it."""
 
     path: Levels
     target: Levels
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """Return the old and the new name of the namespace."""
+        """The old and the new name of the namespace."""
         return ((Kind.NAMESPACE, self.path), (Kind.NAMESPACE, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:

@@ -37,7 +37,7 @@ class RunPublish(msgspec.Struct, frozen=True):
 
 
 class RunPublishOperation(NamedTuple):
-    """Publish a running or held run, if the given attempt is its newest.
+    """The operation that publishes a running or held run, if the given attempt is its newest.
 
     `known_run` is the run as read before the decision.
     """

@@ -26,8 +26,8 @@ from limnos.view.keys import ABSENT, Key, document_key, owner_key
 
 
 class TablePlan(NamedTuple):
-    """A table or view whose metadata the transaction creates or changes: the indices of its steps, and its current
-    document.
+    """A table or view whose metadata the transaction creates or changes: the indices of its steps, its current
+    document, the storage of its catalog, and the guard of a dataset.
     """
 
     steps: tuple[int, ...]

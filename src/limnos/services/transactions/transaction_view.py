@@ -132,7 +132,7 @@ class TransactionView(RequestView):
         self._names[node.parent_id, node.name_space, node.name] = None
 
     def note_moved(self, node: Node, *, parent_id: int, name: str) -> None:
-        """Record that an object moves, with everything in it."""
+        """Record that an object moves, with all objects in it."""
         self.note_dropped(node)
         self._nodes[node.id] = msgspec.structs.replace(node, parent_id=parent_id, name=name)
         self._names[parent_id, node.name_space, name] = node.id

@@ -68,7 +68,9 @@ async def namespace_drop_all(ctx: Context, scope: RequestScope, *, levels: Level
 
 
 def namespace_delete_all(tx: Tx, permit: Permit[NamespaceDropAll]) -> None:
-    """Drop the content, the deepest first, then the namespace."""
+    """Drop the content, the deepest first, then the namespace. Raises BadRequest for more than `OBJECTS_MAX` objects,
+    NotEmpty for an object of another kind.
+    """
     command = permit.command
     node = tx.nodes.confirm(command.namespace)
     below = tx.nodes.below(node.id, limit=OBJECTS_MAX + 1)

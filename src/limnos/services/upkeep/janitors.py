@@ -1,7 +1,7 @@
 """Janitor: deletes unreferenced metadata files that this server wrote, and directories that become empty.
 
 May import the layers below. A process that is killed between writing a metadata file and committing it leaves such a
-file. Only certain orphans on local disks are deleted:
+file. Only files on local disks that are certainly orphans are deleted:
 
 - The name matches the pattern of this server's metadata files, and the time of its UUID lies in the window: after this
   store began to watch (or was restored, since a younger state may have used the file), and longer ago than the grace
@@ -286,7 +286,7 @@ def _remove(files: OrphanFiles, beat: Heartbeat) -> list[str]:
         [*((each, os.unlink) for each in files.files), *((each, os.rmdir) for each in files.directories)]
     ):
         beat(count)
-        with suppress(OSError):  # it is gone, or the directory is no longer empty
+        with suppress(OSError):  # it no longer exists, or the directory is no longer empty
             remove(path)
             names.append(path)
             REMOVED["file" if remove is os.unlink else "directory",] += 1

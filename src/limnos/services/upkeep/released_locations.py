@@ -85,7 +85,7 @@ class _ReleaseRound:
 def _is_due(each: RegisteredLocation, tx: Tx) -> bool:
     """Return whether a location was released long enough ago.
 
-    A location that is not recorded as released yet is recorded first.
+    A location that is not recorded as released yet is recorded as such, and is not due yet.
     """
     is_old = tx.now_ms - each.since >= GRACE_MS
     return is_old and not tx.places.release_one(each)

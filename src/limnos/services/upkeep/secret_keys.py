@@ -3,7 +3,7 @@ newest key.
 
 May import the layers below. Must not know any wire format. A rotation encrypts the secrets of one object after the
 other, each in its own transaction. After an interruption another call continues, and secrets under an older key stay
-readable meanwhile. Decision record 0099.
+readable until then. Decision record 0099.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ SealCommand = TypeVar("SealCommand", bound="SecretsSeal | WebhookSeal")
 class KeyInventory(NamedTuple):
     """A server's keys, oldest first, and the counts of catalogs and webhooks that use each key.
 
-    `lacking` are keys in use that the server does not have; `plain` is the count of objects with unencrypted secrets.
+    `current` is the key that encrypts; `makes` states whether this server creates its keys. `lacking` are keys in use
+    that the server does not have; `plain` is the count of objects with unencrypted secrets.
     """
 
     names: tuple[str, ...]
@@ -95,7 +96,8 @@ async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
     """Create a new key if this server creates its keys, and encrypt all secrets under the newest one.
 
     Returns the inventory of keys, and the count of re-encrypted catalogs and webhooks. Raises UnsupportedOperation
-    without any key, PermissionDenied, and StateUnknown if the store became unavailable in between.
+    without any key, PermissionDenied, ServiceUnavailable if the store is unavailable before the first secret is
+    re-encrypted, and StateUnknown if it is after that.
     """
     keys = keys_of_server(ctx)
     await refuse_former(ctx)
@@ -125,7 +127,7 @@ async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
             f"{done} secrets are sealed under the newest key, others not yet: repeat the request to continue"
         ) from error
     log.info("secrets are sealed under the newest key", key=keys.current, made=is_new, sealed=done)
-    # Do not ask the store after the last commit: the work is done and must be reported.
+    # Do not read the store after the last commit: the work is done and must be reported.
     return _key_inventory(keys, now, webhooks=secrets), done
 
 

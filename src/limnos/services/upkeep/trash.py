@@ -85,7 +85,7 @@ class TrashPage(NamedTuple):
 
 
 class TrashRestored(NamedTuple):
-    """A restored object: its path below the catalog, and the counts of restored and skipped objects in it."""
+    """A restored object: its kind, its path below the catalog, and the counts of restored and skipped objects in it."""
 
     kind: Kind
     path: Levels
@@ -288,7 +288,8 @@ def _name_taken_error(kind: Kind, path: Levels) -> AlreadyExists:
 def trash_restore_run(tx: Tx, permit: Permit[TrashRestore]) -> tuple[int, int] | None:
     """Restore a dropped object with its contents.
 
-    Returns the counts of restored and of skipped objects in it; None if the trash no longer has the object.
+    Returns the counts of restored and of skipped objects in it; None if the trash no longer has the object. Raises
+    BadRequest if too many objects would be restored, or they would be nested too deep.
     """
     command = permit.command
     into = tx.nodes.confirm(command.into)
@@ -323,7 +324,7 @@ def trash_sweep(tx: Tx) -> int:
 
 def _undrop_within(tx: Tx, parent_id: int, *, codec: LogicalCodec) -> tuple[int, int]:
     """Restore the objects that were dropped in a parent, recursively. Returns the counts of restored and skipped
-    objects.
+    objects. Raises BadRequest for more than `CONTENTS_MAX` objects.
     """
     back = left = 0
     parents = [parent_id]

@@ -49,7 +49,7 @@ OPEN_TO_WRITERS: Final[Mapping[str, tuple[str, ...]]] = {
     ICEBERG: ("metadata",),
     LANCE: ("_versions", "_transactions", "_refs", "tree/*/_versions", "tree/*/_transactions"),
 }
-"""The directories of a table that its writers must be able to read and that hold no rows."""
+"""The directories of a table that its writers must be able to read and that contain no rows."""
 CREDENTIALS_GIVEN = Counter(
     "limnos_table_credentials_total", "Credentials for tables' files, by outcome.", ("outcome",)
 )
@@ -63,7 +63,9 @@ class CredentialRequest(NamedTuple):
 
 
 class VendedCredentials(NamedTuple):
-    """Credentials for a table's location, and the catalog's properties that connect clients to the object store."""
+    """Credentials for a table's location, their rights, and the catalog's properties that connect clients to the object
+    store.
+    """
 
     credentials: IssuedCredentials
     location: str
@@ -148,11 +150,11 @@ class CredentialVendor:
             await asyncio.sleep(0)  # moves a request that runs outside of a task into one
         task = self._asked.get(request)
         if task is None:
-            task = self._asked[request] = asyncio.create_task(self._fetched(request))
+            task = self._asked[request] = asyncio.create_task(self._fetch(request))
             task.add_done_callback(partial(self._done, request))
         return await asyncio.shield(task)
 
-    async def _fetched(self, request: CredentialRequest) -> IssuedCredentials:
+    async def _fetch(self, request: CredentialRequest) -> IssuedCredentials:
         giver = request.giver
         try:
             result = await self._shares.run((giver.endpoint, giver.name), partial(self._ask, giver, request.policy))
@@ -166,11 +168,11 @@ class CredentialVendor:
             raise StorageFailed(
                 "The catalog's token service issues credentials that expire at once: have its clock checked"
             )
-        self._keep(request, result)
+        self._cache(request, result)
         CREDENTIALS_GIVEN["new",] += 1
         return result
 
-    def _keep(self, request: CredentialRequest, result: IssuedCredentials) -> None:
+    def _cache(self, request: CredentialRequest, result: IssuedCredentials) -> None:
         self._kept.pop(request, None)
         if len(self._kept) >= KEPT_MAX:
             now_ms = self._time.now_ms()

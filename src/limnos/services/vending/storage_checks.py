@@ -197,7 +197,7 @@ class _StorageCheckRun:
         return True
 
     async def _refused(self, name: str, call: Callable[[], Awaitable[object]]) -> None:
-        """Check that credentials for one location are refused at a sibling location."""
+        """Run one step that must fail: credentials for one location are refused at a sibling location."""
         if self.is_over:
             self.steps.append(StorageCheckStep(name, NOT_TRIED, _NOT_REACHED))
             return

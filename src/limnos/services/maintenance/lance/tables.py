@@ -53,7 +53,8 @@ async def stored_state(services: NodeServices, node_id: int) -> LanceTableState 
 async def change_table(request: ActingRequest, *, kind: str, table_id: int) -> str:
     """Execute an operation of a kind on a table's files. Returns the result as human-readable text.
 
-    Raises as `change_files`, and UnsupportedOperation.
+    Raises as `services.lance.row_operations.change_files`, and UnsupportedOperation for a kind that Lance tables do not
+    have.
     """
     ctx, scope, levels = request
     if kind == COMPACT:

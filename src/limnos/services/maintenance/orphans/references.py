@@ -157,8 +157,8 @@ class _TableScan:
             await self._names(services, "maintenance-referenced-files", location=location)
 
     async def _names(self, services: NodeServices, work: str, *, location: str) -> list[str]:
-        """Return the locations in a manifest or manifest list; none for a manifest known to name only files of its own
-        table.
+        """Return the locations in a manifest or manifest list; none for a manifest of which an earlier scan found that
+        it names only files of its own table.
 
         A file that cannot be read yields no locations: the table's readers cannot read it either.
         """

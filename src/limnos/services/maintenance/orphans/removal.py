@@ -50,7 +50,7 @@ class OrphansMark(msgspec.Struct, frozen=True):
 
 
 class RemovalAccount(NamedTuple):
-    """The account of a removal for the audit: the user on whose behalf files are deleted, and the request."""
+    """The data of a removal for the audit: the user on whose behalf files are deleted, the request and the catalog."""
 
     actor: str
     request_id: str

@@ -80,7 +80,7 @@ class OrphanTerms(NamedTuple):
 
 
 class MarkedTable(NamedTuple):
-    """A table with marked files, and the user on whose behalf they are deleted."""
+    """A table with marked files, the user on whose behalf they are deleted, and the policy that requires it."""
 
     node_id: int
     catalog_id: int
@@ -276,10 +276,11 @@ def check_put(tx: Tx, row: OrphanCheckRow) -> None:
 
 
 def check_store(tx: Tx, row: OrphanCheckRow, *, search: TableSearch) -> bool:
-    """Store the result of a check: the age of known candidates increases, new candidates are added, others are removed.
+    """Store the result of a check: the age of stored candidates increases, new candidates are added, others are
+    deleted. A blocked search deletes all candidates that are not marked.
 
-    Returns whether the table was checked before in this epoch of the store. After a restore of the store, the age of
-    all candidates restarts at zero: the restored metadata may name them.
+    Returns whether the table was checked before in this epoch of the store; False for a blocked search. After a restore
+    of the store, the age of all candidates restarts at zero: the restored metadata may name them.
     """
     files, last = tx.orphan_files, tx.orphan_files.check(row.node_id)
     epoch = tx.epoch()
@@ -308,8 +309,8 @@ def check_store(tx: Tx, row: OrphanCheckRow, *, search: TableSearch) -> bool:
 
 
 def _new(candidates: dict[str, NewOrphan], before: dict[str, OrphanFileRow]) -> Sequence[NewOrphan]:
-    """Return the candidates that were not stored before, or whose size or time has changed since; limited to
-    `CANDIDATES_MAX` in all.
+    """Return the candidates that were not stored before, or whose size or time has changed since; at most as many as
+    `CANDIDATES_MAX` leaves beside the stored ones.
     """
     new = []
     for name, each in candidates.items():

@@ -39,7 +39,8 @@ _NAMED: Final = 3
 
 
 class TableSearch(NamedTuple):
-    """The result of a search: the orphan files, all listed files, and the snapshots of the metadata.
+    """The result of a search: the orphan files, all listed files, the count of references, and the snapshots of the
+    metadata.
 
     `blocked` is the reason why nothing may be removed; None if orphans may be removed.
     """
@@ -121,7 +122,7 @@ async def _compare(
 
 def _search(beat: Heartbeat, location: str, *, listed: Sequence[FileEntry], references: Sequence[str]) -> OrphanSearch:
     """Compare the listed files with the references, by normalized location. Blocks. Raises BadRequest for a reference
-    that is no location.
+    that is not a location.
     """
     keys = FileKeys()
     listing = {}

@@ -37,7 +37,8 @@ class OperationStop(msgspec.Struct, frozen=True):
 
 
 async def rewrite_cancel(ctx: Context, scope: RequestScope, *, path: Levels, operation: int) -> None:
-    """Cancel an operation on a table; its executor ends when it next renews its lease. An ended one stays unchanged.
+    """Cancel an operation on a table; its executor stops when it next renews its lease. An ended operation stays
+    unchanged.
 
     Raises NotFound for an operation on another table, UnsupportedOperation for one that the server carries out itself,
     and as `maintained_table`.
@@ -61,14 +62,15 @@ async def rewrite_cancel(ctx: Context, scope: RequestScope, *, path: Levels, ope
 
 
 async def numbered_cancel(ctx: Context, metalake: str, *, operation: int) -> OperationRow:
-    """Cancel an operation of a metalake by its number alone. Returns it; an ended one is unchanged.
+    """Cancel an operation of a metalake by its id alone. Returns it; an ended operation is unchanged.
 
     A caller who may not maintain the table does not learn whether the operation exists, nor the name of its table.
 
     Raises:
-        NotFound: The operation or the metalake is missing, and the caller may lease operations, or the table is hidden.
-        PermissionDenied: The caller may not maintain its table, or it does not exist.
-        UnsupportedOperation: The server carries it out itself.
+        NotFound: The metalake is missing; or the operation is missing or the caller may not cancel it, for a caller who
+            may lease operations.
+        PermissionDenied: The operation is missing or the caller may not cancel it, for any other caller.
+        UnsupportedOperation: The server executes the operation itself.
     """
     row = await ctx.look_up(lambda: operation_read(operation))
     ancestry = {} if row is None else await ctx.look_up(lambda: ancestors_read([row.node_id]))

@@ -43,12 +43,12 @@ class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     is_requested: bool = False
     """Whether a user requested it; if so, it does not wait until the table has no writers."""
     terms: RetentionTerms | None = None
-    """Which rows a leased operation of row retention deletes."""
+    """The condition for the rows that a leased operation of row retention deletes."""
 
 
 def action_options(kind: str, stored: RewriteOptions, *, is_busy: bool = False) -> dict[str, str]:
     """Return the options of Iceberg's Spark action for an operation. A policy's options take precedence, within its
-    limits. `is_busy` states that writers overwrite or delete rows of the table meanwhile.
+    limits. `is_busy` states that writers overwrite or delete rows of the table concurrently.
     """
     if kind == COMPACT:
         options = {

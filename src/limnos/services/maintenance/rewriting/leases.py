@@ -71,7 +71,7 @@ _ID_MAX: Final = (1 << 63) - 1
 EXECUTOR_REQUESTS: Final = ComponentKey("executor requests", lambda _: dict[str, int]())
 """The time of the last request of an executor for leases in each metalake, on this node, in milliseconds since 1970."""
 ACTIVE_MS: Final = 60_000
-"""For how long after its last request an executor counts as running, in milliseconds."""
+"""The time after its last request for which an executor counts as running, in milliseconds."""
 _FOR_WRITERS: Final = (
     f"waits until the table's writers are quiet, or have overwritten rows {OVERWRITES_PER_REWRITE} times"
 )
@@ -182,7 +182,9 @@ async def operation_report(
 
 
 async def _write(ctx: Context, metalake: str, *, mutation: Callable[[Tx, Permit[int]], T]) -> T:
-    """Run a mutation of a caller who may lease operations; repeat the decision if access changed meanwhile."""
+    """Run a mutation of a caller who may lease operations; repeat the decision if access rights changed before the
+    commit.
+    """
 
     def decide(request_view: RequestView) -> Permit[int]:
         decision = request_view.require(Action.OPERATION_LEASE, request_view.settled.outer)
@@ -292,9 +294,11 @@ async def _options(
     services: NodeServices, document: MetadataDocument, *, row: WaitingRewrite, stored: RewriteOptions,
     activity: WriterActivity,
 ) -> dict[str, str]:  # fmt: skip
-    """Return the options of an operation for its executor, and store the terms of a deletion of old rows.
+    """Return the options of an operation for its executor, and store the condition for the rows that row retention
+    deletes.
 
-    A user who requests an operation may know that no writer is at work. So its first attempt is one commit.
+    The first attempt of an operation that a user requested is one commit, even if the table has active writers: the
+    user may know that they have finished.
     """
     if row.kind != RETENTION:
         is_busy = activity.is_busy and (row.attempts > 0 or not stored.is_requested)

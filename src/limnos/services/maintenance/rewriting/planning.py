@@ -1,8 +1,8 @@
 """Planning of rewrites: turns findings into operations that wait for an executor, if a policy or a setting enables it.
 
-May import the layers below. Must not know any wire format. An operation of a policy has the rights of the policy's
-owner, one of a setting those of the table's owner. The server checks these rights when an executor leases the
-operation. A failed operation is retried with exponential backoff.
+May import the layers below. Must not know any wire format. An operation that a policy requests has the rights of the
+policy's owner; an operation that a setting requests has those of the table's owner. The server checks these rights when
+an executor leases the operation. A failed operation is retried with exponential backoff.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ from limnos.store.objects.owners import owner_read
 from limnos.store.tx import Tx
 
 PLANNED_KINDS: Final = (RETENTION, COMPACT, DELETES, MANIFESTS)
-"""The kinds that policies ask for, in the order in which they are planned."""
+"""The kinds that policies request, in the order in which they are planned."""
 OPEN_MAX: Final = 5_000
 """The maximum number of waiting operations on the tables of one owner; further findings wait for the next rounds."""
 ROUND_MAX: Final = 5_000
-"""The number of operations after which a round ends; the next one begins behind it."""
+"""The number of operations after which a round ends; the next round continues after the last table."""
 INTERVAL_MS: Final = 3_600_000
 """The minimum time between two operations of a kind on one table, in milliseconds."""
 RETENTION_INTERVAL_MS: Final = 86_400_000
-"""The same for deletions of old rows: a day, whose rows they delete."""
+"""The minimum time between two deletions of old rows of one table, in milliseconds."""
 PAUSE_MS: Final = 300_000
 PAUSE_MS_MAX: Final = 86_400_000
 """The pause after the first failure, and the maximum pause, in milliseconds."""
@@ -274,7 +274,7 @@ def rests_until(ended: Sequence[EndedOperation], node_id: int, *, kind: str) -> 
 
 
 def metalake_of(ancestors: Ancestry, node_id: int) -> int | None:
-    """Return the id of the metalake of a node whose ancestors are known; None if one of them no longer exists."""
+    """Return the id of the metalake of a node from its `ancestors`; None if one of them no longer exists."""
     at = node_id
     while at in ancestors:
         if ancestors[at][1] is Kind.METALAKE:
@@ -295,7 +295,7 @@ class RewriteRequest(msgspec.Struct, frozen=True):
     metalake_id: int
     options: RewriteOptions
     is_idle: bool
-    """Whether the operation has nothing to do, as `is_idle` says."""
+    """Whether the operation has nothing to do, as `is_idle` returns."""
     own: dict[str, str]
     """The options of Iceberg's action in the request itself; `options` also has those of the table's policy."""
 
@@ -308,9 +308,9 @@ async def rewrite_request(
     The policy that requests this kind for the table adds its options. If a policy has already queued an operation of
     this kind, it becomes the caller's and is due immediately.
 
-    Returns the id of the operation, new or already queued; one that has nothing to do is done at once. Raises as
-    `maintained_table`, RunConflict if the open operation of this kind has other options, and BadRequest if the table's
-    policy has options that Iceberg lacks.
+    Returns the id of the operation, new or already queued; an operation that has nothing to do is done at once. Raises
+    as `maintained_table`, RunConflict if the open operation of this kind has other options, and BadRequest if the
+    table's policy has options that Iceberg lacks.
     """
 
     def look(request_view: RequestView) -> MetadataDocument:
@@ -332,7 +332,7 @@ async def rewrite_request(
 
 
 def is_idle(document: MetadataDocument, *, kind: str) -> bool:
-    """Return whether an operation has nothing to do: an application of delete files on a table that has none, by the
+    """Return whether an operation has nothing to do: one of kind `DELETES` on a table without delete files, by the
     summary of its current snapshot.
     """
     if kind != DELETES:

@@ -57,7 +57,7 @@ class PolicyDeletions:
     async def require(self, ctx: Context, document: MetadataDocument, *, operation: int) -> None:
         """Require that the policy still deletes all rows for whose deletion an operation was leased.
 
-        Raises PermissionDenied if the policy ended or changed meanwhile, or if the column did.
+        Raises PermissionDenied if the policy or its column was removed or changed since the lease.
         """
         text = await ctx.look_up(partial(options_read, operation))
         leased = None if text is None else msgspec.json.decode(text, type=RewriteOptions).terms

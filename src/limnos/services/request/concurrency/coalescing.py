@@ -44,16 +44,16 @@ class RequestCoalescer:
         """
         flight = self._next.get(key)
         if flight is None:
-            flight = self._next[key] = SharedQuestion(asyncio.create_task(self._asked(key, question)))
+            flight = self._next[key] = SharedQuestion(asyncio.create_task(self._run_next(key, question)))
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)
         finally:
             flight.waiting -= 1
             if not flight.waiting and not flight.task.done():
-                self._given_up(key, flight)
+                self._cancel_abandoned(key, flight)
 
-    async def _asked(self, key: CoalescingKey, question: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def _run_next(self, key: CoalescingKey, question: Callable[[], Awaitable[bytes]]) -> bytes:
         """Wait for the running call of the key to end, then call `question`.
 
         Callers that arrive from then on share the next call.
@@ -69,7 +69,7 @@ class RequestCoalescer:
             if self._begun.get(key) is mine:
                 del self._begun[key]
 
-    def _given_up(self, key: CoalescingKey, flight: SharedQuestion) -> None:
+    def _cancel_abandoned(self, key: CoalescingKey, flight: SharedQuestion) -> None:
         """Cancel a call for which no caller waits; a later caller starts a new one."""
         if self._next.get(key) is flight:
             del self._next[key]

@@ -1,8 +1,8 @@
 """Commit watcher: one read of the store's clocks serves all callers on this node who wait for commits.
 
-May import the layers below. Must not know changes or rights: a caller that is woken reads the changes itself. On SQLite
-a check for commits reads a few bytes of memory (the header of the WAL index). Otherwise it is one statement, ten times
-a second, however many callers wait. A caller is woken only if a revision of its zones has advanced.
+May import the layers below. Must not know changes or rights: a caller reads the changes itself when it is woken. On
+SQLite a check for commits reads a few bytes of memory (the header of the WAL index). Otherwise it is one statement, ten
+times a second, however many callers wait. A caller is woken only if a revision of its zones has advanced.
 """
 
 from __future__ import annotations
@@ -80,15 +80,14 @@ class CommitWatcher:
     async def _look_on(self) -> None:
         try:
             while self._waiting:
-                await self._look()
+                await self._poll()
                 await asyncio.sleep(EVERY_S)
         finally:
             self._looking_task = None
 
-    async def _look(self) -> None:
-        """Wake the callers whose zones have changed.
-
-        If the clocks cannot be read, wake all callers, so that each of them encounters the error.
+    async def _poll(self) -> None:
+        """Wake the callers whose zones have changed. If the clocks cannot be read, wake all callers, so that each of
+        them gets the error.
         """
         moment = self.store.moment() if self.store.inline else None  # type: ignore[union-attr]
         anew, self._anew = self._anew, False

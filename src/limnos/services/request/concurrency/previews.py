@@ -70,7 +70,9 @@ class RunningPreviews:
             return await _before_deadline(work())
 
     async def _start(self, caller: str, offloader: WorkOffloader) -> None:
-        """Wait until a process is ready. The caller's next preview waits for the same start."""
+        """Wait until a process is ready. The caller's next preview waits for the same start. Raises ServiceUnavailable
+        if the process is not ready after `START_DEADLINE_S`, or dies.
+        """
         start = self._starts.get(caller)
         if start is None:
             start = self._starts[caller] = asyncio.ensure_future(offloader.do(READY, caller=caller))
@@ -84,7 +86,7 @@ class RunningPreviews:
     def _forget(self, caller: str, start: asyncio.Future[list[bytes]]) -> None:
         del self._starts[caller]
         if not start.cancelled():
-            start.exception()  # those who wait for it raise it
+            start.exception()  # the waiting callers raise it
 
 
 async def _before_deadline(work: Coroutine[object, object, T]) -> T:

@@ -1,8 +1,8 @@
 """Dataverses: namespaces that were created explicitly. Creates and drops them, and sets the active dataverse.
 
-May import the layers below. Must not know any wire format. A namespace that exists only as the parent of another is no
-dataverse; creating it marks it as explicit. Dropping a dataverse that contains other namespaces removes the mark.
-`Default` is created with the first object in it.
+May import the layers below. Must not know any wire format. A namespace that exists only as the parent of another is not
+a dataverse; creating it marks it as explicit. Dropping a dataverse that contains other namespaces drops its objects,
+and only removes the mark of the namespace. `Default` is created with the first object in it.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class DataverseCreate(msgspec.Struct, frozen=True):
 class DataverseDrop(msgspec.Struct, frozen=True):
     """The command to drop the SQL++ objects in a namespace, then the namespace itself.
 
-    If other namespaces lie below it, only the mark of an explicit creation is removed. `parents` are the implicit
-    parents, nearest first, that are dropped too if they become empty.
+    If other namespaces lie below it, the namespace itself stays, without the mark of an explicit creation. `parents`
+    are the implicit parents, nearest first, that are dropped too if they become empty.
     """
 
     namespace: Node
@@ -112,7 +112,7 @@ def dataverse_insert(tx: Tx, permit: Permit[DataverseCreate]) -> Node:
         return namespace_insert(tx, permit.about(cast("NamespaceCreate", command.make)))
     node = tx.nodes.confirm(command.mark)
     if not node.implicit:
-        raise AlreadyExists("The namespace was created explicitly meanwhile", kind="namespace")
+        raise AlreadyExists("Another request created the namespace explicitly", kind="namespace")
     tx.nodes.mark(node, implicit=False)
     return tx.nodes.by_id(node.id)
 
@@ -160,7 +160,8 @@ async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> Non
 def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | None) -> Permit[DataverseDrop]:
     """Decide whether the caller may drop a dataverse. Returns the permit with the command.
 
-    The right on the dataverse is enough, because its owner also owns the objects in it.
+    The right on the dataverse is enough, because its owner also owns the objects in it. Raises NotFound for a namespace
+    that was only created implicitly.
     """
     request_view.require_in_use()
     node, _, decision = request_view.look_up(Kind.NAMESPACE, parts, Action.NAMESPACE_DROP)
@@ -177,9 +178,11 @@ def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | Non
 
 
 def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
-    """Drop the objects, then the namespace and its empty implicit parents.
+    """Drop the objects, then the namespace and its empty implicit parents. A namespace with other namespaces in it
+    stays, marked as implicit.
 
-    Raises SqlppError or ObjectInUse if an object cannot be dropped, ProtectedObject if one is protected.
+    Raises SqlppError or ObjectInUse if an object cannot be dropped or there are too many, ProtectedObject if one is
+    protected.
     """
     command = permit.command
     node = tx.nodes.confirm(command.namespace)

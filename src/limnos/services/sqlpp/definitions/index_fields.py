@@ -31,7 +31,9 @@ def check_fields(type_: tree.RecordType, statement: tree.CreateIndex) -> None:
 
 
 def _nested(type_: tree.RecordType, field: tree.IndexField) -> tree.TypeExpression | None:
-    """Return the declared type of a nested field, or None. Raises SqlppError if a closed type lacks its first name."""
+    """Return the declared type of a nested field; None if it is not declared. Raises SqlppError if a closed type lacks
+    its first name.
+    """
     _field(type_, field.path[:1], at=field)
     within: tree.TypeExpression | None = type_
     for name in field.path:
@@ -66,7 +68,9 @@ def _check_array(type_: tree.RecordType, field: tree.UnnestField) -> None:
 def _field(
     type_: tree.RecordType, path: Levels, *, at: tree.IndexField | tree.UnnestField
 ) -> tree.TypeExpression | None:
-    """Return the declared type at a path; None in an open type. Raises SqlppError for an unknown field."""
+    """Return the declared type at a path; None if it is not declared. Raises SqlppError for a field that a closed type
+    lacks.
+    """
     within: tree.TypeExpression = type_
     for name in path:
         if not isinstance(within, tree.RecordType):

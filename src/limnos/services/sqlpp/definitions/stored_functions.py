@@ -1,9 +1,9 @@
-"""Stored functions: functions registered over Gravitino for other engines, or written in SQL++; both are one kind of
-object.
+"""Stored functions: functions registered over Gravitino's API for other engines, or written in SQL++; both are one kind
+of object.
 
 May import the layers below. Must not know any wire format. `formats.gravitino` checks a registered function, the record
-stores it, and this server never runs it. A function of SQL++ is shown with its statements, only SQL++ changes its
-definition, and it cannot be dropped while another object needs it.
+stores it, and this server never runs it. Responses contain the statements of a function of SQL++, only SQL++ changes
+its definition, and it cannot be dropped while another object needs it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def function_of(node: Node) -> Function | None:
 def function_view(node: Node) -> Json:
     """Return a function as JSON in the form of Gravitino's API.
 
-    A function of SQL++ has no types and no implementations, so its statements are shown.
+    A function of SQL++ has no types and no implementations, so the result contains its statements.
     """
     function = function_of(node)
     if function is not None:
@@ -121,7 +121,7 @@ def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
     text = record.definition
     if command.changes:
         if not text:
-            tx.stale()  # SQL++ replaced it meanwhile
+            tx.stale()  # SQL++ replaced it concurrently
         text = stored_text(change_function(function_read(text), command.changes))
     tx.nodes.write_record(node, replace(record, comment=command.edits.edited_comment(record.comment), definition=text))
     return tx.nodes.by_id(node.id)

@@ -1,7 +1,7 @@
 """Typed views: the query that casts the results of a view's query to its declared fields.
 
 May import `sqlpp`. Must not know the lookup of types. A value that does not fit becomes NULL, as DEFAULT NULL
-specifies. An object is left out if it lacks a value of a field that is NOT UNKNOWN or part of the key. Keys are not
+specifies. An object is omitted if it lacks a value of a field that is NOT UNKNOWN or part of the key. Keys are not
 enforced.
 """
 
@@ -43,8 +43,8 @@ def typed_query(body: tree.Expression, schema: tree.ViewSchema, *, type_: tree.T
 
 
 def _cast(field: tree.FieldType, formats: dict[str, str], *, at: TextPosition) -> str:
-    """Return the SQL++ text of an expression that casts a field to its declared type, with the format of its kind of
-    time.
+    """Return the SQL++ text of an expression that casts a field to its declared type, with the format that the view
+    declares for a date, time or datetime. Raises SqlppError for a type without a cast.
     """
     name = field.type.name.last.lower() if isinstance(field.type, tree.NamedType) else ""
     kind = BUILT_IN.get(name)

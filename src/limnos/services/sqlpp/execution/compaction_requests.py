@@ -29,11 +29,11 @@ log = get_logger("limnos.compaction")
 COMPACT: Final = "compact-dataset"
 TEND: Final = "tend-dataset"
 TENDS_AFTER_MS: Final = 2 * 86_400_000
-"""The delay of the later task after its files are old enough, in milliseconds: files are deleted once a day, and
+"""The delay of the cleanup task after the files are old enough, in milliseconds: files are deleted once a day, and
 statements take time.
 """
 TENDED_MAX: Final = 100_000
-"""The maximum number of datasets for which a node remembers that a later task exists."""
+"""The maximum number of datasets for which a node caches that a cleanup task exists."""
 TARGET_BYTES: Final = 64 << 20
 """The target size of files, in bytes; files near that size are not rewritten."""
 DECODED_INLINE_BYTES: Final = 64 << 10
@@ -41,7 +41,7 @@ DECODED_INLINE_BYTES: Final = 64 << 10
 
 class CompactPayload(msgspec.Struct, frozen=True):
     """The payload of a compaction task: the dataset, its path, its count of excess files, and the user with the trust
-    of the credential.
+    and the token family of the user's credential.
 
     `covers_ms`: a delayed task runs late enough to delete orphan files that statements wrote up to this time.
     """
@@ -91,12 +91,12 @@ async def compaction_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
     Errors are only logged, because the statement has already been executed.
     """
     try:
-        await _ask(ctx, table_id, path=path)
+        await _request_compaction(ctx, table_id, path=path)
     except LimnosError as error:
         log.warning("compaction could not be requested", table=table_id, error=error.message)
 
 
-async def _ask(ctx: Context, table_id: int, *, path: Levels) -> None:
+async def _request_compaction(ctx: Context, table_id: int, *, path: Levels) -> None:
     least = ctx.services.defaults.sqlpp_compact_files
     document = await ctx.look_up(lambda: document_read(table_id)) if least else None
     if document is None:
@@ -106,7 +106,7 @@ async def _ask(ctx: Context, table_id: int, *, path: Levels) -> None:
     if files < least:
         return
     payload = await _payload(ctx, table_id, path=path, files=files)
-    if await ctx.services.store.submit(upkeep_permit("limnos"), partial(_leave, payload)):
+    if await ctx.services.store.submit(upkeep_permit("limnos"), partial(_create_task, payload)):
         ctx.services.wake_worker()
 
 
@@ -118,7 +118,7 @@ async def _payload(ctx: Context, table_id: int, *, path: Levels, files: int = 0,
 
 
 async def cleanup_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
-    """Before a write, ensure that there is a later task that deletes the orphan files of killed statements.
+    """Before a write, ensure that there is a delayed task that deletes the orphan files of killed statements.
 
     Errors are only logged.
     """
@@ -129,7 +129,7 @@ async def cleanup_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
     try:
         payload = await _payload(ctx, table_id, path=path, covers_ms=now_ms + age_ms)
         covers_ms = await services.store.submit(
-            upkeep_permit("limnos"), partial(_leave_later, payload, delay_ms=2 * age_ms + TENDS_AFTER_MS)
+            upkeep_permit("limnos"), partial(_create_cleanup_task, payload, delay_ms=2 * age_ms + TENDS_AFTER_MS)
         )
     except LimnosError as error:
         log.warning("unreferenced files of a dataset could not be recorded", table=table_id, error=error.message)
@@ -139,7 +139,7 @@ async def cleanup_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
     TENDED.of(services)[table_id] = covers_ms
 
 
-def _leave_later(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
+def _create_cleanup_task(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
     """Create the delayed cleanup task, unless an existing task covers the files that are written now.
 
     Returns the time up to which the task covers files, in milliseconds since 1970.
@@ -152,7 +152,7 @@ def _leave_later(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
     return payload.covers_ms
 
 
-def _leave(payload: CompactPayload, tx: Tx) -> bool:
+def _create_task(payload: CompactPayload, tx: Tx) -> bool:
     """Create the compaction task, unless the dataset has one, or the last one failed and the files have not doubled
     since.
 

@@ -1,8 +1,8 @@
 """Compaction task: an engine rewrites a dataset's many files into few, while no statement writes to the dataset.
 
 May import the layers below. Must know neither wire formats nor the rewriting of files. The task holds the dataset's
-lock, and each commit presents it. The rows do not change. A task that is interrupted keeps its commits and continues
-from there.
+lock, and each commit presents it. The rows do not change. An interrupted task keeps its commits, and its next attempt
+continues from there.
 """
 
 from __future__ import annotations

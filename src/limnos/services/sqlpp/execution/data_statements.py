@@ -1,4 +1,4 @@
-"""Data statements: decides on a statement over data, then has an engine run it.
+"""Data statements: decides on a statement over data, then runs it in an engine.
 
 May import the layers below. Must not know any wire format. Access to every dataset of a statement is decided here. The
 engine uses a token of the caller that is issued for the statement, so it has no further rights. Writers of a dataset
@@ -74,7 +74,9 @@ class DataChange(NamedTuple):
 
 
 class BoundStatement(NamedTuple):
-    """A statement whose names are bound: the kind of its job, its source, its RETURNING, and its files."""
+    """A statement whose names are bound: the kind of its job, its source, its RETURNING, and the files that it reads or
+    exports.
+    """
 
     kind: JobKind
     source: BoundQuery | None
@@ -93,9 +95,9 @@ async def data_rows(session: StatementSession, bound: ReadyQuery) -> AsyncGenera
 async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
     """Return the execution plan of a query over data, for EXPLAIN.
 
-    The engine computes it, because only the engine knows the type of a table that SQL++ did not create.
+    The engine computes it, because only the engine can determine the type of a table that SQL++ did not create.
     """
-    reads = await _reads(ctx, bound.query)
+    reads = await _dataset_refs(ctx, bound.query)
     forms = {(ref.dataverse, ref.name): form_of(ref) for ref in reads if ref.type and ref.files is None}
     indexes = {(ref.dataverse, ref.name): ref.indexes for ref in reads}
     plan = bound.query.expression
@@ -107,7 +109,8 @@ async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
 async def change_rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
     """Execute INSERT, UPSERT, DELETE, UPDATE, LOAD or COPY in the engine. Yields the results of RETURNING.
 
-    Raises SqlppError, PermissionDenied.
+    May also create tasks that compact the dataset. Raises SqlppError, PermissionDenied, and StatementEnded if the
+    statement is cancelled.
     """
     statement = parsed.statement
     if not isinstance(statement, CHANGES):
@@ -128,7 +131,7 @@ async def change_rows(session: StatementSession, parsed: ParsedStatement) -> Asy
             failure = error
             if isinstance(error, DuplicateKey) and isinstance(statement, tree.Load):
                 failure = DuplicateKey(error.key, is_load=True)
-            await _settle(session.ctx, change, error=failure, returns=work.returning is not None)
+            await _raise_outcome(session.ctx, change, error=failure, returns=work.returning is not None)
         except asyncio.CancelledError:
             raise StatementEnded(_LEFT[await _outcome(session.ctx, change)]) from None
     if target.ref.key:
@@ -138,7 +141,7 @@ async def change_rows(session: StatementSession, parsed: ParsedStatement) -> Asy
 async def _hold_lock(session: StatementSession, target: WriteTarget, *, stack: AsyncExitStack) -> HeldLocks:
     """Acquire the dataset's lock for the statement; `stack` releases it.
 
-    Raises StatementEnded if the statement is cancelled meanwhile, and ServiceUnavailable.
+    Raises StatementEnded if the statement is cancelled before that, and LockTimeout, ServiceUnavailable.
     """
     try:
         if target.ref.key:
@@ -152,10 +155,11 @@ async def _outcome(ctx: Context, change: DataChange) -> bool | None:
     return await is_carried_out(ctx, change.held, table_id=change.target.table_id, statement=change.statement)
 
 
-async def _settle(ctx: Context, change: DataChange, *, error: SqlppError, returns: bool) -> None:
+async def _raise_outcome(ctx: Context, change: DataChange, *, error: SqlppError, returns: bool) -> None:
     """Determine whether a failed statement was committed, and raise the error that states the outcome.
 
-    Returns without an error if the commit succeeded, only its response was lost, and the statement `returns` nothing.
+    Returns without an error if the statement was committed, only its response was lost, and it `returns` nothing.
+    Raises OutcomeUnknown if the outcome cannot be determined, else SqlppError.
     """
     done = await _outcome(ctx, change)
     if done is None:
@@ -267,7 +271,7 @@ async def job_rows(
 ) -> AsyncGenerator[bytes, None]:
     """Run a job in the engine, with a token of the caller that is issued for it. Yields its results as JSON lines."""
     ctx = session.ctx
-    reads = () if work.source is None else await _reads(ctx, work.source)
+    reads = () if work.source is None else await _dataset_refs(ctx, work.source)
     seconds = session.seconds_left
     token, text = await token_create(
         ctx, user=None, name=f"{STATEMENT_PREFIX}{ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S
@@ -291,10 +295,10 @@ async def job_rows(
             if close is not None:
                 await close()
     finally:
-        await _forget(ctx, token.id)
+        await _revoke_token(ctx, token.id)
 
 
-async def _forget(ctx: Context, token_id: int) -> None:
+async def _revoke_token(ctx: Context, token_id: int) -> None:
     """Revoke a statement's token; if that fails, the token expires later."""
     try:
         await token_revoke(ctx, token_id=token_id)
@@ -302,7 +306,7 @@ async def _forget(ctx: Context, token_id: int) -> None:
         return
 
 
-async def _reads(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
+async def _dataset_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
     """Return the references by which the engine opens the datasets of a query: table, schema and keys."""
 
     def read(request_view: RequestView) -> tuple[DatasetRef, ...]:
@@ -310,13 +314,13 @@ async def _reads(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
         for dataverse, name in bound.reads:
             path = (*dataverse, name)
             node, _ = request_view.find(path, Kind.TABLE)
-            refs.append(_read(ctx, request_view, node=node, path=path))
+            refs.append(_dataset_ref(ctx, request_view, node=node, path=path))
         return tuple(refs)
 
     return await ctx.read(scope_of(ctx), read)
 
 
-def _read(ctx: Context, request_view: RequestView, *, node: Node | None, path: Levels) -> DatasetRef:
+def _dataset_ref(ctx: Context, request_view: RequestView, *, node: Node | None, path: Levels) -> DatasetRef:
     if node is None:
         raise SqlppError(
             NO_DATASET, f"Cannot find dataset {display_name(path[-1:])} in dataverse {display_name(path[:-1])} any more"

@@ -1,7 +1,7 @@
 """Rows of the functions `dataset_resources` and `storage_components`: a dataset's indexes, and the commits of its
 files.
 
-May import the layers below. Must not know any wire format. Everything comes from a table's metadata; no file is read.
+May import the layers below. Must not know any wire format. All values come from a table's metadata; no file is read.
 Only the primary index has files of its own: other indexes are metadata only.
 """
 

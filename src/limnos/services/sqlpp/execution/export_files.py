@@ -22,7 +22,7 @@ NOT_EMPTY, BAD_PART, TOO_LONG = 62, 64, 65
 PART_BYTES_MAX: Final = 255
 PATH_BYTES_MAX: Final = 1024
 STORE_FILE_BYTES_MAX: Final = 64 << 20
-"""Size at which a file in an object store ends at the latest: it is held in memory until it is sent."""
+"""Size at which a file in an object store ends at the latest: it is buffered in memory until it is sent."""
 SUCCESS: Final = "_SUCCESS"
 EXPORT_ID_LENGTH: Final = 8
 AT_ONCE: Final = 8

@@ -94,9 +94,9 @@ async def files_export(session: StatementSession, statement: tree.CopyTo) -> Non
 
 
 async def _finish(ctx: Context, files: ExportFiles, *, has_files: bool, records: list[AuditRecord]) -> None:
-    """Publish the files and write the audit records of the export, even if the statement is cancelled meanwhile.
+    """Publish the files and write the audit records of the export, even if the statement is cancelled during that.
 
-    Raises StatementEnded, whose message says whether the files exist, and the errors of `ExportFiles.publish`.
+    Raises StatementEnded, whose message states whether the files exist, and the errors of `ExportFiles.publish`.
     """
 
     async def publish() -> None:
@@ -118,7 +118,7 @@ async def _finish(ctx: Context, files: ExportFiles, *, has_files: bool, records:
     except asyncio.CancelledError:
         await asyncio.wait([publishing], timeout=PUBLISH_S)
         if not publishing.done():
-            raise StatementEnded("its files may appear yet, look before you run it again") from None
+            raise StatementEnded("its files may still appear: check its location before you run it again") from None
         if publishing.cancelled() or publishing.exception() is not None:
             raise
         raise StatementEnded("its files had been written before that") from None
@@ -255,7 +255,7 @@ def export_query(
     if computed:
         value = parse_body(f'{{"path": [], "of": {variable}}}')
         if not isinstance(value, tree.Object):
-            raise TypeError("the parsed text is no object constructor")
+            raise TypeError("the parsed text is not an object constructor")
         path, item = value.pairs
         array = tree.Array(statement.at, computed)
         value = msgspec.structs.replace(value, pairs=(msgspec.structs.replace(path, value=array), item))
@@ -267,7 +267,7 @@ def export_query(
 def _query(text: str) -> tree.QueryExpression:
     query = parse_body(text)
     if not isinstance(query, tree.QueryExpression):
-        raise TypeError("the parsed text is no query")
+        raise TypeError("the parsed text is not a query")
     return query
 
 

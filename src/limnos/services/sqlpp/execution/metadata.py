@@ -262,7 +262,7 @@ def _find_dataverses(request_view: RequestView, *, paths: Sequence[Levels]) -> l
 
 
 def _may_list(request_view: RequestView) -> bool:
-    """Return whether the caller may list namespaces of the catalog, by privilege or because of browse paths."""
+    """Return whether the caller may list namespaces of the catalog, by privilege or because of objects below it."""
     return request_view.decide(Action.NAMESPACE_LIST, request_view.settled.outer).allowed or bool(
         paths_of(request_view).ids
     )
@@ -298,7 +298,7 @@ async def _objects_of_kind(
 ) -> AsyncIterator[_FoundNodes]:
     """Yield the objects of some kinds in a request's dataverses, in slices.
 
-    Dataverses known by name are resolved and listed in one read.
+    Dataverses that the request names are resolved and listed in one read.
     """
     if request.dataverses is not None and request.names is None:
         for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
@@ -357,7 +357,7 @@ async def _read(
 def _listed_in(
     request_view: RequestView, *, paths: Sequence[Levels], kinds: Sequence[Kind]
 ) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
-    """Return the first visible entries of dataverses known by name, and cursors for the remaining entries."""
+    """Return the first visible entries of the named dataverses, and cursors for the remaining entries."""
     nodes = _find_dataverses(request_view, paths=paths)
     listings = [_NamespaceListing(node.id, kind) for kind in kinds for node in nodes if node is not None]
     return _list_entries(request_view, listings=listings, names=None)

@@ -25,7 +25,9 @@ hundred kilobytes.
 
 
 class PlanKey(NamedTuple):
-    """The cache key of a bound query: the text of its statement, its position, and the active dataverse."""
+    """The cache key of a bound query: the text of its statement, its position, the active dataverse, and whether it has
+    SQL's meaning.
+    """
 
     text: str
     at: TextPosition

@@ -1,4 +1,5 @@
-"""Hides statistics in the dataverse Metadata from callers whose reads of the dataset are restricted.
+"""Restricted counts: omits the statistics of a dataset in the dataverse Metadata for callers whose reads are
+restricted.
 
 May import the layers below. Must not know queries. ANALYZE counts all objects of a dataset, including those that a row
 filter hides from restricted users, and stores its counts among the statements of the dataset.
@@ -22,11 +23,13 @@ from limnos.services.sqlpp.requests.names import scope_of
 from limnos.view.cache_miss import for_each
 
 ANALYZE: Final = "ANALYZE "
-"""The prefix of the stored statements that hold the counts of a dataset."""
+"""The prefix of the stored statements that contain the counts of a dataset."""
 
 
 async def without_hidden_counts(ctx: Context, nodes: Sequence[tuple[Levels, Node]]) -> Sequence[tuple[Levels, Node]]:
-    """Return the nodes with their namespace paths; datasets that are restricted for the caller have no statistics."""
+    """Return the nodes with their namespace paths; the statistics of datasets that are restricted for the caller are
+    omitted.
+    """
     paths = {node.id: (*path, node.name) for path, node in nodes if any(map(_is_analyze, _statements(node)))}
     if not paths:
         return nodes

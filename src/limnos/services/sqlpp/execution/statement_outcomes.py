@@ -18,7 +18,7 @@ from limnos.store.activity.sqlpp_locks import lock_exists_query
 from limnos.store.objects.documents import document_read
 
 STATEMENT: Final = "sqlpp.statement"
-"""The key in a snapshot's summary for the number of the statement that created it."""
+"""The key in a snapshot's summary for the id of the statement that created it."""
 
 
 async def is_carried_out(ctx: Context, locks: HeldLocks, *, table_id: int, statement: str) -> bool | None:

@@ -1,7 +1,7 @@
-"""Rewrites UPDATE to a query that returns the changed objects.
+"""Update queries: rewrites UPDATE to a query that returns the changed objects.
 
-May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each SET or array step sees the result
-of the previous one. Array positions begin at 0; negative positions count from the end.
+May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each SET or array step applies to the
+result of the previous one. Array positions begin at 0; negative positions count from the end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def update_query(
 ) -> tree.QueryExpression:
     """Return the query for the changed objects of a dataset.
 
-    With `moves`, changed fields come before the others, those of the last SET first. Else they stay at their places.
+    With `moves` and at most `MOVES_MAX` fields, changed fields come before the others, those of the last SET first.
+    Else they keep their positions.
 
     Raises SqlppError for a change of a key, for paths of more than `STEPS_MAX` fields, and for a path that is nested
     too deeply.
@@ -169,9 +170,9 @@ def _changed(variable: str, step: tree.UpdateStep, *, moves: bool, base: str = "
 def _put(base: str, path: tuple[str, ...], *, value: tree.Expression, moves: bool) -> tree.Expression:
     """Return the expression for an object with a new value at a path: MISSING removes the field.
 
-    A parent of the field that is no object becomes an object; one that is MISSING or NULL does so only for the literal
-    MISSING, and stays as it is for other values. Each step repeats `base` once, so that the text grows linearly with
-    the steps.
+    A parent of the field that is not an object becomes an object; a parent that is MISSING or NULL does so only for the
+    literal MISSING, and is unchanged for other values. Each step repeats `base` once, so that the text grows linearly
+    with the steps.
     """
     first, *rest = path
     is_removal = isinstance(value, tree.MissingLiteral)

@@ -1,9 +1,9 @@
 """Lock mutations: request, grant, upgrade and release the locks of statements, and release those of dead nodes.
 
-May import `sqlpp` (the rules of granting), `store` and the layers below. Waiting is in
-`services.sqlpp.statement_locks`. Each mutation is a background operation of the server, so only one runs at a time on
-all nodes. A mutation that frees locks also grants them to waiters, in the same transaction: waiters only read whether
-their locks are granted.
+May import `sqlpp` (the rules of granting), `store` and the layers below. `services.sqlpp.locks.statement_locks` waits
+for them. Each mutation is a background operation of the server, so only one runs at a time on all nodes. A mutation
+that frees locks also grants them to waiters, in the same transaction: waiters only read whether their locks are
+granted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def lock_release(tx: Tx, token: int) -> list[int]:
     """
     rows = tx.locks.behind(token)
     tx.locks.delete(token)
-    return _pass_on(tx, rows, token=token, left=[row for row in rows if row.token != token])
+    return _grant_waiting(tx, rows, token=token, left=[row for row in rows if row.token != token])
 
 
 def lock_withdraw(tx: Tx, token: int) -> tuple[LockRow | None, list[int]]:
@@ -81,11 +81,11 @@ def lock_lessen(tx: Tx, token: int, *, key: LockKey) -> list[int]:
     """
     tx.locks.lessen(token, key)
     rows = tx.locks.behind(token)
-    return _pass_on(tx, rows, token=token, left=rows)
+    return _grant_waiting(tx, rows, token=token, left=rows)
 
 
 def locks_drop_dead(tx: Tx, holder: str) -> list[int]:
-    """Release the locks of nodes whose lease has expired, except the caller's.
+    """Release the locks of nodes whose lease has expired, except those of the node `holder`.
 
     Returns the tokens of the requests that were granted locks as a result.
     """
@@ -98,7 +98,8 @@ def locks_drop_dead(tx: Tx, holder: str) -> list[int]:
 
 
 def locks_beat(tx: Tx, holder: str, *, known: Collection[int], lease_ms: int) -> tuple[set[int], list[int]]:
-    """Renew a node's lease, and release the node's locks in the store whose tokens are not in `known`.
+    """Renew a node's lease. Release the node's locks in the store whose tokens are not in `known`, and the locks of
+    nodes whose lease has expired.
 
     Returns the node's remaining tokens, and the tokens of the requests that were granted locks as a result.
     """
@@ -115,7 +116,7 @@ def _held_mode(tx: Tx, token: int, *, key: LockKey) -> LockMode | None:
     return modes[0] if modes else None
 
 
-def _pass_on(tx: Tx, rows: Collection[LockRow], *, token: int, left: Collection[LockRow]) -> list[int]:
+def _grant_waiting(tx: Tx, rows: Collection[LockRow], *, token: int, left: Collection[LockRow]) -> list[int]:
     """Grant the freed locks to waiters for the keys of a request. Returns the tokens of the granted requests.
 
     Only the queues of these keys are complete in `left`, so waiters for other keys are not considered.

@@ -1,7 +1,7 @@
 """Statement locks on this node: request, wait, hold and release.
 
-May import `sqlpp`, `store`, `telemetry` and the layers below. The mutations of `services.sqlpp.lock_mutations` decide
-which locks are granted.
+May import `sqlpp`, `store`, `telemetry` and the layers below. The mutations of `services.sqlpp.locks.lock_mutations`
+decide which locks are granted.
 
 Costs: a free lock takes one transaction, and its release another. Waiting writes nothing. While statements wait on this
 node, one poll serves all of them: a statement ten times a second on PostgreSQL, and on an SQLite file only after a
@@ -84,7 +84,7 @@ class _LockRequest:
 
 
 class HeldLocks:
-    """Locks that a statement holds. Its mutations pass `token` to `tx.locks.require`."""
+    """Locks that a statement holds. The statement's mutations pass `token` to `tx.locks.require`."""
 
     def __init__(self, locks: StatementLocks, claim: _LockRequest, *, wishes: tuple[LockRequest, ...]) -> None:
         self._locks = locks
@@ -110,9 +110,10 @@ class HeldLocks:
         return self._claim.lost
 
     def check(self, wish: LockRequest) -> None:
-        """Check that a lock is held, as far as this node knows.
+        """Check that a lock is held, by the state that this node has read.
 
-        Raises SqlppError (ASX1039, ASX1049) if it is not held, LockLost if other nodes released it.
+        Raises SqlppError (ASX1039, ASX1049) if it is not held, LockLost if other nodes released it, ValueError if it
+        was not requested.
         """
         if self._released:
             raise released_locks_error()
@@ -192,7 +193,9 @@ class StatementLocks:
             await locks.release()
 
     async def acquire(self, wishes: Iterable[LockRequest], timeout_s: float) -> HeldLocks:
-        """Acquire locks, which the caller must release. Raises as `held`."""
+        """Acquire locks, which the caller must release. Raises as `held`; ServiceUnavailable for too many locks or
+        waiting statements.
+        """
         request = wishes_of(wishes)
         if not 0 < len(request) <= WISHES_MAX:
             raise ServiceUnavailable(f"A statement can have 1 to {WISHES_MAX} locks, not {len(request)}: divide it")
@@ -213,7 +216,7 @@ class StatementLocks:
 
     async def _acquire(self, claim: _LockRequest, wishes: tuple[LockRequest, ...], *, timeout_s: float) -> None:
         if self._beating is None:
-            self._beating = asyncio.create_task(self._beat_on())
+            self._beating = asyncio.create_task(self._renew_lease())
 
         def request(tx: Tx) -> bool:
             claim.token, is_granted = lock_request(tx, self.holder, wishes=wishes, lease_ms=self.lease_ms)
@@ -233,7 +236,7 @@ class StatementLocks:
         row, passed = await self._submit(partial(lock_withdraw, token=claim.token))
         # Not before: after a cancellation during the withdrawal the locks must still be released.
         self._claims.discard(claim)
-        self._tell(passed)
+        self._wake(passed)
         return row
 
     async def upgrade(self, claim: _LockRequest, key: LockKey, *, timeout_s: float) -> None:
@@ -252,7 +255,7 @@ class StatementLocks:
 
     async def pass_on(self, mutation: Callable[[Tx], list[int]]) -> None:
         """Run a mutation that may grant locks to other requests, and wake their statements on this node."""
-        self._tell(await self._submit(mutation))
+        self._wake(await self._submit(mutation))
 
     async def release(self, claim: _LockRequest) -> None:
         """Release the locks of a request.
@@ -288,13 +291,13 @@ class StatementLocks:
     async def _wait(self, claim: _LockRequest, seconds: float) -> bool:
         """Wait until a request is granted. Returns False after the timeout.
 
-        Raises LockLost if other nodes considered this node dead meanwhile.
+        Raises LockLost if other nodes considered this node dead and released its locks.
         """
         claim.waits = True
         claim.changed.clear()
         self._moment = None  # something may have been committed since the last check
         if self._looking_task is None:
-            self._looking_task = asyncio.create_task(self._look_on())
+            self._looking_task = asyncio.create_task(self._poll_while_waiting())
         self._count()
         try:
             async with asyncio.timeout(max(seconds, 0)):
@@ -314,20 +317,20 @@ class StatementLocks:
     def _count(self) -> None:
         WAITING[()] = sum(claim.waits for claim in self._claims)
 
-    async def _look_on(self) -> None:
+    async def _poll_while_waiting(self) -> None:
         """Poll the store for granted locks while statements wait."""
         try:
             while any(claim.waits for claim in self._claims):
                 try:
-                    await self._look()
+                    await self._poll()
                 except LimnosError as error:
                     log.warning("locks could not be read", error=str(error))
                 await asyncio.sleep(EVERY_INLINE_S if self.store.inline else EVERY_S)
         finally:
             self._looking_task = None
 
-    async def _look(self) -> None:
-        """Poll the store once for all waiting statements; releases the locks of dead nodes."""
+    async def _poll(self) -> None:
+        """Poll the store once for all waiting statements, and release the locks of dead nodes."""
         waiting = [claim for claim in self._claims if claim.waits]
         moment = self.store.moment() if self.store.inline else None  # type: ignore[union-attr]
         now = time.monotonic()
@@ -344,7 +347,7 @@ class StatementLocks:
         if standing.get(0):
             await self.pass_on(partial(locks_drop_dead, holder=self.holder))
 
-    def _tell(self, tokens: Iterable[int]) -> None:
+    def _wake(self, tokens: Iterable[int]) -> None:
         """Wake the waiting statements of this node that were granted locks."""
         granted = set(tokens)
         for claim in self._claims:
@@ -353,7 +356,7 @@ class StatementLocks:
 
     # -- lease ---------------------------------------------------------------------------------------------------
 
-    async def _beat_on(self) -> None:
+    async def _renew_lease(self) -> None:
         """Renew this node's lease periodically while it holds or waits for locks, or has lock rows left to release."""
         try:
             while True:
@@ -382,10 +385,10 @@ class StatementLocks:
             if claim.token in known - standing - {0}:
                 claim.lost = True
                 claim.changed.set()
-        self._tell(passed)
+        self._wake(passed)
 
     async def close(self) -> None:
-        """Cancel the background tasks that poll for locks and renew the lease."""
+        """Wait for the releases in progress, and cancel the background tasks that poll for locks and renew leases."""
         await asyncio.gather(*self._releasing, return_exceptions=True)
         tasks = [task for task in (self._looking_task, self._beating) if task is not None]
         for task in tasks:

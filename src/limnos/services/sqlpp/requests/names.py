@@ -1,8 +1,8 @@
 """SQL++ names on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
 
-May import the layers below. Must not know any wire format. A statement is bound against known names (`KnownNames`).
-Unknown names are collected and looked up in one request view, and the statement is bound again. So the binding itself
-needs no request view, and a large statement can be bound in a worker process.
+May import the layers below. Must not know any wire format. A statement is bound against the names that were looked up
+so far (`KnownNames`). Missing names are collected and looked up in one request view, and the statement is bound again.
+So the binding itself needs no request view, and a large statement can be bound in a worker process.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TEXT_SHORT: Final = 2048
 NODES_SHORT: Final = 2000
 """The number of expressions up to which a statement is bound on the event loop, in at most 4 ms."""
 ROUNDS_MAX: Final = 200
-"""The maximum number of bindings of a statement until all names are known: one for each nested view or function, and a
+"""The maximum number of bindings of a statement until no name is missing: one for each nested view or function, and a
 few more.
 """
 LOADS: Final = {
@@ -54,7 +54,7 @@ BUILT_IN: Final[dict[NameQuestion, object]] = {
     NameQuestion("dataverse", METADATA): True,
     **{NameQuestion("dataset", METADATA, name): BoundDataset(METADATA, name) for name in METADATA_DATASETS},
 }
-"""The known names of the dataverse Metadata, regardless of the tree and the caller."""
+"""The names of the dataverse Metadata, regardless of the tree and the caller."""
 
 
 async def bind_with_names(
@@ -64,11 +64,11 @@ async def bind_with_names(
 
     Args:
         ctx: The request.
-        bind: Binds with the known names, and records unknown ones. It has no side effects, and is called until all
-            names are known.
+        bind: Binds with the names looked up so far, and records missing ones. It has no other side effects, and is
+            called until none is missing.
         elsewhere: Replaces `bind` once that has raised BudgetSpent, since the statement is too large for the event
             loop.
-        known: The known names; newly found names are added.
+        known: The names looked up so far; further names are added.
 
     Raises:
         SqlppError: The statement is invalid.

@@ -54,7 +54,9 @@ class ResultWriter:
         request.is_known = True
 
     async def add(self, lines: list[bytes]) -> None:
-        """Append results. Raises TooLarge for too many bytes, and RequestEnded if the result was deleted."""
+        """Append results, and write them once enough are buffered. Raises TooLarge for too many bytes, and RequestEnded
+        if the result was deleted.
+        """
         self._held += lines
         self._size += sum(map(len, lines)) + len(lines)
         if self._size >= PART_BYTES:
@@ -76,7 +78,7 @@ class ResultWriter:
         self._held, self._size, self._number = [], 0, number + 1
 
     async def last(self) -> None:
-        """Write the results that are still buffered."""
+        """Write the results that are still buffered. Raises as `add`."""
         if self._held:
             await self._flush()
 
@@ -113,7 +115,7 @@ def is_lost(ctx: Context, row: StatementRequest) -> bool:
 
 
 async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[list[bytes], None]:
-    """Yield a result's lines in chunks. Raises ServiceUnavailable if the result is deleted meanwhile."""
+    """Yield a result's lines in chunks. Raises ServiceUnavailable if the result is deleted before its end is read."""
     count = number = 0
     while count < row.rows_count:
         results = await ctx.find(part_query(row.handle, number))

@@ -185,7 +185,8 @@ class RunningRequests:
         return here + [each for each in requests if each.holder != self.holder]
 
     async def cancel(self, by: str, value: str, *, asker: Requester, everybody: bool) -> list[str]:
-        """Cancel requests on all nodes: on this node immediately, on other nodes within a second.
+        """Cancel the matching requests on this node immediately, or, if it has none, those on other nodes within a
+        second.
 
         Args:
             by: The field to compare: `request_id`, `client_context_id` or `handle`.
@@ -211,14 +212,14 @@ class RunningRequests:
             await asyncio.sleep(self.every_s)
 
     def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Run a coroutine in a background task, which `close` cancels."""
+        """Run a coroutine in a background task, for whose end `close` waits."""
         task = asyncio.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
         return task
 
     async def close(self) -> None:
-        """Cancel all running requests."""
+        """Cancel all running requests, and wait for background tasks."""
         for each in self._held.values():
             each.stop("The server was stopped: run it again")
         await asyncio.gather(*self._beside, return_exceptions=True)
