@@ -1,6 +1,6 @@
 """Pipelines on Spark, declared in a file or in Python. A run publishes all of its tables or none.
 
-It contains the declaration (`declaration`), its parser, checks and plan, and the run. Each step writes a branch of its
+Contains the declaration (`declaration`), its parser, its checks and plan, and the run. Each step writes a branch of its
 table, and one commit publishes all branches (decision record 0039). The package uses the server's protocols only. It
 must not import the server's packages. Only `engine` imports Spark.
 """

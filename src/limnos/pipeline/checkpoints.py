@@ -1,7 +1,7 @@
 """Checkpoints of pipelines, which are stored in the summaries of a published table's snapshots.
 
-Reads a checkpoint from a table's metadata, newest snapshot first. May import `client`'s types. Must not know pipelines
-or Spark.
+Reads a checkpoint from a table's metadata, newest snapshot first. May import msgspec and `client`'s types. Must not
+know pipelines or Spark.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ def head_of(fields: Json | None) -> int | None:
 def mark_of(fields: Json | None, key: str) -> str | None:
     """Return the value of the summary key `key` from the newest snapshot that has it.
 
-    The search follows the ancestors of the head of `main`, as far as they have not expired. Returns None if no snapshot
-    has the key.
+    Searches the head of `main` and its unexpired ancestors. Returns None if no snapshot has the key.
     """
     metadata = _metadata(fields)
     known = {one.snapshot_id: one for one in metadata.snapshots}
@@ -57,10 +56,10 @@ def mark_of(fields: Json | None, key: str) -> str | None:
 
 
 def inputs_of(text: str | None) -> Mapping[str, int | str | None] | None:
-    """Parse the summary value `INPUTS`: JSON that maps each input's name to its snapshot ID, fingerprint or null.
+    """Parse the summary value `INPUTS`: JSON that maps each input's name to its snapshot id, its fingerprint or null.
 
-    Returns None if the text is not a JSON object; entries of other types are dropped. The form is checked because every
-    writer of the table can write this value (decision record 0056).
+    Returns None if there is no value or it is not a JSON object; entries of other types are dropped. The form is
+    checked because every writer of the table can write this value (decision record 0056).
     """
     try:
         result = json.loads(text or "")

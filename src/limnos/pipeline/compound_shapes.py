@@ -1,8 +1,8 @@
-"""Shapes (schemas) of lists and mappings in a pipeline's file: lists, mappings with any keys, records with fixed keys,
+"""Schemas (`Shape`) of lists and mappings in a pipeline's file: lists, mappings with any keys, records with fixed keys,
 and unions of records.
 
-Composes the shapes of `shapes`. A record continues with its other keys after a problem, so that one pass finds all
-problems. May import `names` and this package's values. Must not know the keys.
+They are composed of the schemas in `shapes`. A record continues with its other keys after a problem, so that one pass
+finds all problems. May import this package's values. Must not know the keys.
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ class MapOf(Shape):
 
 
 def _as_text(key: ScalarNode) -> ScalarNode:
-    """Return a key of any scalar type as text, in JSON's notation."""
+    """Convert a key of any scalar type to a string, in JSON's notation."""
     return ScalarNode(at=key.at, text=key.text, value=key.text, text_at=key.text_at)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordKey:
-    """A key of a record: the shape of its value, the description and an example for the reference page, and whether it
-    is required.
+    """A key of a record: the schema of its value, the description, example and default for the reference page, and
+    whether it is required.
     """
 
     shape: Shape
@@ -115,7 +115,7 @@ class RecordKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(Shape):
-    """A mapping with known keys, converted to a value by `build`."""
+    """A mapping with a fixed set of keys, converted to a value by `build`."""
 
     name: str
     keys: Mapping[str, RecordKey]
@@ -198,7 +198,7 @@ class Record(Shape):
 class Cases(Shape):
     """A union of several records. It is selected by a key that only one of them has, or by the value of the key `tag`.
 
-    `short` is the shape allowed instead of a mapping.
+    `short` is the schema of a scalar that is allowed instead of a mapping; `from_short` converts it.
     """
 
     name: str

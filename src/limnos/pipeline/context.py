@@ -33,7 +33,7 @@ class StepContext:
     """The directory of the pipeline's file, to which paths of sources are relative."""
     run: str
     at: datetime
-    """The start time of the run. A resumed run keeps this time."""
+    """The start time of the run. Resuming a run does not change it."""
     attempt: int
     branch: str
     """The name of the branch to write. No earlier attempt has written to it."""
@@ -41,7 +41,7 @@ class StepContext:
     pins: Mapping[Parts, ReadPin]
     """Pins of all input tables that no step of this run creates."""
     sources: Mapping[str, ReadPin]
-    """Pins of sources that are no tables, from earlier steps of this run that read them."""
+    """Pins of sources that are not tables, from earlier steps of this run that read them."""
     done_branches: Mapping[Parts, StepBranch]
     """The branches of completed steps, by table."""
     existing_tables: frozenset[Parts]
@@ -52,7 +52,7 @@ class StepContext:
     full: bool
     """Whether incremental steps read all of their input."""
     check: Callable[[], None]
-    """A function that the engine calls between two pieces of work. It raises RunStopped when the run must stop."""
+    """A function that the engine calls between two phases of a step. It raises RunStopped when the run must stop."""
 
 
 def branches_prefix(run: str) -> str:

@@ -1,8 +1,8 @@
 """The declaration of a pipeline: sources, steps, write modes and expectations.
 
 YAML files and Python decorators are both converted to these frozen values, which checks, plans and runs use. May import
-the standard library and `names` only. Must not know Spark, servers or the form in which a declaration is written. Each
-value has its position (`at`), which comparisons ignore.
+the standard library only. Must not know Spark, servers or the form in which a declaration is written. Each value has
+its position (`at`), which comparisons ignore.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SourcePosition(NamedTuple):
 
 
 class ParameterType(Enum):
-    """The types of a pipeline's parameter. The values are the names in the file."""
+    """The types of a pipeline's parameters. The values are their names in the file."""
 
     STRING = "string"
     INT = "int"
@@ -56,8 +56,8 @@ class Parameter:
 
 
 class MalformedRowPolicy(Enum):
-    """What a step does with a row that does not fit the file's format or schema: fail, keep it in a side table, or
-    count it.
+    """What a step does with a row that does not fit the file's format or schema: fail, write it to a side table, or
+    only count it.
     """
 
     FAIL = "fail"
@@ -135,7 +135,7 @@ class DeclaredSource:
 
 
 class WriteMode(Enum):
-    """How a step's rows change its table."""
+    """The way in which a step's rows change its table: its write mode."""
 
     REPLACE = "replace"
     APPEND = "append"
@@ -168,7 +168,7 @@ class WriteDeclaration:
 
 
 class ExpectationAction(Enum):
-    """The consequence for rows, or for the run, of a broken expectation."""
+    """The action for a broken expectation: fail the run, drop or quarantine the rows, or only warn."""
 
     FAIL = "fail"
     DROP = "drop"
@@ -177,7 +177,9 @@ class ExpectationAction(Enum):
 
 
 class RuleKind(Enum):
-    """The kinds of expectations. ROW is counted during the write; all other kinds are queries on the written table."""
+    """The kinds of expectations. ROW is a condition on each row, KEY a check before the write; all other kinds are
+    queries on the written branch.
+    """
 
     ROW = "row"
     UNIQUE = "unique"
@@ -219,7 +221,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredColumn:
-    """Declared settings of one column: its comment, and whether NULLs are refused."""
+    """A column for which the declaration has a comment."""
 
     name: str
     comment: str | None = None

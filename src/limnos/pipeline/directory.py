@@ -1,7 +1,7 @@
-"""Files in the directory of a pipeline's file: SQL texts and Python modules.
+"""Files in the directory of a pipeline's file: SQL files and Python modules.
 
 Reads the files that a declaration names. They must be inside that directory, so that it is self-contained. May import
-the standard library only. Must not know the use of the texts. Raises `ValueError` with a message for the user; the
+the standard library only. Must not know the use of the files. Raises `ValueError` with a message for the user; the
 caller adds the position.
 """
 

@@ -55,12 +55,12 @@ def schema() -> Schema:
 
 
 def schema_text() -> str:
-    """Return the committed schema as text."""
+    """Return the JSON text of the schema that the package contains (`schema.json`)."""
     return importlib.resources.files("limnos.pipeline").joinpath("schema.json").read_text(encoding="utf-8")
 
 
 def build_schema_text() -> str:
-    """Build the text that the committed schema must have."""
+    """Build the JSON text that `schema.json` must have."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -20,7 +20,7 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
     """Return levels of steps: a step's dependencies are in earlier levels. Within a level, steps keep the order of the
     file.
 
-    `reads` maps each step's name to the tables that it reads, catalog first. Tables that no step creates are no
+    `reads` maps each step's name to the tables that it reads, catalog first. Tables that no step creates are not
     dependencies. Raises InvalidPipeline if two steps create one table, a table is in another catalog, `after` names no
     step, or steps form a cycle.
     """

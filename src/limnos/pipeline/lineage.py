@@ -30,7 +30,7 @@ _FACET: Final = "https://openlineage.io/spec/facets/1-2-0/ColumnLineageDatasetFa
 TOLD_MAX: Final = 256 * 1024
 """The maximum length of a step's lineage in its run's record, in characters of JSON.
 
-Above it only the tables are kept, so that long lineage never fails a step.
+Longer lineage is reduced to its tables, so that it never fails a step.
 """
 
 

@@ -18,7 +18,7 @@ class ReadPin:
     """The state of one table or source that a step reads, fixed when the run started.
 
     A table's `snapshot` is None if the table is empty. `since` is the snapshot after which an incremental step reads;
-    if None, it reads everything, and `whole_because` has the reason. A source that is no table has a `fingerprint`
+    if None, it reads everything, and `whole_because` has the reason. A source that is not a table has a `fingerprint`
     instead.
     """
 
@@ -82,4 +82,5 @@ class StepOutcome:
     phases: Mapping[str, float] = field(default_factory=dict)
     """Seconds by phase: reading, planning, writing, expectations."""
     lineage: QueryLineage | None = None
-    """The lineage of the rows, reported when they are published. If None, only the pins are known."""
+    """The lineage of the rows, reported when they are published. If None, the tables in the pins are reported instead.
+    """

@@ -1,6 +1,6 @@
 """Problems of a declaration, collected with their positions.
 
-`InvalidPipeline`, the error that parsing, checks and plans raise. May import `model.errors` and `declaration`. Must not
+Defines the errors for an invalid pipeline and an invalid query. May import `model.errors` and `declaration`. Must not
 know the form of a declaration, or Spark.
 """
 
@@ -72,7 +72,7 @@ def offset(at: SourcePosition | None, text: str, *, index: int) -> SourcePositio
 
 
 def nearest_word(word: str, known: Sequence[str]) -> str:
-    """Return a clause that suggests the nearest known word, or an empty text if none is near."""
+    """Return a clause that suggests the most similar word of `known`; empty if none is similar."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6) if len(word) < 100 else []
     return f"; did you mean '{near[0]}'?" if near else ""
 

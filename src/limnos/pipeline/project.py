@@ -42,7 +42,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A declaration and the directory of its file, which contains its Python functions and SQL texts."""
+    """A declaration and the directory of its file, which contains its Python modules and SQL files."""
 
     declaration: Pipeline
     directory: Path
@@ -109,7 +109,7 @@ class Project:
     def plan(self, spark: Session, *, client: Client | None = None) -> RunPlan:
         """Plan a run without starting it.
 
-        No query is run; Python steps are called with empty frames. Raises as `check` does.
+        No query is run; Python steps are called with empty DataFrames. Raises as `check` does.
         """
         from limnos.pipeline.engine.preview import preview  # noqa: PLC0415
         from limnos.pipeline.plan import plan  # noqa: PLC0415

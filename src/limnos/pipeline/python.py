@@ -166,7 +166,7 @@ def _lies_in(module: types.ModuleType, directory: Path) -> bool:
 
 
 def _read_keys(entries: _StepKeys, at: SourcePosition, *, notes: ProblemNotes) -> dict[str, object]:
-    """Parse each key with the same shape as in a file."""
+    """Parse each key with the same schema as in a file."""
     values: dict[str, object] = {}
     for name, value in entries.items():
         try:

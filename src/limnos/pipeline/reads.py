@@ -1,7 +1,7 @@
 """Inputs of each step: tables by full name, sources and parameters, and errors in their names.
 
 Derives the tables that order the steps and need rights, from a declaration and the names in its queries. May import
-`names` and this package's values. The engine finds names in queries; the server knows the existing tables.
+`names` and this package's values. The engine finds names in queries; the server checks which tables exist.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _full_name(scope: _NameScope, mention: _NameMention) -> Parts:
 
 
 def _source_tables(scope: _NameScope, name: str) -> Sequence[Parts]:
-    """Return the path of the table that a source reads; empty for a source that is no table."""
+    """Return the path of the table that a source reads; empty for a source that is not a table."""
     source = scope.sources.get(name)
     kind = source.kind if source else None
     if isinstance(kind, TableSource):

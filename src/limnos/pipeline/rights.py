@@ -2,7 +2,7 @@
 
 Checks for each table that a pipeline reads or creates whether it exists, and whether the caller has the rights that a
 run needs. For each missing right it returns the `limnos grant` command. May import `client`, `model`, `names` and this
-package's values. Must not know Spark. It only requests explanations from the server.
+package's values. Must not know Spark. It changes nothing on the server.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MissingRight:
     table: Parts
     needed_for: str
     grants: tuple[str, ...]
-    """`limnos grant` commands, in which ROLE is any role that the caller holds; or the server's advice as text."""
+    """`limnos grant` commands, in which ROLE is any role of the caller; or the server's advice as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ def _nearest_parent(client: Client, table: Parts) -> Parts:
 
 
 def unseen_catalog_problem(client: Client, catalog: str) -> Problem | MissingRight:
-    """Describe the problem of a pipeline's catalog that is not visible to the caller."""
+    """Describe why a pipeline's catalog is not visible: the caller may not load it, or it does not exist."""
     explanation = client.access.explain("catalog_load", (catalog,))
     if not explanation.decision.allowed:
         return MissingRight(table=(catalog,), needed_for="see, if it exists,", grants=_lines(explanation))
@@ -225,7 +225,7 @@ def _lines(explanation: Explanation) -> tuple[str, ...]:
 
 
 def _line(suggestion: str) -> str:
-    """Convert the server's suggestion into a command; advice that is no grant is returned unchanged."""
+    """Convert the server's suggestion into a command; advice that is not a grant is returned unchanged."""
     match = _GRANT.fullmatch(suggestion)
     if match is None:
         return suggestion

@@ -1,7 +1,7 @@
-"""Shapes (schemas) of scalars in a pipeline's file: each parses a node and describes itself as JSON Schema.
+"""Schemas (`Shape`) of scalars in a pipeline's file: each parses a node and has a JSON Schema.
 
-`keys` defines the file's keys with shapes, so that the parser, the editors' completion and the reference page agree. A
-shape returns a value, or records a problem and raises `InvalidNode`. Lists and mappings are in `compound_shapes`. May
+`keys` defines the file's keys by them, so that the parser, the editors' completion and the reference page agree. A
+`Shape` returns a value, or records a problem and raises `InvalidNode`. Lists and mappings are in `compound_shapes`. May
 import `names` and this package's values. Must not know the keys.
 """
 
@@ -64,7 +64,7 @@ class NodeSite:
 
     @property
     def beside(self) -> PipelineDirectory:
-        """The directory of the pipeline's file, in which shapes look up SQL files and Python modules."""
+        """The directory of the pipeline's file, which contains its SQL files and Python modules."""
         return self.notes.beside
 
     def add(self, message: str) -> None:
@@ -80,15 +80,15 @@ class Shape(ABC):
     """The schema of a YAML node in the file: it validates the node, converts it, and has a JSON Schema."""
 
     word: str
-    """The shape's name in messages and pages: "text", "a list of texts"."""
+    """The schema's name in messages and pages: "text", "a list of text"."""
 
     @abstractmethod
-    def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401  (each shape has a type of its own)
+    def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401  (each schema has a value type of its own)
         """Validate a YAML node and convert it to a value. Raises InvalidNode."""
 
     @abstractmethod
     def schema(self) -> Schema:
-        """Return the JSON Schema of the nodes that the shape accepts."""
+        """Return the JSON Schema of the accepted nodes."""
 
 
 def describe_node(node: YamlNode) -> str:
@@ -104,15 +104,15 @@ def describe_node(node: YamlNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Text(Shape):
-    """Text with at least one non-blank character. The whole text must match `pattern`; messages show its description,
-    `rule`.
+    """A string with at least one non-blank character. With `pattern` the whole string must match it; `rule` describes
+    the pattern in messages.
     """
 
     word: str = "text"
     pattern: str | None = None
     rule: str = ""
     sql: bool = False
-    """Whether to return the node instead of the text, because its position is needed."""
+    """Whether to return the node instead of its string, because its position is needed."""
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
@@ -241,7 +241,9 @@ class Choice(Shape):
 
 @dataclass(frozen=True, slots=True)
 class AnyScalar(Shape):
-    """A scalar of any type (text, number, true or false), as text, for options whose reader accepts text only."""
+    """A scalar of any type (string, number, boolean). With `as_text` its value is a string, for options of Spark's
+    readers.
+    """
 
     word: str = "text or a number"
     as_text: bool = True

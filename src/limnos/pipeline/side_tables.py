@@ -1,7 +1,7 @@
 """Side tables of a step: quarantined rows, and malformed rows of files.
 
-It defines their names, and selects the side tables of a step by its declaration. May import `declaration`. Must not
-know Spark or servers.
+Defines their names, and selects the side tables of a step by its declaration. May import `declaration`. Must not know
+Spark or servers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def tables_of(
     """Return the tables that a step may write: its own, its quarantine table, its table of malformed rows.
 
     `sources` are the sources that the step reads. If None, every source whose name occurs in the query's text counts,
-    so the result may have a table too many.
+    so the result may include tables that the step does not write.
     """
     results = [step.table]
     if any(rule.action is declaration.ExpectationAction.QUARANTINE for rule in step.expectations):

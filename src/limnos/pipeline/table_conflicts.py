@@ -21,7 +21,9 @@ from limnos.pipeline.side_tables import QUARANTINE, side_table, tables_of
 
 
 def declared_by_others(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
-    """Yield a problem for each step whose table another pipeline declares. Sends one request per visible pipeline."""
+    """Yield a problem for each table of a step, side tables included, that another pipeline declares. Sends one request
+    per visible pipeline.
+    """
     others = _declared_tables(client, but=pipeline.name)
     for step in pipeline.steps:
         for table in tables_of(pipeline, step):
@@ -82,7 +84,7 @@ def _restore_declaration(client: Client, name: str, *, before: Declared | None) 
 
 
 def _declared_tables(client: Client, *, but: str) -> dict[Parts, str]:
-    """Return the pipeline that declares each table, among pipelines visible to the caller."""
+    """Map each table to the pipeline that declares it, for pipelines visible to the caller except `but`."""
     try:
         names = [each.name for each in client.pipelines.list() if each.name != but]
     except DeniedError:
@@ -91,7 +93,7 @@ def _declared_tables(client: Client, *, but: str) -> dict[Parts, str]:
     for name in names:
         try:
             declaration = client.pipelines.load(name).declaration
-        except (DeniedError, NotFoundError):  # dropped since then, or the right to load it is gone
+        except (DeniedError, NotFoundError):  # it was dropped, or the right to load it was revoked, after the listing
             continue
         for table in _tables(declaration):
             results.setdefault(table, name)

@@ -1,9 +1,9 @@
 """A YAML parser that returns a tree of nodes with positions, limits size and depth, and refuses tags.
 
-Parses text into `YamlNode`. Scalars follow the core schema of YAML 1.2 (`yes` and `2026-01-01` are text); keys are
-unique, tags are refused, aliases are counted. The tree is built from the parser's events instead of PyYAML's loader, so
-that neither depth nor aliases can exhaust the machine. May import PyYAML and this package's `declaration` and
-`problems`. Must not know pipelines.
+Parses text into `YamlNode`. Scalars follow the core schema of YAML 1.2 (`yes` and `2026-01-01` are strings); keys are
+unique, tags are refused, expanded aliases are counted as nodes. The tree is built from the parser's events instead of
+PyYAML's loader, so that neither depth nor aliases can exhaust the machine. May import PyYAML and this package's
+`declaration` and `problems`. Must not know pipelines.
 """
 
 from __future__ import annotations

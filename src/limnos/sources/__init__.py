@@ -1,3 +1,1 @@
-"""Connectors to systems outside of the store, and libraries that read tables of other formats in their own
-processes.
-"""
+"""Connectors to external systems, credentials for object stores, and worker processes for Lance tables."""

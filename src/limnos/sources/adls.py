@@ -89,8 +89,8 @@ class AdlsAccount(NamedTuple):
     def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
         """Return the directory and permissions to sign for a location, as JSON.
 
-        None for a location that is no directory, and for a user who may write but not read. A token has one directory
-        and one set of permissions, so with the metadata such a user could also read the rows.
+        Returns None for a location that is not a directory, and for a user who may not read. A token has one directory
+        and one set of permissions, so a user who may only write could also read the rows.
         """
         match = _PLACE.fullmatch(location)
         if match is None or not rights.reads:
@@ -192,7 +192,7 @@ def _user_delegation_key(account: AdlsAccount, name: str, *, starts: datetime, e
 
     host = account.host or f"{name}.blob.core.windows.net"
     with (
-        _program_of(account) as program,
+        _credential_of(account) as program,
         DataLakeServiceClient(
             f"https://{host}", program, connection_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S, retry_total=1
         ) as client,
@@ -200,7 +200,7 @@ def _user_delegation_key(account: AdlsAccount, name: str, *, starts: datetime, e
         return client.get_user_delegation_key(starts, ends)
 
 
-def _program_of(account: AdlsAccount) -> ClientSecretCredential | DefaultAzureCredential:
+def _credential_of(account: AdlsAccount) -> ClientSecretCredential | DefaultAzureCredential:
     """Return the credential with which a service principal signs in; sends no request yet.
 
     AZURE_AUTHORITY_HOST sets the authority, as for every client of Azure.
@@ -215,8 +215,8 @@ def _program_of(account: AdlsAccount) -> ClientSecretCredential | DefaultAzureCr
 
 
 def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
-    """Map an error of Azure to an error of `model`. Azure's message is only logged."""
-    if any(map(_is_away, _with_causes(error))):
+    """Map an exception of Azure's libraries to an error of `model`. Azure's message is only logged."""
+    if any(map(_is_unavailable, _with_causes(error))):
         return unavailable_error(error)
     return StorageFailed(
         f"The catalog's signatures for tables are refused by Azure: its owner checks {CLIENT[0]}, {SECRET[0]}, {KEY[0]} and their permissions; the server's log has Azure's message",
@@ -224,7 +224,7 @@ def _signing_error(error: Exception) -> StorageFailed | ServiceUnavailable:
     )
 
 
-def _is_away(error: BaseException) -> bool:
+def _is_unavailable(error: BaseException) -> bool:
     """Return whether an error means that Azure is unavailable: no response, or a 5xx status.
 
     The sign-in library reports a status only in its message.

@@ -1,6 +1,6 @@
 """Google Cloud Storage tokens that give access to one table's location only.
 
-A token is an account's token narrowed by a Credential Access Boundary. May import `model`, this package's types, and
+A token is an account's token, downscoped by a Credential Access Boundary. May import `model`, this package's types, and
 google-auth where it is called. Must not know tables or rights of users. A catalog's properties name the account;
 without them the environment's account (Application Default Credentials) is used. Its key is sent only to the token
 service, and no response contains it. Decision record 0105.
@@ -43,7 +43,7 @@ _PLACE: Final = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,221})/([^'\\\x00-\x1f]+
 
 
 class GcsAccount(NamedTuple):
-    """The service account whose token is narrowed, and the token service's endpoint."""
+    """The service account whose token is downscoped, and the token service's endpoint."""
 
     key: str | None
     endpoint: str | None
@@ -77,7 +77,7 @@ class GcsAccount(NamedTuple):
         return boundary_of(location, rights=rights, open_to_writers=open_to_writers)
 
     def ask(self, policy: str) -> GcsToken:
-        """Request a token within an access boundary; blocks.
+        """Request a downscoped token; blocks. `policy` is the access boundary.
 
         Raises as `narrow_token` does.
         """
@@ -165,7 +165,7 @@ def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str
 
 
 def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
-    """Exchange an account's token for one within an access boundary; blocks.
+    """Exchange an account's token for a downscoped one, within an access boundary; blocks.
 
     Raises ServiceUnavailable if the token service does not respond, StorageFailed if it refuses, UnsupportedOperation
     if google-auth is not installed.
@@ -192,7 +192,7 @@ def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
 
 
 def _source_of(account: GcsAccount) -> GoogleCredentials:
-    """Return the service account's credentials, not narrowed; sends no request yet.
+    """Return the service account's credentials, not downscoped; sends no request yet.
 
     The `token_uri` of a service account's key is ignored, because a catalog's creator chose it.
     """

@@ -1,8 +1,8 @@
 """Signs a client's S3 requests (SigV4), after determining which objects a request accesses.
 
-May import `model`, and botocore where it is called. Must not know tables or rights of users. A request with an unknown
-part is refused: its host must be the catalog's store, and all parameters and `x-amz-` headers must be known. So it
-accesses only the returned objects. Decision record 0059.
+May import `model`, `credentials`, and botocore where it is called. Must not know tables or rights of users. Only
+requests are signed whose host is the catalog's store, and whose parameters and `x-amz-` headers are all in a list. So a
+request accesses only the returned objects. Decision record 0059.
 """
 
 from __future__ import annotations
@@ -233,10 +233,10 @@ def _of_deletes(request: StoreRequest, bucket: str, *, query: Mapping[str, str])
 
 
 def _fields(entry: ET.Element) -> dict[str, str]:
-    """Return the texts of an entry's elements by their names.
+    """Return the values of an entry's elements by their names.
 
-    Raises BadRequest if a store could read a different text than this function: nested elements, duplicate names, text
-    between elements, attributes, other namespaces.
+    Raises BadRequest if a store could parse a different value than this function: nested elements, duplicate names,
+    text between elements, attributes, other namespaces.
     """
     results = {_tag(each): each.text or "" for each in entry}
     if len(results) < len(entry) or _is_mixed(entry) or any(len(each) or each.attrib for each in entry):
@@ -253,7 +253,7 @@ def _is_mixed(element: ET.Element) -> bool:
 def _tag(element: ET.Element) -> str:
     """Return an element's name without S3's namespace.
 
-    A name in another namespace is returned unchanged and matches none.
+    A name in another namespace is returned unchanged, so that it matches no known name.
     """
     return element.tag.removeprefix(_NAMESPACE)
 

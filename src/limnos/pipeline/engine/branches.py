@@ -1,7 +1,7 @@
 """Branches of steps: begin, look up, drop; and the check that a statement writes only its branch.
 
 May import `pipeline`'s values, `names`, `model` and PySpark. Must not know write modes. A write names its branch in the
-table's name. Before it runs, its analysed plan must name the same branch, because other ways to select a branch
+table's name. Before it runs, its analyzed plan must name the same branch, because other ways to select a branch
 silently fall back to `main`.
 """
 
@@ -33,7 +33,7 @@ _RUN_BRANCH = re.compile(r"(?P<run>run_[0-9a-f]{12})_\d+")
 
 
 class WriteKind(Enum):
-    """Kinds of write statements. A kind's value is the root node of the statement's analysed plan."""
+    """Kinds of write statements. A kind's value is the root node of the statement's analyzed plan."""
 
     APPEND = "AppendData"
     OVERWRITE = "OverwriteByExpression"
@@ -131,7 +131,7 @@ def run_on_branch(spark: SparkSession, statement: str, *, branch: StepBranch, ki
 
 
 def require_branch(spark: SparkSession, statement: str, *, branch: StepBranch, kinds: frozenset[WriteKind]) -> None:
-    """Check by its analysed plan that a statement writes `branch` as one of `kinds`. Does not run it.
+    """Check by its analyzed plan that a statement writes `branch` as one of `kinds`. Does not run it.
 
     Raises BadRequest if it would write elsewhere or in another way.
     """
@@ -203,7 +203,7 @@ def _analyse_statement(spark: SparkSession, statement: str) -> Java:
 
 
 def _target(plan: Java) -> _WriteTarget:
-    """Return the table and branch that an analysed plan writes; only the node's name if the plan writes no table."""
+    """Return the table and branch that an analyzed plan writes; only the node's name if the plan writes no table."""
     node: str = plan.getClass().getSimpleName()
     if node not in _NODES:
         return _WriteTarget(node)
@@ -217,10 +217,10 @@ def _target(plan: Java) -> _WriteTarget:
 
 
 def _written_table_of_text(spark: SparkSession, statement: str) -> _WriteTarget:
-    """Return the target from the text of a plan, for Spark Connect: from the line of the analysed plan that writes."""
+    """Return the target from the text of a plan, for Spark Connect: from the line of the analyzed plan that writes."""
     text: str = spark.sql(f"EXPLAIN EXTENDED {statement}").collect()[0][0]
-    analysed = text.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
-    line = next((each for each in analysed.splitlines() if each.split(" ", 1)[0] in _NODES), "")
+    analyzed = text.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    line = next((each for each in analyzed.splitlines() if each.split(" ", 1)[0] in _NODES), "")
     match = _EXPLAINED.match(line)
     if match is None:
         return _WriteTarget(line.split(" ", 1)[0] or "unknown")

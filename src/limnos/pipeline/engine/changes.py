@@ -1,7 +1,7 @@
-"""Changes of a table's columns that a frame's rows need, and the conversion of the frame to the table's columns.
+"""Changes of a table's columns that a DataFrame needs, and the conversion of the DataFrame to the table's columns.
 
-Compares two Spark schemas, and builds the expressions that convert a frame. May import `model`, `names`, and PySpark's
-types and functions. Must not know tables, branches or the allowed changes.
+Compares two Spark schemas, and builds the expressions that convert a DataFrame. May import `model`, `names`, and
+PySpark's types and functions. Must not know tables, branches or the allowed changes.
 
 A column's path is its name, followed by the names of nested fields; `element`, `key` and `value` stand for the parts of
 lists and maps.
@@ -60,9 +60,9 @@ class WidenedColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnChanges:
-    """Differences between a table's columns and a frame's.
+    """Differences between a table's columns and a DataFrame's.
 
-    `missing` columns are not in the frame. The frame's values may not fit into `lossy` columns.
+    `missing` columns are not in the DataFrame, whose values may not fit into `lossy` columns.
     """
 
     added: tuple[AddedColumn, ...] = ()
@@ -75,17 +75,17 @@ class ColumnChanges:
 
 
 def dotted_path(path: Route) -> str:
-    """Return a column's path as dotted text, as a declaration spells it: `address.city`."""
+    """Join a column's path by dots, as in a declaration: `address.city`."""
     return ".".join(path)
 
 
 def changes_between(table: StructType, frame: StructType, *, above: Route = ()) -> ColumnChanges:
-    """Compare a table's columns with a frame's, by name and regardless of case."""
+    """Compare a table's columns with a DataFrame's, by name, ignoring case."""
     return _together(_struct_changes(table, frame, above=above))
 
 
 def storable(schema: StructType) -> StructType:
-    """Return the columns of a new table for a frame: all optional, with the smallest integers as INT.
+    """Return the columns of a new table for a DataFrame's schema: all nullable, with TINYINT and SMALLINT as INT.
 
     Raises BadRequest for a column without a type (NULL).
     """
@@ -118,7 +118,7 @@ def quote_column(name: str) -> str:
 
 
 def fit_frame(frame: DataFrame, schema: StructType) -> DataFrame:
-    """Convert a frame to a table's columns: their order and types, with NULL for missing columns."""
+    """Convert a DataFrame to a table's columns: their order and types, with NULL for missing columns."""
     return frame.select(*fitted_columns(frame, schema))
 
 
@@ -129,7 +129,7 @@ def fitted_columns(frame: DataFrame, schema: StructType) -> list[Column]:
 
 
 def fits(old: DataType, new: DataType) -> bool:
-    """Return whether a column of the type `old` can hold every value of the type `new`."""
+    """Return whether a column of the type `old` can store every value of the type `new`."""
     if old == new or isinstance(new, NullType):
         return True
     if isinstance(old, DecimalType):
@@ -223,7 +223,8 @@ def _stored_field(column: StructField, path: Route) -> StructField:
 
 
 def _stored_type(kind: DataType, path: Route) -> DataType:
-    """Return the Iceberg type for a Spark type: optional fields, INT for smaller integers, STRING for CHAR and VARCHAR.
+    """Return the type of a new column for a Spark type: nullable fields, INT for TINYINT and SMALLINT, STRING for CHAR
+    and VARCHAR.
 
     Raises BadRequest for NullType, with the column's path.
     """

@@ -1,7 +1,7 @@
 """A client for the server behind a catalog of a Spark session, with the session's credential.
 
 Reads the server and the credential from the session's settings, so that users configure them once. May import `client`,
-`model` and PySpark's types. The credential is passed only to the client.
+`model`, `metadata` and PySpark's types. The credential is passed only to the client.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Preview of publishing a run: rows added, removed and changed on a branch, compared with `main`.
 
-One comparison per table: whole rows are compared, with their counts. If the step has keys, rows with the same key that
-differ count as changed. May import `names`, `pipeline` and PySpark; it must not know of runs.
+Each table is compared in one query, by whole rows and the number of times that each occurs. If the step has keys, rows
+with the same key that differ count as changed. May import `names`, `pipeline` and PySpark; must not know runs.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def difference(spark: SparkSession, branch: StepBranch, *, keys: Sequence[str] =
 
 
 def _unequal(new: DataFrame, old: DataFrame, *, shared: Sequence[str]) -> DataFrame:
-    """Return the rows whose counts in `new` and `old` differ, with the difference, which is positive if the branch has
-    more.
+    """Return the rows that occur a different number of times in `new` and `old`, with the difference, which is positive
+    if `new` has more.
     """
     columns = [F.col(_quote_column(column)) for column in shared]
     both = new.select(*columns, F.lit(1).alias(_SIDE)).unionByName(old.select(*columns, F.lit(-1).alias(_SIDE)))
@@ -75,15 +75,19 @@ def _unequal(new: DataFrame, old: DataFrame, *, shared: Sequence[str]) -> DataFr
 
 
 def _comparable(column: Column, kind: DataType) -> Column:
-    """Return an expression that Spark can group by: maps and variants are converted to text."""
-    return column.try_cast("string") if _is_odd(kind) else column
+    """Return an expression that Spark can group by: maps and variants are cast to STRING."""
+    return column.try_cast("string") if _is_not_groupable(kind) else column
 
 
-def _is_odd(kind: DataType) -> bool:
+def _is_not_groupable(kind: DataType) -> bool:
     if isinstance(kind, StructType):
-        return any(_is_odd(field.dataType) for field in kind.fields)
+        return any(_is_not_groupable(field.dataType) for field in kind.fields)
     element = getattr(kind, "elementType", None)
-    return isinstance(kind, MapType) or kind.typeName() == "variant" or (element is not None and _is_odd(element))
+    return (
+        isinstance(kind, MapType)
+        or kind.typeName() == "variant"
+        or (element is not None and _is_not_groupable(element))
+    )
 
 
 def _counts(unequal: DataFrame, *, keys: Sequence[str]) -> tuple[int, int, int | None]:

@@ -1,9 +1,9 @@
-"""Exact counts of rows with a key and of distinct keys, with few groups.
+"""Exact counts of rows with a key and of distinct keys, by bitmaps.
 
 Serves the keys of merges and `unique` rules. May import `pipeline`'s names and PySpark. Must not know the use of the
-counts. Grouping by the keys themselves would move every key between tasks. Instead, integers and dates that are close
-to each other share a group, and their low bits select one of 64 bits of a number. Dense keys need up to 64 times fewer
-groups, scattered keys as many as there are keys.
+counts. Grouping by the keys themselves would shuffle every key between tasks. Instead, integers and dates that are
+close to each other share a group, and their low bits select a bit of its 64-bit bitmap. Dense keys need up to 64 times
+fewer groups, scattered keys as many as there are keys.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongTyp
 from limnos.pipeline.engine.naming import quote_identifier
 
 _BITS = 6
-"""The number of low bits that select one of 64 bits."""
+"""The number of low bits that select a bit of a 64-bit bitmap."""
 _WHOLE = (ByteType, ShortType, IntegerType, LongType, DateType)
 _ROWS, _KNOWN, _SEEN, _KEY = "_limnos_rows", "_limnos_known", "_limnos_seen", "_limnos_key_{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyCounts:
-    """The counts of a frame: all `rows`, rows whose key is `known` (no NULL), and `distinct` keys."""
+    """The counts of a DataFrame: all `rows`, rows without NULL in the key (`known`), and `distinct` keys."""
 
     rows: int
     known: int
@@ -58,7 +58,7 @@ def _bit(place: Column) -> Column:
 
 
 def _divide_keys(keys: Sequence[tuple[Column, DataType]]) -> tuple[Column, list[Column]]:
-    """Split keys into a bit position, from the low bits of integers, and the remaining part, which is grouped by."""
+    """Split keys into a bit position, from the low bits of integers and dates, and the columns to group by."""
     whole = [key for key, kind in keys if isinstance(kind, _WHOLE)][:_BITS]
     width = _BITS // len(whole) if whole else 0
     blocks: list[Column] = []

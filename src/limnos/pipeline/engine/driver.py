@@ -1,7 +1,7 @@
 """Spark for the runner: sessions for concurrent steps, pins, task counts, cancellation.
 
 Gives each running step its own session, and converts errors of Spark and Iceberg to the runner's errors. May import
-`pipeline`'s values, `client`, `model` and PySpark. Must not know servers or the order of steps.
+`pipeline`, `model` and PySpark. Must not know servers or the order of steps.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SparkEngine:
     def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
         """Return pins of the tables' current snapshots, and pins of the tables that views read.
 
-        Raises NotFound for a missing table, UnsupportedOperation for a table that is no Iceberg table.
+        Raises NotFound for a missing table, UnsupportedOperation for a table that is not an Iceberg table.
         """
         with _spark_errors_before_run(self._spark):
             return pin_tables(self._spark, sorted(tables))
@@ -99,7 +99,7 @@ class SparkEngine:
             }
 
     def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
-        """Execute one step on its branch, in a session that no other step uses at the same time."""
+        """Execute one step on its branch, in a session that no other step uses at the same time. Raises StepError."""
         with self._session(step) as spark, _spark_errors_in_step():
             return carry_out(spark, step, context=context)
 

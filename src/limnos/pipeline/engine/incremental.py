@@ -1,8 +1,8 @@
 """Incremental reads of a step: the tables that can be read by increments, and reasons for full reads.
 
 Decides from the step's last checkpoint, its write mode and the query's plan. May import `pipeline`, `names` and
-PySpark. It must know neither the search for increments (`increments`) nor write modes. The checkpoint is in the summary
-of the step's own published snapshot, so a restored table and its pipeline agree.
+PySpark. Must not know how `increments` reads an increment. The checkpoint is in the summary of the step's own published
+snapshot, so a restored table and its pipeline agree.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def choose(
 
 
 def checkpoint_snapshot(metadata: TableMetadata) -> TableSnapshot | None:
-    """Return the newest published snapshot that has a checkpoint. Maintenance may have added later snapshots without a
-    checkpoint.
+    """Return the newest published snapshot that has a checkpoint; None if there is none. Maintenance may have added
+    later snapshots without a checkpoint.
     """
     return next((each for each in metadata.ancestors(metadata.head()) if INPUTS in each.summary), None)
 
@@ -152,7 +152,7 @@ class _NotIncremental(Exception):
 
 
 def _passes_new_rows(plan: Java, *, names: frozenset[str], shared: dict[int, bool]) -> bool:
-    """Return whether new rows pass through a node of a plan. Raises _NotIncremental."""
+    """Return whether a plan node reads new rows. Raises _NotIncremental if it does not process each row by itself."""
     node: str = plan.getClass().getSimpleName()
     if node == "SubqueryAlias" and plan.alias() in names:
         return True

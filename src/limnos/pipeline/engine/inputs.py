@@ -42,7 +42,7 @@ class StepInputs:
     opened: tuple[OpenedSource, ...] = ()
 
     def release(self) -> None:
-        """Free the connections and files that the sources hold."""
+        """Free the staged rows, temporary views and other resources of the sources."""
         for source in self.opened:
             source.release()
 
@@ -209,7 +209,10 @@ def _call_function(
     frames: Mapping[str, object],
     values: Mapping[str, object],
 ) -> DataFrame:
-    """Call the step's function with its frames, and with parameters and the session if it has such arguments."""
+    """Call the step's function with its DataFrames, and with parameters and the session if it has such arguments.
+
+    Raises BadRequest if it was not loaded or does not return a DataFrame.
+    """
     function = body.callable
     if function is None:
         raise BadRequest(f"Step {step.name}: {body.function} was not loaded.")

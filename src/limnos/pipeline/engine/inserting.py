@@ -17,7 +17,7 @@ _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def insert(frame: DataFrame, *, branch: StepBranch, kind: WriteKind) -> None:
-    """Insert the frame's columns by position in one statement that is checked to write the branch."""
+    """Insert the DataFrame's columns by position in one statement that is checked to write the branch."""
     spark = frame.sparkSession
     verb = "INTO" if kind is WriteKind.APPEND else "OVERWRITE"
     mode = "dynamic" if kind is WriteKind.OVERWRITE_PARTITIONS else "static"
@@ -31,8 +31,8 @@ def insert(frame: DataFrame, *, branch: StepBranch, kind: WriteKind) -> None:
 
 
 def _insert_connected(frame: DataFrame, *, branch: StepBranch, kind: WriteKind) -> None:
-    """Insert by the frame's own writer: over Spark Connect, observed counts are reported only to the call that runs the
-    plan.
+    """Insert by the DataFrame's own writer: over Spark Connect, observed counts are reported only to the call that runs
+    the plan.
     """
     writer = frame.writeTo(branch_identifier(branch))
     if kind is WriteKind.APPEND:

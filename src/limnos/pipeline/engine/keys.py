@@ -77,10 +77,10 @@ def _finding(message: str, *, checked: int, broken: int = 0, sample: str | None 
 
 
 def are_distinct(frame: DataFrame, keys: Sequence[str]) -> bool:
-    """Return whether Spark's optimised plan guarantees distinct keys, for example by a GROUP BY.
+    """Return whether Spark's optimized plan guarantees distinct keys, for example by a GROUP BY.
 
-    Call it before the rows are staged, because staged rows have no plan. Returns False if it is unknown, and over Spark
-    Connect.
+    Call it before the rows are staged, because staged rows have no plan. Returns False if the plan does not guarantee
+    it, and over Spark Connect.
     """
     java: Any = getattr(frame, "_jdf", None)
     if java is None:
@@ -92,7 +92,7 @@ def are_distinct(frame: DataFrame, keys: Sequence[str]) -> bool:
 
 
 def _plan_below_observation(plan: Any) -> Any:  # noqa: ANN401 - Spark's own
-    """Return the plan below an observation, which passes rows unchanged but hides known properties of them."""
+    """Return the plan below an observation, which passes rows unchanged but hides which columns are distinct."""
     below = plan
     while below.getClass().getSimpleName() == "Project":
         below = below.child()
@@ -117,7 +117,7 @@ def _each(result: Any) -> Iterator[Any]:  # noqa: ANN401 - Scala's collections
 def require_keys(frame: DataFrame, keys: Sequence[str], *, step: str, distinct: bool = False) -> None:
     """Raise KeyViolation unless all rows have different keys without NULL.
 
-    `distinct`: uniqueness is already known, so that only NULLs are checked.
+    `distinct`: the keys are guaranteed to be distinct, so that only NULLs are checked.
     """
     if distinct and frame.where(reduce(or_, [f.col(quote_column(each)).isNull() for each in keys])).isEmpty():
         return

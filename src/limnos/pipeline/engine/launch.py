@@ -1,8 +1,8 @@
 """Spark sessions for runs of pipelines: local, on a cluster, or by Spark Connect.
 
 Starts and ends a session with the catalogs of a metalake, configured so that steps share Spark fairly. May import
-`spark`, `client`, `model` and PySpark. Must not know pipelines. The credential is set only on the running session, so
-that command lines and the Spark UI never show it.
+`spark`, `client`, the retries and the stop signal of `pipeline.run`, and PySpark. Must not know pipelines. The
+credential is set only on the running session, so that command lines and the Spark UI never show it.
 """
 
 from __future__ import annotations

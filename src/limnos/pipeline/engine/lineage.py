@@ -1,6 +1,6 @@
-"""Lineage of a step's rows (tables, files, columns) from the query's analysed plan.
+"""Lineage of a step's rows (tables, files, columns) from the query's analyzed plan.
 
-May import `pipeline`'s values and PySpark. Must not know write modes. A merge is analysed as the query of its source,
+May import `pipeline`'s values and PySpark. Must not know write modes. A merge is analyzed as the query of its source,
 so no lineage is lost; a Spark listener would see only the target.
 """
 
@@ -33,17 +33,18 @@ _REFERENCE = re.compile(r"(branch_|tag_|snapshot_id_|at_timestamp_).+")
 
 
 def lineage_of(frame: DataFrame, *, file_roots: Iterable[str] = ()) -> QueryLineage:
-    """Return the origins of a frame's columns. Call it before the frame is staged, because staged rows have no plan.
+    """Return the origins of a DataFrame's columns. Call it before the rows are staged, because staged rows have no
+    plan.
 
     A file below one of `file_roots` stands for this root: a run that reads only the new files of a pattern has the same
-    source as the run before. Over Spark Connect no plan is available, so the result is empty; use `lineage_of_tables`
-    there.
+    source as the run before. Over Spark Connect no plan is available, so the result is empty; then use
+    `lineage_of_tables`.
     """
     executed = getattr(frame, "_jdf", None)
     if executed is None:
         return QueryLineage(inputs=(), columns={})
     plan: Java = executed.queryExecution().analyzed()
-    roots = sorted((_place(root) for root in file_roots), key=lambda root: -len(root.name))
+    roots = sorted((_file_source(root) for root in file_roots), key=lambda root: -len(root.name))
     leaves = {number: _root_of(source, roots) for number, source in _leaves(plan)}
     traced = trace(json.loads(plan.toJSON()), leaves)
     inputs = tuple([each for each in traced.inputs if isinstance(each, LineageSource)])
@@ -106,7 +107,9 @@ def _relation(leaf: Java) -> LineageSource | None:
 
 
 def _is_state(table: Java, parts: Sequence[str]) -> bool:
-    """Return whether a relation is a branch, tag, other state or the changelog of the table before its last part."""
+    """Return whether the last of `parts` selects a branch, tag, snapshot or the changelog of the table that the other
+    parts name.
+    """
     if str(table.getClass().getSimpleName()) == "SparkChangelogTable":
         return True
     text = str(table.name())
@@ -117,14 +120,14 @@ def _files_or_database(relation: Java) -> LineageSource | None:
     kind = str(relation.getClass().getSimpleName())
     if kind == "HadoopFsRelation":
         roots = [str(path) for path in _sequence(relation.location().rootPaths())]
-        return _place(_common(roots)) if roots else None
+        return _file_source(_common_directory(roots)) if roots else None
     if kind == "JDBCRelation":
         options = relation.jdbcOptions()
-        return _database(str(options.url()), str(options.tableOrQuery()))
+        return _database_source(str(options.url()), str(options.tableOrQuery()))
     return None
 
 
-def _common(roots: Sequence[str]) -> str:
+def _common_directory(roots: Sequence[str]) -> str:
     """Return the common directory of several files, or the single file."""
     if len(roots) == 1:
         return roots[0]
@@ -143,7 +146,7 @@ def _root_of(source: LineageSource, roots: Iterable[LineageSource]) -> LineageSo
     return source if source.table else next(above, source)
 
 
-def _place(url: str) -> LineageSource:
+def _file_source(url: str) -> LineageSource:
     """Return the OpenLineage name of files: `file` and the path, or the bucket's URI and the key."""
     parts = urlsplit(url)
     if parts.scheme in {"", "file"}:
@@ -151,7 +154,7 @@ def _place(url: str) -> LineageSource:
     return LineageSource(f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/") or "/")
 
 
-def _database(url: str, table: str) -> LineageSource:
+def _database_source(url: str, table: str) -> LineageSource:
     """Return the OpenLineage name of a database's table, without user and password."""
     parts = urlsplit(url.removeprefix("jdbc:"))
     scheme = "postgres" if parts.scheme == "postgresql" else parts.scheme

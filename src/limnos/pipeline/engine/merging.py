@@ -25,7 +25,7 @@ _DELETE = "_limnos_delete"
 
 
 def merge(step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema: StructType) -> None:
-    """Merge the frame's rows into the new branch `branch`, by the step's keys.
+    """Merge the DataFrame's rows into the new branch `branch`, by the step's keys.
 
     Raises KeyViolation before anything is written.
     """

@@ -1,7 +1,8 @@
 """Metadata of an Iceberg table: UUID, refs, snapshots with summaries, schemas, layout.
 
-One type of value for tables of any catalog of a session. May import `names`, `model` and PySpark. Must not know steps.
-A classic session returns the JSON of Spark's own copy; over Spark Connect the newest metadata file is read.
+One type of value for tables of any catalog of a session. May import `names`, `model`, msgspec, PySpark and
+`declaration`. Must not know steps. In a classic session the JSON comes from the JVM's loaded table; over Spark Connect
+the newest metadata file is read.
 """
 
 from __future__ import annotations
@@ -133,11 +134,11 @@ class TableMetadata(msgspec.Struct, frozen=True, rename="kebab"):
         return None if reference is None else reference.snapshot_id
 
     def snapshot(self, number: int | None) -> TableSnapshot | None:
-        """Return a snapshot by its id; None if the table does not have it (any more)."""
+        """Return a snapshot by its id; None if it has expired or does not exist."""
         return next((each for each in self.snapshots if each.snapshot_id == number), None)
 
     def ancestors(self, number: int | None) -> Iterator[TableSnapshot]:
-        """Yield a snapshot and its ancestors, newest first, as far as they have not expired."""
+        """Yield a snapshot and its ancestors, newest first, up to the first expired one."""
         known = {each.snapshot_id: each for each in self.snapshots}
         snapshot = known.get(number) if number is not None else None
         while snapshot is not None:

@@ -1,7 +1,7 @@
 """Pinned reads: each table in its state at the start of the run, or on this run's branch.
 
 Pins tables and views, and replaces their names in a query. May import `pipeline`, `model`, `names` and PySpark. Must
-not know increments, or sources that are no tables. A view is read by its definition, and its tables are pinned as if
+not know increments, or sources that are not tables. A view is read by its definition, and its tables are pinned as if
 the query had named them.
 """
 
@@ -41,7 +41,7 @@ class PinnedRead:
 def pin_tables(spark: SparkSession, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
     """Pin each table at the head of its `main`, and the tables below each view. Call it once, when a run begins.
 
-    Raises NotFound if a table does not exist or is not visible, and UnsupportedOperation if it is no Iceberg table.
+    Raises NotFound if a table does not exist or is not visible, and UnsupportedOperation if it is not an Iceberg table.
     """
     pins: dict[Parts, ReadPin] = {}
     for table in tables:
@@ -57,8 +57,7 @@ def branch_pin(branch: StepBranch) -> ReadPin:
 def reads(
     spark: SparkSession, pins: Mapping[Parts, ReadPin], *, overrides: Mapping[Parts, PinnedRead] | None = None
 ) -> dict[Parts, PinnedRead]:
-    """Return the session's reads of all pinned tables. Tables in `overrides` are replaced by these reads, also in
-    views.
+    """Return the session's reads of all pinned tables. Tables in `overrides` have the reads given there, also in views.
 
     Raises NotFound and CommitConflict if a pin is no longer valid.
     """
@@ -85,7 +84,7 @@ def with_reads(
 
 
 def frame_of(spark: SparkSession, read: PinnedRead) -> DataFrame:
-    """Return a pinned read as a frame, for Python steps."""
+    """Return a pinned read as a DataFrame, for Python steps."""
     return spark.sql(f"SELECT * FROM {read.text}")
 
 
@@ -190,11 +189,12 @@ def _read_table(spark: SparkSession, pin: ReadPin, *, table: Parts) -> PinnedRea
         return PinnedRead(pin=pin, text=text)
     then = next((each for each in metadata.schemas if each.schema_id == snapshot.schema_id), metadata.schema)
     return stand_in(
-        _as_named_now(spark, spark.sql(f"SELECT * FROM {text}"), name=name, then=then, now=metadata.schema), pin=pin
+        _with_current_columns(spark, spark.sql(f"SELECT * FROM {text}"), name=name, then=then, now=metadata.schema),
+        pin=pin,
     )
 
 
-def _as_named_now(
+def _with_current_columns(
     spark: SparkSession, frame: DataFrame, *, name: str, then: TableSchema, now: TableSchema
 ) -> DataFrame:
     """Return a snapshot's rows with the table's current columns. Iceberg itself returns the columns of the snapshot's

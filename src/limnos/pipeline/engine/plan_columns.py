@@ -1,4 +1,4 @@
-"""Column lineage of an analysed plan, from the plan's JSON.
+"""Column lineage of an analyzed plan, from the plan's JSON.
 
 Traces each output column to columns of the sources, and finds the columns that filter, join or group the rows. May
 import the standard library. Must not know Spark's session or sources: the caller names the leaves.
@@ -135,15 +135,15 @@ class _Tracer:
         if tree.kind == "WithCTE":
             return self._with(tree, outer)
         if tree.kind == "UnionLoop":
-            return self._loop(tree, outer)
+            return self._recursive_cte(tree, outer)
         if tree.kind == "SerializeFromObject":
-            return self._mapped(tree, outer)
+            return self._mapped_rows(tree, outer)
         parts = [self.plan(child, outer) for child in tree.children]
         env: ColumnEnvironment = {key: origins for part, _ in parts for key, origins in part.items()}
         output = self._combined(tree, env, outputs=[ids for _, ids in parts])
         return env, self._expressions(tree, env, outer=outer, output=output)
 
-    def _loop(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
+    def _recursive_cte(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
         """Trace a recursive CTE: repeat until no origins are added."""
         anchor, recursion = tree.children
         env, output = self.plan(anchor, outer)
@@ -158,10 +158,10 @@ class _Tracer:
         arguments = [int(each["id"]) for each in tree.node["outputAttrIds"]]
         return env | again | dict(zip(arguments, origins, strict=False)), arguments
 
-    def _mapped(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
+    def _mapped_rows(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
         """Trace rows that a function of the JVM maps, such as Iceberg's changelog: columns keep their names.
 
-        A column with a new name may come from all columns below. Columns that only sort the function's input are no
+        A column with a new name may come from all columns below. Columns that only sort the function's input are not
         origins.
         """
         rows = set(self.rows)
@@ -239,9 +239,9 @@ class _Tracer:
         for name, subtype in _CONDITIONS.items():
             word = "JOIN" if kind in {"Join", "LateralJoin"} else subtype
             self.rows |= _indirect([one for origins in column_origin.get(name, ()) for one in origins], word)
-        return self._given(tree, env, origins=column_origin, output=output)
+        return self._generated_columns(tree, env, origins=column_origin, output=output)
 
-    def _given(
+    def _generated_columns(
         self, tree: PlanTree, env: ColumnEnvironment, *, origins: Mapping[str, list[Origins]], output: list[int]
     ) -> list[int]:
         """Return the node's output columns, and trace the columns that the node's class adds (Generate, Expand,
@@ -295,7 +295,7 @@ class _Tracer:
             return _transformed_origins(function, subtype) | _indirect(spec, "WINDOW")
         origins = [self.origins(each, env, outer=outer) for each in tree.children]
         if kind in {"CaseWhen", "If"}:
-            return _chosen(kind, origins)
+            return _split_conditions(kind, origins)
         if kind in _DIRECTLY or (kind in _CASTS and _keeps_type(tree)):
             return _all(origins)
         return _transformed_origins(_all(origins), AGGREGATION if kind == "AggregateExpression" else TRANSFORMATION)
@@ -312,7 +312,7 @@ def _all(origins: Iterable[Origins]) -> Origins:
     return frozenset().union(*origins)
 
 
-def _chosen(kind: str, origins: Sequence[Origins]) -> Origins:
+def _split_conditions(kind: str, origins: Sequence[Origins]) -> Origins:
     """Separate values from the conditions of CASE or IF: condition, value, condition, value, …, else."""
     last = len(origins) - 1
     is_condition = [at == 0 if kind == "If" else at % 2 == 0 and at != last for at in range(len(origins))]
@@ -324,5 +324,5 @@ def _chosen(kind: str, origins: Sequence[Origins]) -> Origins:
 
 
 def _keeps_type(tree: PlanTree) -> bool:
-    """Return whether a cast node converts a value to its own type, which is no transformation."""
+    """Return whether a cast node converts a value to its own type, which is not a transformation."""
     return tree.children[0].node.get("dataType") == tree.node.get("dataType")

@@ -1,8 +1,8 @@
 """Preview of a run's changes to tables' columns, by analysis of the queries without running them.
 
-`preview` returns for each step the statements that its table would need. Spark analyses the queries over empty frames;
-later steps read a step's result in place of its table. May import `names`, PySpark and `pipeline`. It writes nothing.
-Python steps are called with empty frames, because their columns are known only then.
+`preview` returns for each step the statements that its table would need. Spark analyzes the queries over empty
+DataFrames; later steps read a step's result in place of its table. May import `names`, PySpark and `pipeline`. It
+writes nothing. Python steps are called with empty DataFrames, because only their results have columns.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StepPreview:
 
 
 class _UnknownColumns(Exception):
-    """Raised if the columns are known only after a run."""
+    """Raised if the columns of a step can only be determined by a run."""
 
 
 def preview(
@@ -71,7 +71,7 @@ def preview(
 
 
 class _Previewer:
-    """Registers frames of steps and sources as temporary views with unique names, and analyses the steps."""
+    """Registers the DataFrames of steps and sources as temporary views with unique names, and analyzes the steps."""
 
     def __init__(self, spark: SparkSession, pipeline: declaration.Pipeline, *, catalogs: frozenset[str]) -> None:
         self._spark = spark
@@ -91,7 +91,7 @@ class _Previewer:
         except _UnknownColumns as error:
             self._why[step.table] = f"{step.name}: {error}"
             return StepPreview(step=step.name, unknown=str(error))
-        except Exception as error:  # noqa: BLE001  (what Spark, or a step's function, says of the query)
+        except Exception as error:  # noqa: BLE001  (an error of Spark or of a step's function)
             self._why[step.table] = f"{step.name} is refused"
             return StepPreview(step=step.name, refused=_first_line(error))
         try:
@@ -140,7 +140,10 @@ class _Previewer:
         return cast("DataFrame", body.callable(**frames))
 
     def _text(self, parts: declaration.Parts) -> str:
-        """Return the text that replaces a name in a query: a view of an empty frame, or the table itself."""
+        """Return the text that replaces a name in a query: a view of an empty DataFrame, or the table itself.
+
+        Raises _UnknownColumns.
+        """
         name = parts if len(parts) == 1 else self._full(parts)
         if name in self._why:
             raise _UnknownColumns(f"its inputs are not known: {self._why[name]}")

@@ -3,7 +3,7 @@
 `query_names` returns each table name of a step's SQL with its span, and the parameters. `splice_names` replaces the
 spans, so that a query reads pinned snapshots and branches. The tree is searched by the grammar's rules, so no name is
 overlooked. Spans count code points, like Python's strings. Names bound by WITH are excluded, by scope. May import
-`parser` and `names`. Must not know catalogs or the objects behind names.
+`parser`, `problems` and `names`. Must not know catalogs or the objects behind names.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _WithClause:
 def query_names(spark: SparkSession | None, sql: str) -> QueryNames:
     """Find the names in a query. If `spark` is None, a JVM is started for parsing.
 
-    Raises InvalidQuery if the text is no query, or has a name that is known only when it runs.
+    Raises InvalidQuery if the text is not a query, or has a name that is only determined when it runs.
     """
     _refuse_variables(sql)
     grammar = grammar_of(spark)

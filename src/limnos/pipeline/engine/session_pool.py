@@ -34,7 +34,7 @@ connection is closed.
 
 
 class SparkSessions:
-    """Lends sessions to threads, and holds them open until `close`.
+    """Lends sessions to threads, and leaves them open until `close`.
 
     If the garbage collector ended a Spark Connect session, it would close the channel in an arbitrary thread and
     deadlock there.
@@ -48,7 +48,7 @@ class SparkSessions:
         self._classic = is_classic(spark)
         self._given_up = threading.Event()
         self._is_stopped = is_stopped
-        self._policies: Any = None if self._classic else _patient(spark, lambda: not self._is_over())
+        self._policies: Any = None if self._classic else _limit_retries(spark, lambda: not self._is_over())
         self._lock = threading.Lock()
         self._free: list[SparkSession] = []
         self._made: list[SparkSession] = []
@@ -80,9 +80,9 @@ class SparkSessions:
         asking.join(None if self._classic else _ANSWER_WITHIN_S)
         if asking.is_alive():
             logger.warning("Spark's server does not answer: its work for this run is not cancelled")
-            self._hang_up()
+            self._close_connections()
 
-    def _hang_up(self) -> None:
+    def _close_connections(self) -> None:
         """Close all connections to the server, including that of the session that the pool was created with, so that no
         caller waits forever.
         """
@@ -112,7 +112,7 @@ class SparkSessions:
     def _another(self) -> SparkSession:
         session = self._beside() if self._classic else _cloned(self._spark)
         if not self._classic:
-            _patient(session, lambda: not self._is_over())
+            _limit_retries(session, lambda: not self._is_over())
         for name in _catalogs(self._spark.conf.getAll):
             for key, value in _RETRIES.items():
                 session.conf.set(f"spark.sql.catalog.{name}.{key}", value)
@@ -151,7 +151,7 @@ def _client_of(spark: SparkSession) -> Any:  # noqa: ANN401 - Spark Connect's ow
     return connected.client
 
 
-def _patient(spark: SparkSession, goes_on: Callable[[], bool]) -> Any:  # noqa: ANN401 - its policies before
+def _limit_retries(spark: SparkSession, goes_on: Callable[[], bool]) -> Any:  # noqa: ANN401 - its policies before
     """Replace the session's retry policies by one that retries only while `goes_on` returns True.
 
     Retries also end after `_CONNECT_TRIES` tries. Returns the previous policies.

@@ -32,7 +32,7 @@ _FRAME = re.compile(r"^(?:org|java|javax|scala|io|com)\.[\w.$]+(?:Exception|Erro
 
 
 def failure_of(error: BaseException) -> StepError:
-    """Convert a Spark exception to the StepError that tells the runner whether to retry."""
+    """Convert an exception to a StepError, whose class determines whether the runner retries."""
     if isinstance(error, StepError):
         return error
     if isinstance(error, (PermissionDenied, AuthenticationFailed)):

@@ -32,24 +32,24 @@ def staged_rows(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def release(frame: DataFrame) -> None:
-    """Free the rows that `stage` holds for `frame`. No-op for a frame that is not staged.
+    """Free the rows that `stage` stored for `frame`. No-op for a DataFrame that is not staged.
 
-    Over Spark Connect the server frees them itself when the client drops the frame.
+    Over Spark Connect the server frees them itself when the client discards the DataFrame.
     """
-    analysed = _analysed(frame)
-    if analysed is not None and analysed.getClass().getSimpleName() == "LogicalRDD":
-        analysed.rdd().unpersist(False)
+    analyzed = _analyzed(frame)
+    if analyzed is not None and analyzed.getClass().getSimpleName() == "LogicalRDD":
+        analyzed.rdd().unpersist(False)
 
 
 def _level(frame: DataFrame) -> StorageLevel:
-    """Return the storage level: two copies on several machines, one deserialised copy on a single machine.
+    """Return the storage level: two copies on several machines, one deserialized copy on a single machine.
 
-    PySpark's MEMORY_AND_DISK stores rows serialised, which costs more than the processing itself.
+    PySpark's MEMORY_AND_DISK stores rows serialized, which costs more than the processing itself.
     """
     master = frame.sparkSession.conf.get("spark.master", "") or ""
     return StorageLevel.MEMORY_AND_DISK_DESER if master.startswith("local") else StorageLevel.MEMORY_AND_DISK_2
 
 
-def _analysed(frame: DataFrame):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a Java object
+def _analyzed(frame: DataFrame):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a Java object
     java = getattr(frame, "_jdf", None)
     return None if java is None else java.queryExecution().analyzed()

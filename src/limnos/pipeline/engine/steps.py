@@ -1,7 +1,8 @@
 """Execution of one step on a branch of its table, from inputs to findings.
 
 Calls the parts of `pipeline` in order: inputs, row rules, the table, the branch, the write, table rules. May import
-`pipeline`, `model`, `names` and PySpark. Must not know servers or other steps. Its changes are not visible on `main`.
+`pipeline`, `names` and PySpark. Must not know servers or other steps. The rows that it writes are not visible on
+`main`; columns that it adds to the table are.
 """
 
 from __future__ import annotations
@@ -123,7 +124,9 @@ class _StepExecution:
                 self.findings += malformed.findings()
         # In one write, because a step may read several such sources and has one branch per table.
         if frames := [malformed.rows for malformed in inputs.malformed if malformed.keep]:
-            self._write(_aside(self.step, MALFORMED), reduce(lambda one, other: one.unionByName(other), frames))
+            self._write(
+                _side_table_step(self.step, MALFORMED), reduce(lambda one, other: one.unionByName(other), frames)
+            )
 
     def _judged(self) -> StepOutcome:
         """Return the outcome. Raises DataBroken if a finding forbids publishing."""
@@ -147,7 +150,7 @@ class _StepExecution:
             self.findings += staged.findings
             self._write(self.step, staged.rows)
             if staged.quarantined is not None:
-                self._write(_aside(self.step, QUARANTINE), staged.quarantined)
+                self._write(_side_table_step(self.step, QUARANTINE), staged.quarantined)
         finally:
             staged.release()
 
@@ -233,7 +236,7 @@ class _StepExecution:
         )
 
 
-def _aside(step: StepDeclaration, suffix: str) -> StepDeclaration:
+def _side_table_step(step: StepDeclaration, suffix: str) -> StepDeclaration:
     """Return the declaration of a step's side table; `suffix` selects quarantined or malformed rows."""
     table = side_table(step.table, suffix)
     return StepDeclaration(

@@ -1,7 +1,7 @@
 """Preparation of a step's table: create it, add and widen columns, set its layout.
 
 Compares the step's rows with the existing table, refuses changes that lose data, and executes all other changes. May
-import `pipeline`, `model`, `names` and PySpark. Must know neither write modes nor publishing. Columns belong to the
+import `pipeline`, `model`, `names` and PySpark. Must not know how rows are written or published. Columns belong to the
 table and not to a branch, so readers see an added column (empty) at once. Columns are dropped by the publishing commit.
 """
 
@@ -47,7 +47,7 @@ class TablePreparation:
     existing_table: TableMetadata | None = None
     """Metadata of the existing table; None if there is none."""
     schema: StructType | None = None
-    """Columns of the existing table."""
+    """Columns of the existing table; None if there is none."""
 
     @property
     def is_ready(self) -> bool:
@@ -95,7 +95,7 @@ def preparation(
     changes = changes_between(have, struct_type)
     dropped = _allowed_drops(step, changes, metadata=metadata)
     _check_lossy(step, changes)
-    statements = (*_evolving(step, changes, have=have), *_dressing(step, metadata))
+    statements = (*_evolving(step, changes, have=have), *_layout_statements(step, metadata))
     return TablePreparation(
         is_new=False,
         columns=struct_type,
@@ -264,7 +264,7 @@ def _evolving(step: StepDeclaration, changes: ColumnChanges, *, have: StructType
             yield f"ALTER TABLE {name} ALTER COLUMN {quote_column(path[0])} DROP NOT NULL"
 
 
-def _dressing(step: StepDeclaration, metadata: TableMetadata) -> Iterator[str]:
+def _layout_statements(step: StepDeclaration, metadata: TableMetadata) -> Iterator[str]:
     """Yield the statements for layout, properties and comments that differ from the declaration."""
     name = engine.render_spark(step.table)
     properties = {key: value for key, value in step.properties.items() if _property(metadata, key) != value}

@@ -35,7 +35,7 @@ class ViewDefinition:
 
 
 def view_of(spark: SparkSession, name: Parts) -> ViewDefinition | None:
-    """Return the view of that name; None if it does not exist or is no view."""
+    """Return the view of that name; None if it does not exist or is not a view."""
     return _from_catalog(spark, name) if is_classic(spark) else _from_statement(spark, name)
 
 

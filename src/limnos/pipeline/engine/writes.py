@@ -80,6 +80,7 @@ def write(
     Raises:
         KeyViolation: Before anything is written.
         BadRequest: The plan would write elsewhere. Nothing is written.
+        NotFound: The branch was dropped by another client.
     """
     entries = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
     before = branch.head

@@ -1,6 +1,6 @@
 """The top-level keys of a file, and the declaration built from them.
 
-May import `pipeline`'s values and shapes; `graph` finds cycles and duplicates among steps.
+May import `pipeline`'s values and `shapes`. Must not know cycles and duplicates among steps, which `graph` finds.
 """
 
 from __future__ import annotations
@@ -129,4 +129,4 @@ FILE = Record(
     },
     build=build_pipeline,
 )  # fmt: skip
-"""The top-level table."""
+"""The schema of the whole file."""

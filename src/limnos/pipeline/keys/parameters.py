@@ -1,6 +1,6 @@
 """Keys of a parameter: its type and its default.
 
-Defines the record of a parameter, and checks a default against the type. May import `pipeline`'s values and shapes.
+Defines the record of a parameter, and checks a default against the type. May import `pipeline`'s values and `shapes`.
 Must not know runs.
 """
 
@@ -31,7 +31,7 @@ _HINTS = {
 
 
 def fits(value: Scalar, kind: ParameterType) -> bool:
-    """Return whether a value is of a parameter's type. Dates and times are ISO 8601 texts."""
+    """Return whether a value is of a parameter's type. Dates and times are ISO 8601 strings."""
     if kind is ParameterType.INT:
         return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
     if kind is ParameterType.DOUBLE:

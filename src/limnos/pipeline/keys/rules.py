@@ -1,6 +1,6 @@
 """Keys of `expect`: a record for each kind of rule.
 
-Defines the records, and the default names of rules. May import `pipeline`'s values and shapes. Must not know the
+Defines the records, and the default names of rules. May import `pipeline`'s values and `shapes`. Must not know the
 evaluation of rules.
 """
 
@@ -24,14 +24,14 @@ def _rule(kind: RuleKind, fields: Callable[[Values], dict[str, Any]]) -> Callabl
             kind=kind,
             action=ExpectationAction(values.get("action", "fail")),
             tolerated=values.get("tolerated", 0.0),
-            at=_text_place(site.node, kind),
+            at=_sql_position(site.node, kind),
             **results,
         )
 
     return build
 
 
-def _text_place(node: YamlNode, kind: RuleKind) -> SourcePosition:
+def _sql_position(node: YamlNode, kind: RuleKind) -> SourcePosition:
     """Return the position of the rule's SQL, or of the rule if it has none."""
     value = node.get(kind.value) if isinstance(node, MapNode) else node
     return value.text_at if isinstance(value, ScalarNode) else node.at

@@ -1,4 +1,4 @@
-"""Shapes that many keys use: names, columns, SQL, options, functions.
+"""Schemas that many keys use: names, columns, SQL, options, functions.
 
 May import `pipeline`'s values. Must not know keys.
 """
@@ -52,7 +52,7 @@ def pairs(items: tuple[tuple[str, Any, object], ...]) -> list[tuple[str, Any]]:
 
 def require_function(function: str, site: NodeSite) -> tuple[FunctionArgument, ...] | None:
     """Return the arguments of a function in the pipeline's directory; None for a function of an installed module.
-    Nothing is imported.
+    Raises InvalidNode if there is no such function. Nothing is imported.
     """
     try:
         return site.beside.arguments(function)

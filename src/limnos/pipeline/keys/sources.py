@@ -1,7 +1,7 @@
 """Keys of a source: files, databases, Python, streams, tables.
 
 Defines a record for each kind of source, and the constraints between its keys. May import `pipeline`'s values and
-shapes. Must not know how a source is read.
+`shapes`. Must not know how a source is read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHORT_FILES = Text(
     "'table:' for a table, 'python:' for a function",
 )
 _LOGIN = re.compile(r"jaas|password|secret|\.key$|credential|token(?!\.endpoint)", re.IGNORECASE)
-"""Options of Kafka's reader that hold secrets."""
+"""Options of Kafka's reader that contain secrets."""
 FORMATS = ("csv", "json", "parquet", "orc", "text")
 _SECRET = re.compile(
     r"://[^/@?]*:[^/@?]*@|^jdbc:oracle:\w+:[^/@]+/[^@]+@|\b(password|pwd|passwd|secret)\s*=", re.IGNORECASE
@@ -190,7 +190,7 @@ SOURCE_CASES: Mapping[str, Record] = {
 
 
 def _with_comment(record: Record) -> Record:
-    """Build a record whose value is the pair of the source's kind and its comment."""
+    """Wrap the record of a source, so that its value is the pair of the source's kind and its comment."""
 
     def build(values: Values, site: NodeSite) -> tuple[SourceKind, str | None]:
         return record.build(values, site), values.get("comment")

@@ -1,7 +1,7 @@
 """Keys of a step: its table, its body, its write mode and its expectations.
 
 Defines the record of a step, and the draft of a step before its catalog is known. May import `pipeline`'s values and
-shapes. Must not know the other steps.
+`shapes`. Must not know the other steps.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def require_unique_names(values: Values, site: NodeSite) -> Values:
 
 
 class _StepInputs(MapOf):
-    """The shape of a Python step's inputs. A list means sources under their own names."""
+    """The schema of a Python step's inputs. A list of sources maps each argument to the source of the same name."""
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         if isinstance(node, MapNode):
@@ -73,7 +73,7 @@ class _StepInputs(MapOf):
 
 
 class _StepInput(TableName):
-    """The shape of one input: a source's name as text, or a table's parts."""
+    """The schema of one input; its value is a source's name as a string, or a table's parts."""
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
         parts = super().read(node, notes)

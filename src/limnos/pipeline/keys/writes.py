@@ -44,7 +44,7 @@ _SIMPLE = (WriteMode.REPLACE, WriteMode.APPEND, WriteMode.PARTITIONS)
 
 
 class _ShortMode(Choice):
-    """The shape of modes written as one word. For other modes, the message names the settings that they need."""
+    """The schema of a mode written as one word. The message for a mode that needs settings names them."""
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> str:
         if isinstance(node, ScalarNode) and node.value in {"merge", "history"}:

@@ -84,7 +84,7 @@ class AttemptWork:
 
 
 def found_by_engine(ask: Callable[[], T], *, patience: RetryPolicy) -> T:
-    """Call the engine before a run's first step; retry while the server is away.
+    """Call the engine before a run's first step; retry while the server is unreachable.
 
     Raises LimnosError: ServiceUnavailable, PermissionDenied or BadRequest for the engine's StepError.
     """

@@ -57,7 +57,7 @@ def publish(
         RunStopped: Another attempt has taken over, or the run was cancelled.
         DeniedError: The caller lacks a right.
         RefusedError: The server refuses the transaction for another reason.
-        UnavailableError: The server was away for too long. The run's record then shows whether the run was published.
+        UnavailableError: The server was unreachable for too long. The run's record shows whether it was published.
     """
     metadata = {
         branch.table: heads.metadata
@@ -67,7 +67,7 @@ def publish(
     try:
         moves = publish_operations(branches, metadata=metadata)
     except ValueError as error:
-        # The table's columns are not those that the step saw. Nothing was sent.
+        # The table's columns have changed since the step read them. Nothing was sent.
         return tuple(_moved_outputs(client, branches, patience=patience)) or _reraise(error)
     operations = [*moves, {"do": "publish-run", "run": run, "attempt": attempt}]
     key = key_of(run, attempt, again=again)
@@ -99,7 +99,11 @@ def key_of(run: str, attempt: int, *, again: int) -> str:
 def _explain_refusal(
     client: Client, branches: Sequence[StepBranch], *, run: str, attempt: int, error: ClientError, patience: RetryPolicy
 ) -> PublishResult | tuple[MovedOutput, ...]:
-    """Determine from the run's record and the tables why the transaction was refused."""
+    """Determine from the run's record and the tables why the transaction was refused.
+
+    Returns the result if the run was published after all, or the outputs that have moved. Raises RunStopped if another
+    attempt has taken over or the run was cancelled, else `error`.
+    """
     seen = patience.on(lambda: client.runs.load(run))
     if seen.attempt != attempt:
         raise RunStopped(EndReason.SUPERSEDED, superseded_message(run, error)) from error

@@ -44,8 +44,8 @@ def plain_lines(write: LineWriter) -> Listener:
 
 
 def terminal(console: Console) -> Listener:
-    """Return a listener that writes coloured lines to a terminal, and task counts of running steps."""
-    colours = {"done": "green", "published": "green", "failed": "red", "moved": "yellow", "held": "yellow"}
+    """Return a listener that writes colored lines to a terminal, and task counts of running steps."""
+    colors = {"done": "green", "published": "green", "failed": "red", "moved": "yellow", "held": "yellow"}
 
     def hear(event: RunEvent) -> None:
         if event.state == "running" and event.tasks is not None:
@@ -54,7 +54,7 @@ def terminal(console: Console) -> Listener:
                     f"  {event.step}: {tasks_of(event)}", style="dim", end="\r", highlight=False, markup=False
                 )
             return
-        console.print(line_of(event), style=colours.get(event.state, ""), highlight=False, markup=False, soft_wrap=True)
+        console.print(line_of(event), style=colors.get(event.state, ""), highlight=False, markup=False, soft_wrap=True)
 
     return hear
 

@@ -36,7 +36,7 @@ def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResul
     result = publish(client, branches, run=run_id, attempt=seen.attempt, again=0, patience=patience)
     if isinstance(result, PublishResult):
         tables = ", ".join(".".join(branch.table) for branch in branches)
-        words = f"published {tables}{_tell_lineage(client, seen)}"
+        words = f"published {tables}{_report_lineage(client, seen)}"
         return _run_result(seen, "published", why=EndReason.DONE, message=words, revision=result.revision)
     words = "; ".join(moved.who for moved in result)
     advice = f"nothing was published; `limnos pipeline resume {run_id}` runs those steps again on the present tables"
@@ -63,7 +63,7 @@ def discard(client: Client, run_id: str, *, away_s: float = 60) -> tuple[RunResu
     return _run_result(seen, "discarded", why=EndReason.DONE, message="its branches are dropped"), left
 
 
-def _tell_lineage(client: Client, seen: Run) -> str:
+def _report_lineage(client: Client, seen: Run) -> str:
     """Report the lineage of published tables from the run's record. Returns a clause for the result's message.
 
     The run's user wrote the record. Lineage is reported only if the caller is that user: under another user's rights it

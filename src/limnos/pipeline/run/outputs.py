@@ -54,7 +54,7 @@ def outputs_now(client: Client, tables: Iterable[Parts], *, patience: RetryPolic
         for length in range(2, len(table)):
             path = table[:length]
             if path not in namespaces:
-                namespaces[path] = patience.on(lambda path=path: _is_there(client, path))  # type: ignore[misc]
+                namespaces[path] = patience.on(lambda path=path: _namespace_exists(client, path))  # type: ignore[misc]
     return RunOutputs(uuids=uuids, namespaces=frozenset(path for path, is_there in namespaces.items() if is_there))
 
 
@@ -71,7 +71,8 @@ def outputs_of(result: object) -> RunOutputs:
 def find_gone(
     client: Client, outputs: RunOutputs, *, written: Iterable[Parts], branches: Iterable[StepBranch], message: str
 ) -> tuple[str, ...]:
-    """Explain which tables of a failed step were dropped, renamed or replaced during the run.
+    """Return a clause for each table or namespace of a failed step that was dropped, renamed or replaced during the
+    run.
 
     `message` is the step's error. `written` are the tables that the step writes, `branches` the branches of
     earlier steps that it reads.
@@ -84,7 +85,9 @@ def find_gone(
         if heads is not None:
             if uuids.get(table, heads.uuid) != heads.uuid:
                 names.append(f"{path} was dropped and created again during the run")
-        elif levels := next((each for each in _namespaces(table, outputs) if not _is_there(client, each)), None):
+        elif levels := next(
+            (each for each in _namespaces(table, outputs) if not _namespace_exists(client, each)), None
+        ):
             names.append(f"namespace {'.'.join(levels)} was renamed or dropped during the run")
         elif table in uuids or (_NO_FILE.search(message) and table[-1] in message):
             names.append(f"{path} was dropped or renamed during the run")
@@ -98,7 +101,7 @@ def _namespaces(table: Parts, outputs: RunOutputs) -> list[Parts]:
     return [path for path in paths if were_there or path in outputs.namespaces]
 
 
-def _is_there(client: Client, namespace: Parts) -> bool:
+def _namespace_exists(client: Client, namespace: Parts) -> bool:
     """Return whether a namespace exists; a namespace that the caller may not see counts as existing."""
     try:
         client.namespaces.load(namespace)

@@ -37,7 +37,7 @@ class TableHeads:
         return self.refs.get(MAIN)
 
     def snapshot(self, snapshot_id: int | None) -> Mapping[str, Any]:
-        """Return the metadata of a snapshot; empty if it is unknown."""
+        """Return the metadata of a snapshot; empty if the table does not have it."""
         known = self.metadata.get("snapshots") or ()
         return next((each for each in known if each.get("snapshot-id") == snapshot_id), {})
 

@@ -1,8 +1,7 @@
 """The result of a run, and its exit code.
 
 `RunResult` is returned by a run; `RunFailed` is raised by `RunResult.require`. May import the standard library only.
-Exit codes do not collide with the common ones of all commands (not found, denied, conflict, unavailable), and equal
-them for the same reason.
+Exit codes from 10 on are those of runs; denied, conflict and unavailable have the exit codes of all commands.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def resume(
     """Resume a run with the given declaration of its pipeline. Steps whose declaration changed run again.
 
     Raises:
-        ConflictError: Another process executes the run, or the run is over.
+        ConflictError: Another process executes the run, or the run has ended.
         BadRequest: The run belongs to another pipeline.
         InvalidPipeline: Another pipeline now declares one of its tables.
     """

@@ -29,7 +29,7 @@ class RetryPolicy:
         self.stop = stop
 
     def on(self, call: Callable[[], T]) -> T:
-        """Repeat a call until the server answers.
+        """Repeat a call until the server answers, and return its result. Other errors of the call are raised unchanged.
 
         Raises:
             NoSpaceError: Immediately, because waiting frees no space.
@@ -42,7 +42,7 @@ class RetryPolicy:
             try:
                 return call()
             except NoSpaceError:
-                raise  # the server is there and out of space: waiting frees none
+                raise  # the server is reachable and out of space: waiting frees none
             except (UnavailableError, ServerError, StepAway) as error:
                 if time.monotonic() + pause_s > until:
                     raise
@@ -52,5 +52,5 @@ class RetryPolicy:
             pause_s = min(pause_s * 2, PAUSE_MAX_S)
 
     def until_there(self, ask: Callable[[], object]) -> None:
-        """Call `ask` until the server answers, with waits in between. Raises as `on` does."""
+        """Repeat `ask` until the server answers, and ignore its result. Raises as `on` does."""
         self.on(ask)

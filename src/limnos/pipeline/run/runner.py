@@ -95,10 +95,10 @@ class AttemptRunner:
                     "failed", EndReason.CODE, message=f"{error.message.rstrip('.')}. {self._how_to_go_on()}"
                 )
             except UnavailableError as error:
-                ended = self._away(error)
+                ended = self._unreachable_result(error)
             except ClientError as error:
                 ended = self._end("failed", EndReason.CODE, message=error.message)
-        self._tell_phases(ended)
+        self._report_phases(ended)
         self.board.tell(
             RunEvent(
                 run=ended.run,
@@ -114,7 +114,7 @@ class AttemptRunner:
     def _through(self) -> RunResult:
         todo = frozenset(self._steps) - frozenset(self._outcomes)
         for round_number in range(self.work.options.tries + 1):
-            failed = self._carry(todo)
+            failed = self._execute_steps(todo)
             if failed is not None:
                 return failed
             self.stop.check()
@@ -126,19 +126,19 @@ class AttemptRunner:
             names = [each.who for each in result if each.is_dropped]
             if names or round_number == self.work.options.tries:
                 return self._not_published(result, missing_names=names)
-            todo = self._again(result)
+            todo = self._steps_to_repeat(result)
         raise AssertionError("the last round returns")
 
     # ------------------------------------------------------------------------------------------ steps
 
-    def _carry(self, names: frozenset[str]) -> RunResult | None:
+    def _execute_steps(self, names: frozenset[str]) -> RunResult | None:
         """Execute the steps `names`. Returns None if all succeeded, else the run's result."""
         for name in names:
             self._outcomes.pop(name, None)
         needs = {name: self.work.needs[name] for name in self._steps if name in names}
         began = time.monotonic()
         carried = run_schedule(
-            needs, self._do, at_once=self.work.options.at_once, stop=self.stop, halt=self.engine.halt
+            needs, self._run_step, at_once=self.work.options.at_once, stop=self.stop, halt=self.engine.halt
         )
         self.times.steps += time.monotonic() - began
         self.stop.check()
@@ -148,14 +148,14 @@ class AttemptRunner:
             self._tell(name, "skipped")
         return self._failed(carried.failed)
 
-    def _do(self, name: str) -> None:
+    def _run_step(self, name: str) -> None:
         step, began = self._steps[name], time.monotonic()
         self._began[name] = began
         self.stop.check()
         self._record(name, "running")
         self._tell(name, "running")
         try:
-            outcome = self._carry_out(step)
+            outcome = self._execute_step(step)
         except DataBroken as error:
             self.stop.check()
             self._record(name, "failed", outcome=error.outcome, message=error.message)
@@ -171,8 +171,8 @@ class AttemptRunner:
         self._outcomes[name] = outcome
         self._tell(name, "done", outcome=outcome, began=began)
 
-    def _carry_out(self, step: StepDeclaration) -> StepOutcome:
-        """Execute a step. Repeats it on another branch if the server was away or executors were lost."""
+    def _execute_step(self, step: StepDeclaration) -> StepOutcome:
+        """Execute a step. Repeats it on another branch if the server was unreachable or executors were lost."""
         lost = 0
         while True:
             again = self._tries.get(step.name, 0)
@@ -287,7 +287,7 @@ class AttemptRunner:
         self.times.publishing += time.monotonic() - began
         return result
 
-    def _again(self, moved: tuple[MovedOutput, ...]) -> frozenset[str]:
+    def _steps_to_repeat(self, moved: tuple[MovedOutput, ...]) -> frozenset[str]:
         """Return the steps to repeat: the steps whose tables have changed, and their downstream steps."""
         tables = {each.branch.table for each in moved}
         own = {
@@ -337,7 +337,7 @@ class AttemptRunner:
         words = "; ".join(f"{name}: {error_text(error)}" for name, error in failed.items())
         why = end_reason_of(list(failed.values()))
         if why is EndReason.AWAY:
-            return self._away(next(iter(failed.values())))
+            return self._unreachable_result(next(iter(failed.values())))
         if why in (EndReason.CODE, EndReason.DENIED, EndReason.MOVED) and (
             grants := missing_grants(self.client, self.work, names=failed)
         ):
@@ -366,7 +366,7 @@ class AttemptRunner:
             words += f"; nothing was published. Its branches are still there: {failure.message}"
         return self._end("cancelled", why, message=words)
 
-    def _away(self, error: BaseException) -> RunResult:
+    def _unreachable_result(self, error: BaseException) -> RunResult:
         """Return the result for an unreachable server: the end cannot be recorded, so the lease expires."""
         message = f"{error_text(error)}. When the server answers again: `limnos pipeline show {self.work.run}` shows whether it was published"
         return self._ended(
@@ -401,7 +401,7 @@ class AttemptRunner:
             seconds=time.monotonic() - self.times.began,
         )
 
-    def _tell_phases(self, ended: RunResult) -> None:
+    def _report_phases(self, ended: RunResult) -> None:
         """Record the seconds by phase. An error is only logged, because the attempt has ended."""
         if ended.why in (EndReason.AWAY, EndReason.SUPERSEDED):
             return

@@ -1,7 +1,7 @@
 """The schedule of steps: each starts when its dependencies are done; several run concurrently.
 
-It determines the order and the threads of steps. May import this package only. Must not know the work of a step. After
-the first failure or a stop no further step starts, and running steps finish.
+Determines the order and the threads of steps. May import this package only. Must not know the work of a step. After the
+first failure or a stop no further step starts, and running steps finish.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run_schedule(
     stop: StopSignal,
     halt: Callable[[], None],
 ) -> ScheduleResult:
-    """Run each step of `needs` after its dependencies. Steps that are no keys of the mapping count as done.
+    """Run each step of `needs` after its dependencies. Dependencies that are not keys of `needs` count as done.
 
     After a stop `halt` is called, possibly more than once, to cancel running steps.
     """

@@ -169,7 +169,9 @@ class _RunRequest:
 def _begin_run(
     request: _RunRequest, means: RunMeans, *, patience: RetryPolicy
 ) -> tuple[Run, dict[Parts, ReadPin], RunOutputs]:
-    """Start the run with fresh pins, as soon as no other run is in progress. Raises ConflictError after `wait_s`."""
+    """Start the run with fresh pins, as soon as no other run is in progress. Raises ConflictError after the option
+    `wait_s`, RunStopped after a stop.
+    """
     results = {step.table for step in request.steps}
     outside = {table for name in request.names for table in request.reads[name]} - results
     until = time.monotonic() + request.options.wait_s
@@ -267,7 +269,9 @@ def lease_holder() -> str:
 
 
 def began_at(run: Run) -> datetime:
-    """Return the start time of the run, by the store's clock. Resuming a run does not change it."""
+    """Return the start time of the run, by the store's clock; the current time if the record has none. Resuming a run
+    does not change it.
+    """
     return datetime.fromisoformat(run.started_at) if run.started_at else datetime.now(UTC)
 
 

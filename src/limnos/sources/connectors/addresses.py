@@ -2,7 +2,7 @@
 to them.
 
 May import `model`. Pure. A catalog's creator names the address; the server's settings list the allowed hosts and ports.
-All other parts of a URL (key files, other hosts, options) are refused unless they are known to be harmless.
+All other parts of a URL (key files, other hosts, options) are refused, except a list of harmless parameters.
 """
 
 from __future__ import annotations

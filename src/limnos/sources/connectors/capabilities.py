@@ -1,7 +1,7 @@
 """The capabilities of connectors, as protocols, and the values that they exchange (seed 2, "catalog interfaces").
 
-May import `formats` for the types of columns and changes, `model`, and `names` for paths. Must not know the tree's
-names, callers or their rights. A connector implements the protocols of its capabilities, and callers test for them with
+May import `formats` for the types of columns and changes, and `names` for paths. Must not know the tree's names,
+callers or their rights. A connector implements the protocols of its capabilities, and callers test for them with
 isinstance. Calls block and have their own deadlines. Methods raise the errors of `model.errors`; a source that does not
 respond raises SourceFailed. Nothing is cached: each result is the source's current state.
 """
@@ -37,7 +37,7 @@ class RestCall(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     missing: str = "namespace"
-    """The kind of the missing object if the source returns 404 without a known error type."""
+    """The kind of the missing object if the source returns 404 without a standard error type."""
     conflict_meaning: str = "conflict"
     """The meaning of 409 if the source names no error type.
 
@@ -129,8 +129,8 @@ class SupportsNamespaces(BaseCatalog, Protocol):
         """Create a schema. Raises AlreadyExists, UnsupportedOperation for properties that the source cannot store."""
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Set and remove properties of a schema. Raises NotFound, UnsupportedOperation if schemas of the source have
-        none.
+        """Set and remove properties of a schema. Raises NotFound, UnsupportedOperation if the source cannot change
+        them.
         """
 
     def schema_drop(self, schema: Levels) -> None:
@@ -186,7 +186,7 @@ class ViewCatalog(BaseCatalog, Protocol):
         """Return whether the source has a view. The caller's rights are not checked."""
 
     def view_load(self, schema: Levels, view: str) -> GravitinoView:
-        """Return a view's columns and SQL texts. Raises NotFound for the schema or the view."""
+        """Return a view's columns and SQL representations. Raises NotFound for the schema or the view."""
 
     def view_create(self, schema: Levels, view: str, *, definition: IcebergViewCreate) -> None:
         """Create a view. Raises AlreadyExists, NotFound for the schema, BadRequest for an invalid definition."""

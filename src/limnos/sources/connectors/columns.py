@@ -2,7 +2,7 @@
 docs/guides/connectors.md).
 
 May import SQLAlchemy, `formats` for typed JSON, and `model`. Pure. A type that Gravitino lacks becomes `external` with
-the database's own name. A request may use such a type only if the dialect knows its name, so no text of a request
+the database's own name. A request may use such a type only if the dialect supports its name, so no string of a request
 becomes part of a statement.
 """
 
@@ -37,7 +37,7 @@ PRECISION_MAX: Final = 38
 
 
 class UnmappedType(sa.types.UserDefinedType[object]):
-    """A type that SQLAlchemy does not know, under the database's name for it. Only reflection creates it."""
+    """A type that SQLAlchemy does not support, under the database's name for it. Only reflection creates it."""
 
     cache_ok = True
 
@@ -50,12 +50,12 @@ class UnmappedType(sa.types.UserDefinedType[object]):
 
 
 class DialectTypes(dict[str, "Callable[..., Type]"]):
-    """A dialect's type constructors by name. An unknown name gets an UnmappedType, where SQLAlchemy would warn and lose
-    the name.
+    """A dialect's type constructors by name. An unsupported name gets an UnmappedType, whereas SQLAlchemy would warn
+    and discard the name.
     """
 
     def get(self, name: str, _default: object = None) -> Callable[..., Type]:
-        """Return the constructor of the type `name`; that of UnmappedType if the dialect does not know the name."""
+        """Return the constructor of the type `name`; that of UnmappedType if the dialect does not support it."""
         return super().get(name) or partial(UnmappedType, name)
 
 
@@ -146,8 +146,8 @@ def _plain_of(text: str, *, column: str) -> Type:
 
 
 def _named(text: str, *, column: str, dialect: Dialect) -> Type:
-    """Return a type by the database's own name, without parameters, if the dialect knows it. Raises BadRequest for an
-    unknown name.
+    """Return a type by the database's own name, without parameters, if the dialect supports it. Raises BadRequest for
+    any other name.
     """
     known: Mapping[str, Callable[[], Type]] = getattr(type(dialect), "ischema_names", {})
     result = known.get(text.strip().lower())
@@ -197,7 +197,7 @@ def require_counting(kind: Type, *, column: str) -> None:
 
 
 def default_of(value: object, *, column: str) -> str | sa.ColumnElement[Any] | None:
-    """Return a default for DDL: a literal or the current time. Raises BadRequest for malformed JSON,
+    """Return a default for DDL: a literal or CURRENT_TIMESTAMP. Raises BadRequest for malformed JSON,
     UnsupportedOperation for any other expression.
     """
     fields = as_object(value, f"The default of column {preview_value(column)}")

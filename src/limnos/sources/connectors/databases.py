@@ -128,7 +128,7 @@ class DatabaseSource(ABC):
         return sorted(name for name in names if not self.hides(name))
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Return whether the database has a schema of exactly this name that is no system schema."""
+        """Return whether the database has a schema of exactly this name that is not a system schema."""
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             return self._has_schema(connection, single)
@@ -153,7 +153,7 @@ class DatabaseSource(ABC):
             self._schema_made(connection, single, comment=comment)
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Raise UnsupportedOperation: schemas cannot be changed. Raises NotFound if the schema does not exist."""
+        """Raise UnsupportedOperation, because schemas cannot be changed, or NotFound if the schema does not exist."""
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
@@ -249,7 +249,7 @@ class DatabaseSource(ABC):
             connection.execute(DropTable(sa.Table(table, sa.MetaData(), schema=single)))
 
     def _has_table(self, connection: sa.Connection, *, schema: str, table: str) -> bool:
-        """Return whether a table exists, by the rule of `table_names`: no view, and exactly this name."""
+        """Return whether a table, not a view, of exactly this name exists."""
         if self.hides(schema):
             return False
         named = {"schema": schema, "table": table}

@@ -188,7 +188,7 @@ class RestSource:
         return self._is_there(RestCall(f"HEAD {VIEW}", schema, view, missing="view"))
 
     def view_load(self, schema: Levels, view: str) -> GravitinoView:
-        """Load a view by its REST call, and convert its metadata to Gravitino's columns and SQL texts. Raises
+        """Load a view by its REST call, and convert its metadata to Gravitino's columns and SQL representations. Raises
         NotFound.
         """
         try:

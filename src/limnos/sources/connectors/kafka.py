@@ -1,8 +1,8 @@
 """A Kafka cluster as a catalog: one schema, `default`, whose topics are read and changed through Kafka's admin API.
 
 May import confluent-kafka, this package, `formats` for typed JSON, `model`, and `names` for paths. Must not know
-callers. Each call has its own deadline. Brokers announce one another's addresses: before each call it checks that all
-of them are allowed. Kafka has no comments.
+callers. Each call has its own deadline. Brokers advertise one another's addresses: before each call it checks that the
+server may connect to all of them. Kafka has no comments.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _INTERNAL: Final = frozenset(
 """Kafka's internal topics."""
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PAUSES_S: Final = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
-"""The pauses in seconds between checks whether all brokers know of a change.
+"""The pauses in seconds between checks whether all brokers report a change.
 
 The controller applies a change immediately, and the brokers a moment later. A call waits for them, so that its caller
 sees the change.
@@ -64,12 +64,12 @@ class KafkaSource:
         self._late_s = timeout_s * 0.8
         self._lock = Lock()
         self._client: AdminClient | None = None
-        self._said: KafkaError | None = None
+        self._last_error: KafkaError | None = None
         """The library's last error, since an exceeded deadline has no cause."""
 
     def check(self) -> None:
         """Request the list of brokers, which shows that the login works and all brokers are allowed."""
-        with self._asking("the cluster"):
+        with self._open_call("the cluster"):
             pass
 
     def close(self) -> None:
@@ -102,13 +102,13 @@ class KafkaSource:
         raise UnsupportedOperation(f"A Kafka cluster has only the schema {SCHEMA}: create topics in it")
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Raise UnsupportedOperation: the schema `default` has no properties. Raises NotFound for another name."""
+        """Raise UnsupportedOperation, because the schema `default` has no properties, or NotFound for another name."""
         _require_schema(".".join(schema))
         raise UnsupportedOperation("Schemas of this source cannot be changed")
 
     def schema_drop(self, schema: Levels) -> None:
-        """Raise UnsupportedOperation: the schema `default` represents the whole cluster. Raises NotFound for another
-        name.
+        """Raise UnsupportedOperation, because the schema `default` represents the whole cluster, or NotFound for
+        another name.
         """
         _require_schema(".".join(schema))
         raise UnsupportedOperation(
@@ -122,7 +122,7 @@ class KafkaSource:
         `default`.
         """
         _require_schema(schema)
-        with self._asking("the cluster") as call:
+        with self._open_call("the cluster") as call:
             metadatas = call.client.list_topics(timeout=call.left_s()).topics
         return sorted(name for name in metadatas if name not in _INTERNAL)
 
@@ -130,7 +130,7 @@ class KafkaSource:
         """Return whether the cluster has a topic; False in a schema other than `default`."""
         if schema != SCHEMA:
             return False
-        with self._asking(_about(topic)) as call:
+        with self._open_call(_about(topic)) as call:
             return call.has(topic)
 
     def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:
@@ -138,7 +138,7 @@ class KafkaSource:
         NotFound.
         """
         _require_schema(schema)
-        with self._asking(_about(topic)) as call:
+        with self._open_call(_about(topic)) as call:
             description, entries = call.topic(topic), call.settings(topic)
         stated = {
             name: each.value for name, each in entries.items() if each.value is not None and not each.is_sensitive
@@ -151,7 +151,7 @@ class KafkaSource:
         _require_schema(schema)
         stated = {name: value for name, value in properties.items() if name not in (PARTITIONS, REPLICATION)}
         partitions, copies = (_whole(properties, name) for name in (PARTITIONS, REPLICATION))
-        with self._asking(_about(topic), changes=True) as call:
+        with self._open_call(_about(topic), changes=True) as call:
             new = NewTopic(topic, num_partitions=partitions or -1, replication_factor=copies or -1, config=stated)
             call.answer(call.client.create_topics([new], request_timeout=call.left_s())[topic])
             call.settle(lambda: call.has(topic))
@@ -162,7 +162,7 @@ class KafkaSource:
         _refuse_fixed(sets, removes)
         requested = _whole(sets, PARTITIONS)
         entries = _entries(sets, removes)
-        with self._asking(_about(topic), changes=True) as call:
+        with self._open_call(_about(topic), changes=True) as call:
             number = len(call.topic(topic).partitions)
             for tries in (True, False):
                 if entries:
@@ -174,7 +174,7 @@ class KafkaSource:
     def topic_drop(self, schema: str, topic: str) -> None:
         """Drop a topic with its messages, and wait until the brokers no longer report it. Raises NotFound."""
         _require_schema(schema)
-        with self._asking(_about(topic), changes=True) as call:
+        with self._open_call(_about(topic), changes=True) as call:
             call.topic(topic)
             call.answer(call.client.delete_topics([topic], request_timeout=call.left_s())[topic])
             call.settle(lambda: not call.has(topic))
@@ -182,9 +182,9 @@ class KafkaSource:
     # -- the client ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _asking(self, about: str, *, changes: bool = False) -> Iterator[_KafkaCall]:
+    def _open_call(self, about: str, *, changes: bool = False) -> Iterator[_KafkaCall]:
         """Yield the client for one call, after checking the brokers' addresses."""
-        self._said = None
+        self._last_error = None
         question = _KafkaCall(self._connected(), time.monotonic() + self._late_s, self._complaint)
         with translate_kafka_errors(about, reason=self._complaint):
             self._require_brokers(question)
@@ -207,10 +207,10 @@ class KafkaSource:
             return self._client
 
     def _hear(self, error: KafkaError) -> None:
-        self._said = error
+        self._last_error = error
 
     def _complaint(self) -> KafkaError | None:
-        return self._said
+        return self._last_error
 
     def _require_brokers(self, question: _KafkaCall) -> None:
         answer = question.answer(question.client.describe_cluster(request_timeout=question.left_s()))
@@ -256,7 +256,8 @@ class _KafkaCall(NamedTuple):
     def topic(self, topic: str) -> TopicDescription:
         """Return a topic's description. Raises KafkaException, NotFound for an internal or invalid name.
 
-        Invalid names are not sent: the library cuts a name at its first zero byte and would find another topic.
+        Invalid names are not sent: the library truncates a name at its first NUL byte, and would describe another
+        topic.
         """
         if _NAME.fullmatch(topic) is None:
             raise NotFound(f"{_about(topic)} does not exist in the source", kind="topic")

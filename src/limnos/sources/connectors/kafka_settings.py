@@ -43,8 +43,8 @@ class KafkaSettings(NamedTuple):
 def kafka_settings(properties: Mapping[str, str], *, allowed: Collection[str]) -> KafkaSettings:
     """Convert a catalog's properties to Kafka client settings.
 
-    Raises BadRequest for malformed or missing brokers, a broker outside `allowed`, and an unknown `bypass` property
-    or a bad value of one.
+    Raises BadRequest for malformed or missing brokers, a broker outside `allowed`, and a `bypass` property that is not
+    supported or has an invalid value.
     """
     servers = _servers(properties.get(SERVERS) or "")
     for server in servers:

@@ -76,7 +76,7 @@ class MetastoreSource:
 
     def check(self) -> None:
         """List the databases, which shows that the metastore responds."""
-        with self._asking("the metastore", kind="namespace") as client:
+        with self._open_client("the metastore", kind="namespace") as client:
             client.get_all_databases()
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class MetastoreSource:
         """Return the names of all databases, sorted. Raises UnsupportedOperation for a `parent`."""
         if parent:
             raise UnsupportedOperation("Schemas of this source do not nest")
-        with self._asking("the metastore", kind="namespace") as client:
+        with self._open_client("the metastore", kind="namespace") as client:
             return sorted(client.get_all_databases())
 
     def schema_exists(self, schema: Levels) -> bool:
@@ -105,7 +105,7 @@ class MetastoreSource:
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
         """Return a database's description and parameters, with its location as a property. Raises NotFound."""
-        with self._asking(_schema(schema), kind="namespace") as client:
+        with self._open_client(_schema(schema), kind="namespace") as client:
             database = _database(client, schema)
         place = {_LOCATION: database.locationUri} if database.locationUri else {}
         return SourceSchemaInfo(database.description or None, {**(database.parameters or {}), **place})
@@ -116,13 +116,13 @@ class MetastoreSource:
         """
         _refuse_location(properties)
         single = metastore_tables.name_of(_single(schema), what="Schema")
-        with self._asking(_schema(schema), kind="namespace", changes=True) as client:
+        with self._open_client(_schema(schema), kind="namespace", changes=True) as client:
             client.create_database(Database(name=single, description=comment or "", parameters=properties))
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
         """Set and remove a database's parameters. The location cannot change. Raises NotFound."""
         _refuse_location({**sets, **dict.fromkeys(removes, "")})
-        with self._asking(_schema(schema), kind="namespace", changes=True) as client:
+        with self._open_client(_schema(schema), kind="namespace", changes=True) as client:
             database = _database(client, schema)
             entries = {key: value for key, value in (database.parameters or {}).items() if key not in removes}
             database.parameters = {**entries, **sets}
@@ -130,7 +130,7 @@ class MetastoreSource:
 
     def schema_drop(self, schema: Levels) -> None:
         """Drop an empty database; the metastore itself checks that it is empty."""
-        with self._asking(_schema(schema), kind="namespace", changes=True) as client:
+        with self._open_client(_schema(schema), kind="namespace", changes=True) as client:
             database = _database(client, schema)
             client.drop_database(database.name, True, False)
 
@@ -138,7 +138,7 @@ class MetastoreSource:
 
     def table_names(self, schema: Levels) -> list[str]:
         """Return the names of a database's tables, without views, sorted. Raises NotFound for the database."""
-        with self._asking(_schema(schema), kind="namespace") as client:
+        with self._open_client(_schema(schema), kind="namespace") as client:
             single = _database(client, schema).name
             views = {name for kind in metastore_tables.VIEWS for name in _of_type(client, single, kind=kind)}
             return sorted(name for name in client.get_all_tables(single) if name not in views)
@@ -153,7 +153,7 @@ class MetastoreSource:
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
         """Read a table with its columns and partitioning from the Hive metastore. Raises NotFound."""
-        with self._asking(_table(table), kind="table") as client:
+        with self._open_client(_table(table), kind="table") as client:
             return metastore_tables.source_table_of(_get_table(client, schema, table=table))
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
@@ -161,16 +161,16 @@ class MetastoreSource:
         for an invalid definition.
         """
         result = metastore_tables.table_of(_single(schema), table, definition=definition)
-        with self._asking(_schema(schema), kind="namespace") as client:
+        with self._open_client(_schema(schema), kind="namespace") as client:
             _database(client, schema)
-        with self._asking(_table(table), kind="table", changes=True) as client:
+        with self._open_client(_table(table), kind="table", changes=True) as client:
             client.create_table(result)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Apply all changes to a table's definition by one `alter_table` call. Raises NotFound, BadRequest for an
         invalid change, UnsupportedOperation for a change that Hive lacks.
         """
-        with self._asking(_table(table), kind="table", changes=True) as client:
+        with self._open_client(_table(table), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)
             metastore_tables.alter_table(result, changes)
             client.alter_table(result.dbName, result.tableName, result)
@@ -178,9 +178,9 @@ class MetastoreSource:
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
         """Rename a table, also into another database. The metastore moves the files of a managed table."""
         name = metastore_tables.name_of(target[-1], what="Table")
-        with self._asking(_schema(target[:-1]), kind="namespace") as client:
+        with self._open_client(_schema(target[:-1]), kind="namespace") as client:
             into = _database(client, target[:-1]).name
-        with self._asking(_table(name), kind="table", changes=True) as client:
+        with self._open_client(_table(name), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)
             was = (result.dbName, result.tableName)
             if _has(client, into, table=name):
@@ -194,7 +194,7 @@ class MetastoreSource:
         The files of a managed table are deleted; `purge` bypasses Hadoop's trash. The files of an external table stay,
         and `purge` then raises UnsupportedOperation.
         """
-        with self._asking(_table(table), kind="table", changes=True) as client:
+        with self._open_client(_table(table), kind="table", changes=True) as client:
             result = _get_table(client, schema, table=table)
             external = result.tableType == metastore_tables.EXTERNAL
             if purge and external:
@@ -207,7 +207,7 @@ class MetastoreSource:
     # -- connections -----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _asking(self, about: str, *, kind: str, changes: bool = False) -> Iterator[Client]:
+    def _open_client(self, about: str, *, kind: str, changes: bool = False) -> Iterator[Client]:
         """Yield a client for one call. A connection is reused only if its last response was read completely."""
         with translate_metastore_errors(about, kind=kind):
             connection = self._taken()

@@ -2,8 +2,8 @@
 JSON.
 
 May import the metastore's generated structures, this package, `formats` for the types of requests, and `model`. Pure. A
-caller may not set the location of a table's files, their deletion at a drop, or the classes that read them: this could
-delete another table's files.
+caller may not set the location of a table's files, their deletion at a drop, or the InputFormat, OutputFormat and
+SerDe: this could delete another table's files, or load classes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SECRET: Final = re.compile(r"(?i)passw|secret|credential|token|access.?key")
 
 
 class _FileFormat(NamedTuple):
-    """The Java classes that read and write a file format."""
+    """Hive's InputFormat, OutputFormat and SerDe of a file format."""
 
     reads: str
     writes: str

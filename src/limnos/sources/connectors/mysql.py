@@ -26,7 +26,7 @@ from limnos.sources.connectors.mysql_types import default_sql
 
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 _MODE: Final = "NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
-"""The SQL mode: backslashes are plain characters in texts, and values that do not fit are refused instead of
+"""The SQL mode: backslashes are plain characters in strings, and values that do not fit are refused instead of
 truncated.
 """
 _TABLE: Final = "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COMMENT, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = :schema AND TABLE_NAME = :table"
@@ -104,7 +104,7 @@ class MysqlSource(DatabaseSource):
     def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
         rows = _rows(connection, _TABLE, schema=schema, table=table)
         columns = self._columns(connection, schema, table=table)
-        if not rows or not columns:  # dropped meanwhile
+        if not rows or not columns:  # dropped concurrently
             raise no_table(table)
         comment, engine = rows[0]
         keys = mysql_tables.keys_json(_rows(connection, _KEYS, schema=schema, table=table))
@@ -130,7 +130,7 @@ class MysqlSource(DatabaseSource):
     def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
         require_no_layout(definition, properties=True)
         require_columns(definition)
-        _do(connection, mysql_tables.create_statement(schema, table, definition=definition))
+        _execute(connection, mysql_tables.create_statement(schema, table, definition=definition))
 
     def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
         checks = _rows(connection, _CHECKS, schema=schema, table=table) if _is_mariadb(connection) else []
@@ -140,11 +140,11 @@ class MysqlSource(DatabaseSource):
         draft.carry_out(changes)
         statement = draft.statement(schema, table)
         if statement is not None:
-            _do(connection, statement)
+            _execute(connection, statement)
 
     def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
         self._require_schema(connection, target[0])
-        _do(
+        _execute(
             connection,
             f"RENAME TABLE {mysql_tables.quote(schema)}.{mysql_tables.quote(table)} TO {mysql_tables.quote(target[0])}.{mysql_tables.quote(target[1])}",
         )
@@ -162,7 +162,7 @@ def _rows(connection: sa.Connection, statement: str, *, schema: str, table: str)
     return [tuple(row[2:]) for row in rows if row[0] == schema and row[1] == table]
 
 
-def _do(connection: sa.Connection, statement: str) -> None:
+def _execute(connection: sa.Connection, statement: str) -> None:
     """Execute a statement through the driver, so that SQLAlchemy does not interpret `:name` or `%` in it as a
     parameter.
     """

@@ -1,7 +1,7 @@
 """Types and defaults of MySQL's and MariaDB's columns: Gravitino's JSON to SQL and back (docs/guides/connectors.md).
 
 May import `formats` for typed JSON, and `model`. Pure. A type that Gravitino lacks becomes `external` with the
-database's own name. A request may use a few of these, only by name, so no text of a request becomes part of a
+database's own name. A request may use a few of these, only by name, so no string of a request becomes part of a
 statement.
 """
 
@@ -43,7 +43,7 @@ _NOW: Final = frozenset({"now", "current_timestamp"})
 _QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-"""Backslash escapes in MariaDB's texts, which it uses in every connection mode."""
+"""Backslash escapes in MariaDB's string literals, which it uses in every connection mode."""
 PRECISION_MAX: Final = 38
 COUNTS: Final = re.compile(r"(tiny|small|medium|big)?int( unsigned)?")
 
@@ -105,7 +105,7 @@ def _unknown(column: str, kind: str) -> BadRequest:
 
 
 def literal(text: str) -> str:
-    """Quote a text as a SQL literal. Raises BadRequest for characters beyond U+FFFF.
+    """Quote a string as a SQL literal. Raises BadRequest for characters beyond U+FFFF.
 
     Correct only on connections with `NO_BACKSLASH_ESCAPES`, which `MysqlSource` sets. In comments and defaults the
     server would replace characters beyond U+FFFF by question marks.
@@ -118,7 +118,7 @@ def literal(text: str) -> str:
 
 
 def default_of(value: object, *, column: str, kind: str) -> str | None:
-    """Return a default as SQL: a literal or the current time. Raises BadRequest for malformed JSON,
+    """Return a default as SQL: a literal or CURRENT_TIMESTAMP. Raises BadRequest for malformed JSON,
     UnsupportedOperation for any other expression.
     """
     fields = as_object(value, f"The default of column {preview_value(column)}")

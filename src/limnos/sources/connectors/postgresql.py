@@ -65,7 +65,7 @@ class PostgresqlSource(DatabaseSource):
             columns = inspector.get_columns(table, schema=schema)
             comment = inspector.get_table_comment(table, schema=schema)["text"]
             indexes = indexes_json(inspector, table, schema=schema)
-        except NoSuchTableError:  # dropped meanwhile
+        except NoSuchTableError:  # dropped concurrently
             raise no_table(table) from None
         return SourceTableInfo(
             comment, [column_json(each, dialect=connection.dialect) for each in columns], indexes, {}

@@ -1,7 +1,7 @@
 """Selects the connector for a provider and checks the catalog's properties for it.
 
-The only module that knows the names of providers. May import this package and `model`. Must not know requests. Opening
-a source does not connect: the first call does.
+The only module that knows the names of providers. May import this package, SQLAlchemy and `model`. Must not know
+requests. Opening a source does not connect: the first call does.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ VENDED: Final = "vended-credentials"
 NEVER, TO_WRITERS, TO_READERS = "never", "to-writers", "to-readers"
 """The settings for passing on the credentials that a source vends.
 
-They allow everything that the source allows this server, regardless of the caller's rights here.
+Vended credentials allow everything that the source allows this server, regardless of the caller's rights here.
 """
 _MODES: Final = ("disable", "allow", "prefer", "require")
 """TLS modes that need no files of this machine."""

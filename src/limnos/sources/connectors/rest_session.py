@@ -1,4 +1,4 @@
-"""HTTP connection to another Iceberg REST catalog: pooling, tokens, its `/v1/config`, and a deadline for each call.
+"""HTTP connections to another Iceberg REST catalog: pooling, tokens, its `/v1/config`, and a deadline for each call.
 
 May import httpx2, `model`, `names` and this package. Must not know the operations of catalogs. Only the configuration
 and the token are cached, both for a limited time. Requests are sent only to the catalog's configured URI; redirects are
@@ -47,7 +47,7 @@ _ASSUMED: Final = frozenset(
         "POST /namespaces/{namespace}/tables/{table}/metrics", "POST /tables/rename", "POST /transactions/commit",
     }
 )  # fmt: skip
-"""The endpoints of a server that lists none, according to the Iceberg REST specification."""
+"""The endpoints of a source that lists none, according to the Iceberg REST specification."""
 _CONFIG: Final = RestCall("GET /config")
 # Named GET although sent as POST: it changes nothing, so a failure is never ambiguous.
 _TOKEN: Final = RestCall("GET /oauth/tokens")
@@ -134,14 +134,14 @@ class RestSession:
         """
         place = self._place
         if place.credential is None:
-            return self._asked(call, url, deadline=deadline, token=place.token)
+            return self._send_request(call, url, deadline=deadline, token=place.token)
         try:
-            return self._asked(call, url, deadline=deadline, token=self._granted(deadline))
+            return self._send_request(call, url, deadline=deadline, token=self._request_token(deadline))
         except SourceRefused as error:
             if not str(error.context.get("detail")).startswith(("401", "419")):
                 raise
         self._token = None
-        return self._asked(call, url, deadline=deadline, token=self._granted(deadline))
+        return self._send_request(call, url, deadline=deadline, token=self._request_token(deadline))
 
     def _configured(self, deadline: float) -> _SourceConfig:
         known = self._config
@@ -157,8 +157,11 @@ class RestSession:
         self._config = _config_of(reply.body)
         return self._config
 
-    def _granted(self, deadline: float) -> str:
-        """Return a token for the credential, by OAuth's client credentials grant (RFC 6749, section 4.4)."""
+    def _request_token(self, deadline: float) -> str:
+        """Return the token for the credential: cached, or by OAuth's client credentials grant (RFC 6749, section 4.4).
+
+        Raises SourceRefused if the source issues none.
+        """
         known = self._token
         if known is not None and time.monotonic() < known[1]:
             return known[0]
@@ -173,7 +176,7 @@ class RestSession:
         body = urlencode(form).encode()
         call = _TOKEN._replace(headers=(("content-type", "application/x-www-form-urlencoded"),), body=body)
         try:
-            reply = self._asked(call, self._place.token_uri, deadline=deadline, token=None, method="POST")
+            reply = self._send_request(call, self._place.token_uri, deadline=deadline, token=None, method="POST")
             granted = msgspec.json.decode(reply.body, type=_TokenAnswer)
         except (msgspec.DecodeError, BadRequest, NotFound) as error:
             raise SourceRefused(
@@ -183,7 +186,9 @@ class RestSession:
         self._token = (granted.access_token, time.monotonic() + lasts_s)
         return granted.access_token
 
-    def _asked(self, call: RestCall, url: str, *, deadline: float, token: str | None, method: str = "") -> RestReply:
+    def _send_request(
+        self, call: RestCall, url: str, *, deadline: float, token: str | None, method: str = ""
+    ) -> RestReply:
         """Send one HTTP request and read its response, without renewing the token.
 
         Raises SourceFailed without a response, StateUnknown if a change may have been made, ServiceUnavailable if all

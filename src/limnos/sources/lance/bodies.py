@@ -1,8 +1,8 @@
 """The rows of a request as an Arrow stream for Lance's library, checked before they are decoded.
 
-May import pyarrow, `model` and `sources`. Must not know tables. pyarrow treats a truncated
-stream as complete, and the library would commit its rows. Therefore the end of the stream is passed on only after the
-sender has marked the body as complete.
+May import pyarrow, `model` and `sources`. Must not know tables. pyarrow treats a truncated stream as complete, and the
+library would commit its rows. Therefore the end of the stream is passed on only after the sender has marked the body as
+complete.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class BodyPieces:
                 pass
 
     def _next(self) -> bytes | None:
-        """Return the next chunk; None at the end. The caller must own the lock."""
+        """Return the next chunk; None at the end. The caller must hold the lock."""
         if self._end is None:
             kind, *pieces = self._wire.receive()
             if kind == MORE:
@@ -77,7 +77,7 @@ class BodyPieces:
 class ArrowBody:
     """A body as a file-like object from which pyarrow reads a stream.
 
-    `failure` holds an error in the body: the library wraps exceptions of a file in its own.
+    `failure` is an error in the body, because the library wraps exceptions of a file in its own.
     """
 
     closed = False
@@ -96,7 +96,7 @@ class ArrowBody:
         self.rows = 0
 
     def reader(self) -> pa.RecordBatchReader:
-        """Open the stream. Raises BadRequest if it is no Arrow stream, BodyCutShort if the sender disconnected."""
+        """Open the stream. Raises BadRequest if it is not an Arrow stream, BodyCutShort if the sender disconnected."""
         try:
             reader = pa.ipc.open_stream(self, options=_ALIGNED)
             str(reader.schema).encode()

@@ -19,7 +19,7 @@ from limnos.model.errors import BadRequest, LimnosError, UnsupportedOperation
 
 Fields = dict[str, object]
 _NOT_THERE: Final = ("not implemented", "not supported")
-"""Texts in errors of Lance's own namespaces that mean that an operation is missing, instead of the proper error."""
+"""Parts of error messages by which Lance's own namespaces report a missing operation, instead of the proper error."""
 _INTERNAL: Final = 18
 
 
@@ -38,7 +38,7 @@ class NamespaceDelegate:
         self._rest, self._first = rest, first
 
     def call(self, method: str, fields: Fields, *, data: bytes | None = None) -> object:
-        """Call a method of the interface. Returns the response's JSON fields, a text or bytes.
+        """Call a method of the interface. Returns the response's JSON fields, a string or bytes.
 
         Raises DelegateRefusal, UnsupportedOperation if the method is missing, BadRequest for a wrong field, and other
         errors of `model`.

@@ -103,7 +103,7 @@ class LanceDirectory:
     def is_declared(self, entry: DirectoryTable) -> bool:
         """Return whether a table was declared and has no data yet.
 
-        Raises InvalidTable for a folder that is no table.
+        Raises InvalidTable for a folder that is not a table.
         """
         content = self.storage.content(self._folder(entry))
         if "_versions" in content:
@@ -117,7 +117,7 @@ class LanceDirectory:
         )
 
     def is_marked(self, entry: DirectoryTable) -> bool:
-        """Return whether a folder was declared and has no data yet; False for a folder that is no table."""
+        """Return whether a folder was declared and has no data yet; False for a folder that is not a table."""
         content = self.storage.content(self._folder(entry))
         return rules.RESERVED in content and "_versions" not in content
 
@@ -197,9 +197,9 @@ class LanceDirectory:
         return entry
 
     def deregister(self, levels: Levels) -> DirectoryTable:
-        """Remove a table's name and keep its files.
+        """Remove a table's name, but not its files.
 
-        Raises NotFound, UnsupportedOperation in layout V0, where a folder is a table.
+        Raises NotFound, UnsupportedOperation in layout V0, where each folder is a table.
         """
         state = self._state()
         entry = self._find(state, levels)
@@ -215,7 +215,7 @@ class LanceDirectory:
 
     def drop(self, levels: Levels) -> DirectoryTable:
         """Drop a table and delete its files; other files in the folder are not deleted. Raises NotFound, InvalidTable
-        for a folder that is no table.
+        for a folder that is not a table.
         """
         state = self._state()
         entry = self._find(state, levels)

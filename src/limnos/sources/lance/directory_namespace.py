@@ -75,21 +75,23 @@ class DirectoryRequests:
 
     def list_tables(self, request: Any) -> Fields:  # noqa: ANN401
         """Return a page of the names of a namespace's tables and the next page token."""
-        names = [entry.levels[-1] for entry in self._shown(self._directory.tables(_levels(request)), request)]
+        names = [
+            entry.levels[-1] for entry in self._without_declared(self._directory.tables(_levels(request)), request)
+        ]
         return _page("tables", names, request=request)
 
     def list_all_tables(self, request: Any) -> Fields:  # noqa: ANN401
         """Return a page of the names of all tables. A name is a JSON array of levels, which the caller converts to the
         protocol's identifier.
         """
-        entries = self._shown(self._directory.all_tables(), request)
+        entries = self._without_declared(self._directory.all_tables(), request)
         return _page("tables", [msgspec.json.encode(entry.levels).decode() for entry in entries], request=request)
 
     def declare_table(self, request: Any) -> Fields:  # noqa: ANN401
         """Reserve a table's name, and create its folder. Returns the table's location."""
         if request.location:
             raise BadRequest("The layout of the directory determines a table's location: leave out location")
-        return self._told(self._directory.declare(_levels(request), request.properties or {}))
+        return self._describe(self._directory.declare(_levels(request), request.properties or {}))
 
     def register_table(self, request: Any) -> Fields:  # noqa: ANN401
         """Register a folder of the directory as a table. Raises AlreadyExists, InvalidTable for a folder without a
@@ -102,7 +104,7 @@ class DirectoryRequests:
             except NotFound as error:
                 if error.kind != "table":
                     raise
-        return self._told(self._directory.register(levels, request.location, properties=request.properties or {}))
+        return self._describe(self._directory.register(levels, request.location, properties=request.properties or {}))
 
     def table_exists(self, request: Any) -> Fields:  # noqa: ANN401
         """Check that a table and, if stated, its version exist. Raises NotFound."""
@@ -114,7 +116,7 @@ class DirectoryRequests:
     def describe_table(self, request: Any) -> Fields:  # noqa: ANN401
         """Return a table's location, and its version and schema unless the request excludes them."""
         entry = self._directory.find(_levels(request))
-        fields = {**self._told(entry), "table": entry.levels[-1], "namespace": list(entry.levels[:-1])}
+        fields = {**self._describe(entry), "table": entry.levels[-1], "namespace": list(entry.levels[:-1])}
         if request.load_detailed_metadata is False and not request.check_declared:
             return fields
         fields["is_only_declared"] = is_declared = self._directory.is_declared(entry)
@@ -133,7 +135,7 @@ class DirectoryRequests:
         }
 
     def deregister_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Remove a table's name and keep its files."""
+        """Remove a table's name, but not its files."""
         return self._gone(self._directory.deregister(_levels(request)))
 
     def drop_table(self, request: Any) -> Fields:  # noqa: ANN401
@@ -147,9 +149,9 @@ class DirectoryRequests:
         self._directory.rename(levels, check_levels((*above, request.new_table_name)))
         return {}
 
-    def _shown(self, entries: Sequence[DirectoryTable], request: Any) -> list[DirectoryTable]:  # noqa: ANN401
-        """Remove tables that are only declared from a list if the request excludes them. A folder that is no table
-        stays in the list.
+    def _without_declared(self, entries: Sequence[DirectoryTable], request: Any) -> list[DirectoryTable]:  # noqa: ANN401
+        """Filter a list: without tables that are only declared, if the request excludes them. A folder that is not a
+        table stays in the list.
         """
         if request.include_declared is not False:
             return list(entries)
@@ -162,13 +164,13 @@ class DirectoryRequests:
             raise NotFound(str(version or tag or branch), kind="version")
         return describe(Describe(self._directory.location(entry), self._directory.options, version, tag, branch))
 
-    def _told(self, entry: DirectoryTable) -> Fields:
+    def _describe(self, entry: DirectoryTable) -> Fields:
         location = self._directory.location(entry)
         uri = f"file://{location}" if is_local(location) else location
         return {"location": uri, "table_uri": uri, "properties": entry.properties}
 
     def _gone(self, entry: DirectoryTable) -> Fields:
-        return {"id": list(entry.levels), **self._told(entry)}
+        return {"id": list(entry.levels), **self._describe(entry)}
 
 
 class _LanceVersions:
@@ -212,8 +214,8 @@ def _levels_of(request: Any) -> Levels:  # noqa: ANN401
 
 
 def _word(text: str | None, words: tuple[str, ...], *, field: str) -> str:
-    """Return the word of `words` that a request's `field` has, ignoring case and underscores; without a text, the first
-    word. Raises BadRequest for any other text.
+    """Return the word of `words` that a request's `field` has, ignoring case and underscores; without a value, the
+    first word. Raises BadRequest for any other value.
     """
     result = (text or words[0]).lower().replace("_", "")
     if result not in words:

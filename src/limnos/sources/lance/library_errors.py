@@ -1,7 +1,7 @@
 """Maps errors of Lance's library to the server's errors.
 
-May import `model`. Must not know requests. The library's errors can only be distinguished by their texts. Paths of its
-source files are removed from messages.
+May import `model`. Must not know requests. The library's errors can only be distinguished by their messages. Paths of
+its source files are removed from messages.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ _CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], errors.LimnosError]
     (re.compile(r"[Ii]ndex not found|Index \".*\" not found"), lambda text: errors.NotFound(text, kind="index")),
     (
         re.compile(r"[Cc]ommit conflict|Too many concurrent writers|[Ii]ncompatible transaction|[Cc]onflicting"),
-        lambda text: errors.CommitConflict(f"Another client changed the table meanwhile ({text}): try again"),
+        lambda text: errors.CommitConflict(f"Another client changed the table concurrently ({text}): try again"),
     ),
     (
         re.compile(r"Dataset already exists"),
-        lambda _: errors.CommitConflict("Another client created the table meanwhile: try again"),
+        lambda _: errors.CommitConflict("Another client created the table concurrently: try again"),
     ),
     (re.compile(r"contains null|non-nullable"), errors.SchemaMismatch),
 )
-"""Errors that the caller caused, by the library's text."""
+"""Errors that the caller caused, by the library's message."""
 _CALLERS_FAULT: Final = re.compile(
     r"Invalid user input|Cannot (?:cast|drop)|LanceError\((?:Schema|Arrow)\)|sql parser error|supported|NotSupported|Unsupported|must be|Query vector"
     r"|Error applying filter expression|Arrow error: (?:Divide by zero|Cast error|Compute error|Parser error|Arithmetic)"
@@ -65,7 +65,7 @@ _CALLERS_FAULT: Final = re.compile(
 )
 """Further errors that the caller caused.
 
-The last ones are expressions that fail for a row, such as a cast of a text that is no number.
+The last ones are expressions that fail for a row, such as a cast of a string that is not a number.
 """
 
 

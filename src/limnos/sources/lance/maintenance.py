@@ -1,8 +1,8 @@
 """Maintains Lance tables: reads their state, merges fragments, refreshes indexes and removes old versions.
 
-May import Lance's library, `formats.maintenance`, `model` and `sources`. Must not know policies. Runs in a worker
-process. A compaction and a refresh are commits like those of writers; if another commit changed the same files, they
-fail without a change.
+May import Lance's library, `formats.maintenance` and `sources`. Must not know policies. Runs in a worker process. A
+compaction and a refresh are commits like those of writers; if another commit changed the same files, they fail without
+a change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from limnos.sources.lance.opening import open_for_rows, open_for_writing
 _VECTOR: Final = "IVF"
 """The beginning of the types of vector indexes."""
 THREADS: Final = 2
-"""The threads that a compaction uses, so that requests to other tables keep a core."""
+"""The number of threads that a compaction uses, so that requests to other tables have a core."""
 
 
 def read_state(request: ReadState) -> LanceTableState:
@@ -80,7 +80,7 @@ def compact(request: Compact) -> MaintenanceResult:
 
 
 def refresh_indexes(request: RefreshIndexes) -> MaintenanceResult:
-    """Add to each index the rows that it does not cover, or train it again if the table has outgrown it.
+    """Add to each index the rows that it does not cover, or retrain it if the table has outgrown it.
 
     The result has the counts of unindexed rows before and after. Raises NotFound for a table without data,
     CommitConflict.

@@ -38,4 +38,4 @@ class MaintenanceResult(msgspec.Struct, frozen=True):
     removed: tuple[int, ...] = ()
     removed_bytes: int = 0
     trained: tuple[str, ...] = ()
-    """The indexes that were trained again."""
+    """The indexes that were retrained."""

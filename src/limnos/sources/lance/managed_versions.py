@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from limnos.sources.lance.questions import LanceQuestion
 
 TABLE: Final = ["table"]
-"""The table's id in the library, which knows only this table."""
+"""The table's id in the library, whose namespace has only this table."""
 _FAILURES: Final = {
     "conflict": ConcurrentModificationError,
     "version": TableVersionNotFoundError,

@@ -35,7 +35,7 @@ def open_latest(location: str, options: dict[str, str], *, rows: bool = False) -
         StorageFailed: The storage cannot be read.
     """
     if not REMOTE.match(location):
-        _refuse_strays(location.removeprefix("file://"), rows=rows)
+        _refuse_outside_links(location.removeprefix("file://"), rows=rows)
     with translate_library_errors(location):
         try:
             dataset = lance.dataset(location, storage_options=options or None)
@@ -47,12 +47,12 @@ def open_latest(location: str, options: dict[str, str], *, rows: bool = False) -
 
 
 def _opened_at(location: str, options: dict[str, str], *, version: int, rows: bool) -> lance.LanceDataset | None:
-    """Open a table at a version by that version's manifest, without looking for the latest; None on failure.
+    """Open a table at a version by that version's manifest, without listing the versions; None on failure.
 
     The caller then opens the latest version, which reports the cause.
     """
     if not REMOTE.match(location):
-        _refuse_strays(location.removeprefix("file://"), rows=rows)
+        _refuse_outside_links(location.removeprefix("file://"), rows=rows)
     try:
         with translate_library_errors(location):
             dataset = lance.dataset(location, version=version, storage_options=options or None)
@@ -117,7 +117,7 @@ def open_for_writing(question: LanceQuestion) -> lance.LanceDataset:
     if "" not in question.kept:
         raise no_data_error(question)
     if not REMOTE.match(question.location):
-        _refuse_strays(question.location.removeprefix("file://"), rows=True)
+        _refuse_outside_links(question.location.removeprefix("file://"), rows=True)
     with translate_library_errors(question.location):
         return checkout_reference(_refuse_bases(open_managed(question), question.location), question)
 
@@ -133,7 +133,7 @@ def no_data_error(question: LanceQuestion) -> NotFound:
     return NotFound("The table was declared and has no data yet: insert some first", kind="table")
 
 
-def _refuse_strays(path: str, *, rows: bool) -> None:
+def _refuse_outside_links(path: str, *, rows: bool) -> None:
     """Raise InvalidTable for a local table with a symbolic link to a path outside of its directory.
 
     Otherwise a writer of files below a warehouse could read other files of the machine.

@@ -82,7 +82,7 @@ def query(request: Query, send: Callable[[list[bytes]], None]) -> None:
 
 
 def explain(request: Explain) -> str:
-    """Return the plan of a query; with `runs` execute it and return the measured plan. Raises as `query` does."""
+    """Return a query's plan; with `runs`, executes the query and adds metrics to the plan. Raises as `query` does."""
     dataset = open_for_rows(request.query)
     with translate_library_errors(request.location):
         return "\n".join(

@@ -1,8 +1,8 @@
 """Requests to worker processes for Lance tables, and their results, as JSON on the wire.
 
-May import msgspec and `model`. Must not import Lance's library, because server processes import this. A request's name
-on the wire is its type's name. A reading request may name a version, tag or branch of the table; a writing request may
-name a branch.
+May import msgspec. Must not import Lance's library, because server processes import this. A request's name on the wire
+is its type's name. A reading request may name a version, tag or branch of the table; a writing request may name a
+branch.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class LanceHead(msgspec.Struct, frozen=True):
 
 
 class Explain(LanceQuestion, frozen=True, kw_only=True):
-    """A request for the plan of a query, as text; `runs` also executes the query, so that the plan has measurements."""
+    """A request for the plan of a query, as text; `runs` also executes the query, so that the plan has metrics."""
 
     query: Query
     verbose: bool = False

@@ -1,6 +1,7 @@
 """Merges the rows of a vector search and a full-text search by their ranks (reciprocal rank fusion).
 
-May import pyarrow and `model`. Must not know tables. Holds the results of both searches, which their limits bound.
+May import pyarrow and `model`. Must not know tables. The results of both searches are in memory; their limits bound
+them.
 """
 
 from __future__ import annotations

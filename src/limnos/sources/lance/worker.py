@@ -1,9 +1,9 @@
 """The worker process for Lance tables, `python -m limnos.sources.lance.worker`; standard input is a socket to the
 server.
 
-May import `sources`, `formats` and `model`. Must not know requests of the protocol. It is
-spawned, never forked, with no secret in its environment: storage options come with each request. Lance's library is
-loaded at the first request (`START`), whose result reports a missing library.
+May import `sources`, `formats` and `model`. Must not know requests of the protocol. It is spawned, never forked, with
+no secret in its environment: storage options come with each request. Lance's library is loaded at the first request
+(`START`), whose result reports a missing library.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _answer_of(name: str, text: bytes, *, body: object, wire: Wire) -> list[byte
     except ImportError as error:
         message = f"This server cannot work on Lance tables ({error}): install its extra lance"
         return [b"refused", b"unsupported", message.encode()]
-    except BaseException as error:  # noqa: BLE001 - sent to the server, which logs it; a panic in Rust is no Exception
+    except BaseException as error:  # noqa: BLE001 - sent to the server, which logs it; a panic in Rust is not an Exception
         from limnos.sources.lance.library_errors import unfit_value_error  # noqa: PLC0415 - as the rest of the package, which is loaded with the library
 
         request = unfit_value_error(error)

@@ -35,7 +35,7 @@ def write(request: Write, body: BodyPieces) -> LanceWriteResult:
     Raises:
         AlreadyExists: The mode is `create` and the table has data.
         SchemaMismatch: The rows do not fit the table's schema.
-        BadRequest: The body is no Arrow stream or is incomplete.
+        BadRequest: The body is not an Arrow stream or is incomplete.
         TooLarge: A batch is larger than `batch_bytes_max`.
     """
     rows = ArrowBody(body, batch_bytes_max=request.batch_bytes_max)

@@ -45,7 +45,8 @@ class LanceWriteTarget(NamedTuple):
 def target_of(home: ServerAccess, options: LanceOptions) -> LanceWriteTarget:
     """Find the table to write, or declare it.
 
-    Raises PermissionDenied without the right to write, and the client's errors.
+    Raises BadRequest for options that only a read may have, PermissionDenied without the right to write, and the
+    client's errors.
     """
     if options.columns is not None or options.version is not None or options.tag is not None:
         raise BadRequest("The options columns, version and tag are for reading: leave them out of a write")

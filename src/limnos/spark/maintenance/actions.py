@@ -106,13 +106,15 @@ class SparkRunner:
                 self._spark = None
 
     def _forget_stopped(self) -> bool:
-        """Forget the application if it has stopped, so that the next operation starts another one. Returns whether."""
+        """Discard the application if it has stopped, so that the next operation starts another one. Returns whether it
+        had stopped.
+        """
         with self._lock:
             spark: Any = self._spark
             if spark is None:
                 return False
             try:
-                is_stopped = bool(spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - no call of PySpark says it
+                is_stopped = bool(spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - PySpark has no method for it
             except Exception:  # noqa: BLE001 - the Java process has ended
                 is_stopped = True
             if is_stopped:

@@ -1,7 +1,7 @@
 """Iceberg's procedures over Spark Connect: a separate session for each operation.
 
-May import `spark`, `client`, `model` and PySpark. Must not know leases. Spark Connect reaches no Java object, so the
-procedures are called by SQL. The server names the operation in the snapshot, and moves checkpoints to it.
+May import `spark`, `client` and PySpark. Must not know leases. Spark Connect reaches no Java object, so the procedures
+are called by SQL. The server names the operation in the snapshot, and moves checkpoints to it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ConnectRunner:
             finally:
                 del self._sessions[operation.operation]
                 connected: Any = spark
-                connected.client.set_retry_policies([])  # a server that is gone is not asked again to end the session
+                connected.client.set_retry_policies([])  # do not retry to end the session on a server that has stopped
                 spark.stop()
         except Exception as error:  # noqa: BLE001 - whatever the server raises ends this operation alone
             return end_of_error(error)
@@ -137,7 +137,7 @@ def _procedure(
 
 
 def _text(value: str) -> str:
-    """Quote a text as a string literal of Spark SQL."""
+    """Quote a string as a literal of Spark SQL."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 

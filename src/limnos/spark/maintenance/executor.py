@@ -1,8 +1,8 @@
 """The executor's loop: leases operations, executes them in a few threads, renews leases, reports outcomes.
 
 May import `client`. Must not know Spark: an `OperationRunner` executes operations. One thread sends all requests. Spark
-starts with the first operation, so an executor without work does not start it. A server that restarts costs an executor
-neither its life nor the operations that end within their lease.
+starts with the first operation, so an executor without work does not start it. An executor continues during a restart
+of the server, and reports the operations that end within their lease.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ DONE, FAILED, YIELDED = "done", "failed", "yielded"
 LOST: Final = "lost"
 """The outcome of an operation whose lease was lost: it was cancelled, or another executor took it."""
 AWAY_S: Final = 300.0
-"""For how many seconds an executor waits for a server that has answered before."""
+"""The maximum seconds that an executor waits for a server that has answered before."""
 OPERATIONS_MAX: Final = 500
 """The number of operations after which an executor ends, because its Java heap grows with each operation."""
 
 
 class OperationEnd(NamedTuple):
-    """The outcome of an operation: `done`, `failed` or `yielded` (retried later), and a text that the server stores."""
+    """The outcome of an operation: `done`, `failed` or `yielded` (retried later), and a message for the server."""
 
     outcome: str
     text: str
@@ -71,7 +71,7 @@ class OperationRunner(Protocol):
 
 @dataclass
 class ExecutorSummary:
-    """The result of an executor: counts of ended operations by outcome, and the last text of each outcome."""
+    """The result of an executor: counts of ended operations by outcome, and the last message of each outcome."""
 
     ended: dict[str, int] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class MaintenanceExecutor:
         try:
             leased = self._source.lease(self.holder, limit=room)
         except UnavailableError as error:
-            self._note_absence(error)
+            self._record_unavailable(error)
             return False
         self._has_answered, self._away_since = True, None
         self._renew_s = leased.lease_s / 4
@@ -161,9 +161,9 @@ class MaintenanceExecutor:
             self._running[pool.submit(self._runner.run, each)] = each.operation
         return bool(leased.operations)
 
-    def _note_absence(self, error: UnavailableError) -> None:
-        """Note that the server does not answer or is too busy. Raises the error if no server has ever answered, or for
-        too long.
+    def _record_unavailable(self, error: UnavailableError) -> None:
+        """Record that the server does not answer or is too busy. Raises the error if the server has never answered, or
+        has not for `AWAY_S` seconds.
         """
         now = self._clock()
         if self._away_since is None:
@@ -196,7 +196,9 @@ class MaintenanceExecutor:
             self._send(operation, end)
 
     def _send(self, operation: int, end: OperationEnd) -> None:
-        """Report an outcome; while the server is away, again and again for the length of the lease."""
+        """Report an outcome; while the server is unreachable, retry for the duration of a lease. Errors are only
+        logged.
+        """
         until = self._clock() + 4 * self._renew_s
         while True:
             try:

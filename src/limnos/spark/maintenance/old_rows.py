@@ -1,7 +1,7 @@
 """Deletion of old rows on Spark, by SQL in an operation's session.
 
 May import `spark`, `client` values and PySpark. Must not know policies: the options name the column, its type, and the
-day in UTC before whose midnight rows are deleted. Rows without a value in the column stay.
+day in UTC before whose midnight rows are deleted. Rows with NULL in the column stay.
 """
 
 from __future__ import annotations

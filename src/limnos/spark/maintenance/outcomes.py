@@ -46,7 +46,7 @@ class RewriteCount(NamedTuple):
 
 
 def data_file_count(removed: int, added: int, *, failed: int) -> RewriteCount:
-    """Return the counts of a rewrite of data files, of which parts may have failed (Iceberg's partial progress).
+    """Return the counts of a rewrite of data files, which may have failed in part (Iceberg's partial progress).
 
     Raises ServiceUnavailable, after which the operation is retried, if all parts failed. Iceberg does not return the
     reasons; its log has them.

@@ -38,12 +38,12 @@ def runner_for(
     """Return a runner of operations: a ConnectRunner for a `sc://` URL, else a SparkRunner that starts Spark for
     `master`.
 
-    Raises BadRequest for an address that is no Spark master, and for `ca_file` with a Spark Connect server, which has
-    its own trust store.
+    Raises BadRequest for an address that is not a Spark master, and for `ca_file` with a Spark Connect server, which
+    has its own trust store.
     """
     if _MASTER.fullmatch(master) is None:
         raise BadRequest(
-            f"'{master}' is no Spark master: use local[2], spark://host:7077, yarn, k8s://… or sc://host:15002"
+            f"'{master}' is not a Spark master: use local[2], spark://host:7077, yarn, k8s://… or sc://host:15002"
         )
     if not master.startswith(SCHEME):
         return SparkRunner(

@@ -2,7 +2,7 @@
 
 Evaluates the declared conditions for each row, and derives counts, samples and names of broken rules from them. A
 condition that Spark rejects is refused with its position. A NULL condition counts as broken. May import `declaration`,
-`model` and PySpark; it must not know the further use of the rows.
+`model` and PySpark; must not know the further use of the rows.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class RuleFlags:
         return ~_all(self.of(ExpectationAction.QUARANTINE))
 
     def broken_names(self) -> Column:
-        """Return an array of the names of the broken rules that keep a row out of the table."""
+        """Return an array column with the names of the broken rules that exclude a row from the table."""
         out = (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
         pairs = [pair for pair in zip(self.names, self.rules, strict=True) if pair[1].action in out]
         return F.array_compact(F.array(*(F.when(~F.col(flag), F.lit(rule.name)) for flag, rule in pairs)))
@@ -173,7 +173,7 @@ def sample(rows: DataFrame) -> str | None:
 
 
 def _sample_text(column: Column, kind: object) -> Column:
-    """Convert a value to text of limited length, because samples are sent to the server with the run's record."""
+    """Convert a column to strings of limited length, because samples are sent to the server with the run's record."""
     if isinstance(kind, VariantType):
         column = F.to_json(column)
     text = column if isinstance(kind, StringType) else column.cast("string")
@@ -199,7 +199,7 @@ def _error_sentence(error: AnalysisException | ParseException) -> str:
 
 
 def _position(error: AnalysisException | ParseException) -> str:
-    """Return the fragment that Spark points at as ` (at «…»)`, or an empty text."""
+    """Return the fragment of SQL that Spark's error refers to as ` (at «…»)`; empty if there is none."""
     contexts = error.getQueryContext() or []
     fragments = [context.fragment() for context in contexts]
     return f" (at «{fragments[0].strip()}»)" if fragments and fragments[0].strip() else ""

@@ -1,7 +1,7 @@
 """Findings from counts: whether a rule holds within its tolerance, with a human-readable sentence.
 
-Compares the share of broken rows with the tolerated share. May import `declaration` and `outcomes`; pure: it must not
-know of Spark.
+Compares the share of broken rows with the tolerated share. May import `declaration` and `outcomes`. Pure. Must not know
+Spark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def finding(
 ) -> ExpectationFinding:
     """Build the finding of a rule that `broken` of `checked` rows break.
 
-    `what` replaces the sentence "… of … rows violate it".
+    `what` replaces the default message, such as "2 of 9 rows (22.2222%) violate it".
     """
     is_held = is_within_tolerance(rule, broken=broken, checked=checked)
     return ExpectationFinding(

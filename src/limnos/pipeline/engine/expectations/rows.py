@@ -2,8 +2,8 @@
 
 Evaluates all row rules of a step in one pass. If violations are only counted (fail, warn), Spark's `observe` counts
 them inside the write. A separate count could see other rows if the source is not deterministic. If rows are dropped or
-quarantined, they are staged first, so that both writes see the same rows. May import `model` and PySpark; it must not
-know branches or write modes.
+quarantined, all rows are staged first, so that both writes see the same rows. May import `pipeline`, `model`, py4j and
+PySpark. Must not know branches or write modes.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ class RuleCounts:
 
         `written` returns the rows that the write added, or None if they are unknown. It is called only for samples, or
         to repeat a count: if the observed counts were lost, or differ from `rows`, the number of rows that the write
-        added. Executors that died may be counted twice.
+        added, because the rows of a lost executor may be counted twice. Raises ServiceUnavailable if the counts are
+        lost and `written` returns None.
         """
         if self._observation is None:
             return ()

@@ -45,7 +45,7 @@ def database_frame(request: SourceReadRequest, jdbc: Jdbc) -> SourceRead:
     _check(request, jdbc)
     options = {"fetchsize": _FETCH_ROWS, **jdbc.options, **_access(request, jdbc)}
     _add_driver(request, options)
-    _keep_from_log(request.spark)
+    _limit_log_level(request.spark)
     options["dbtable"] = jdbc.table or f"({_query(jdbc)}\n) AS limnos_source"
     frame = _load_frame(request, options)
     if jdbc.partition_column is not None and jdbc.partitions > 1:
@@ -87,7 +87,7 @@ def _access(request: SourceReadRequest, jdbc: Jdbc) -> Mapping[str, str]:
 
 
 def _add_driver(request: SourceReadRequest, options: dict[str, str]) -> None:
-    """Add a known database's driver to Spark. Other drivers must be on Spark's class path (`spark.jars`)."""
+    """Add the driver of a supported database to Spark. Other drivers must be on Spark's class path (`spark.jars`)."""
     match = _URL.fullmatch(options["url"])
     known = JDBC_DRIVERS.get(match[1]) if match else None
     if known is None or "driver" in {name.lower() for name in options}:
@@ -109,10 +109,10 @@ def add_archive(spark: SparkSession, archive: Path) -> None:
     _ADDED.add(key)
 
 
-def _keep_from_log(spark: SparkSession) -> None:
+def _limit_log_level(spark: SparkSession) -> None:
     """Limit a logger to INFO, because at DEBUG it would log each connection with its password.
 
-    Executors in other machines have log settings of their own, which this does not change.
+    Executors on other machines have log settings of their own, which this does not change.
     """
     if getattr(spark, "_jsparkSession", None) is None:
         return

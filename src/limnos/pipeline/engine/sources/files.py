@@ -90,7 +90,7 @@ def files_frame(request: SourceReadRequest, files: Files) -> SourceRead:
     if files.format not in _TEXTUAL:
         return SourceRead(frame=reader.schema(schema).load(paths_of(new.files)), pin=pin, root=root_of(path))
     _check_headers(request, files, schema=schema, among=new.files)
-    frame, malformed = _part_malformed(request, files, reader=reader, schema=schema, paths=paths_of(new.files))
+    frame, malformed = _split_malformed(request, files, reader=reader, schema=schema, paths=paths_of(new.files))
     return SourceRead(frame=frame, pin=pin, malformed=malformed, root=root_of(path))
 
 
@@ -255,7 +255,7 @@ def _header_options(files: Files) -> Mapping[str, str]:
 # ---------------------------------------------------------------------------------------- malformed rows
 
 
-def _part_malformed(
+def _split_malformed(
     request: SourceReadRequest, files: Files, *, reader: DataFrameReader, schema: StructType, paths: list[str]
 ) -> tuple[DataFrame, MalformedRows]:
     """Split the rows into valid rows, which fit the schema, and malformed rows, with their text and file."""
@@ -281,9 +281,9 @@ def permissive(files: Files, reader: _Reader, *, schema: StructType) -> _Reader:
 def malformed_rows(
     request: SourceReadRequest, files: Files, *, parsed: DataFrame, observation: Observation | None = None
 ) -> MalformedRows:
-    """Return the rows of `parsed` that have a text in `BAD`, with their file in `FILE`.
+    """Return the rows of `parsed` whose column `BAD` is not NULL, with their file in `FILE`.
 
-    If the frame is watched, `observation` counts them during the write; otherwise a query does.
+    With `observation`, which is used by a watched read, they are counted during the write; otherwise by a query.
     """
     bad = parsed.observe(Observation(), *_counts(parsed)).where(F.col(BAD).isNotNull())
 

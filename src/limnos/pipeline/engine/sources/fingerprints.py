@@ -1,6 +1,6 @@
 """Fingerprints of lists of files: a short record of the files that a run has read.
 
-Converts a list of files to a text for the run's record and the table's snapshot, and finds new files by comparing two
+Converts a list of files to a string for the run's record and the table's snapshot, and finds new files by comparing two
 fingerprints. If a file changed after it was read, all files must be read again, because its old rows in the table
 cannot be identified. Pure: may import the standard library only.
 

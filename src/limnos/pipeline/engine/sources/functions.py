@@ -1,6 +1,6 @@
 """Python functions as sources: they yield Arrow batches or return a DataFrame.
 
-Calls the declared function and stages its rows. A function with an argument `spark` is called in the driver and returns
+Calls the declared function and stages its rows. A function with a parameter `spark` is called in the driver and returns
 a DataFrame. Any other function yields Arrow batches. It runs in one task of an executor, batch by batch, so no rows
 pass through the driver; its imports must be installed there. Rows are staged, because a second call may return
 different rows. May import `pipeline`, `model` and PySpark.

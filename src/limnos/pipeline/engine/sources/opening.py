@@ -48,7 +48,7 @@ def frame_of(
             there; without `before` it is inferred.
         incremental: Whether to read only new data since `before`.
         directory: The base directory of relative paths.
-        watched: Whether the step writes the frame unchanged and once, so that malformed rows are counted during the
+        watched: Whether the step writes the rows unchanged and once, so that malformed rows are counted during the
             write. Otherwise a separate query counts them.
         checkpoints: URL of a directory for the progress of streams.
 

@@ -1,6 +1,6 @@
 """Streams: new data of files, an Iceberg table or Kafka since the last published run.
 
-Runs Spark's Structured Streaming with `availableNow`, stages each batch, and returns all batches as one frame. The
+Runs Spark's Structured Streaming with `availableNow`, stages each batch, and returns all batches as one DataFrame. The
 progress is stored in a checkpoint directory. Each read copies the checkpoint of the last published run to a new name,
 and the pin has that name. So a discarded run consumes nothing, and a restored table continues from its own state. Each
 step that reads a stream has its own progress. May import `pipeline`, `model` and PySpark. Must not know publishing.
@@ -29,7 +29,7 @@ from limnos.pipeline.engine.staging import release, stage
 from limnos.pipeline.outcomes import ReadPin
 
 _KEPT_MS = 8 * 86_400_000
-"""The retention time of checkpoints of discarded runs, in milliseconds. Branches of runs are kept a day less."""
+"""The retention time of checkpoints of discarded runs, in milliseconds. Branches of runs are retained one day less."""
 _ENV = "_env"
 
 
@@ -131,12 +131,12 @@ def _why(error: PySparkException | Py4JJavaError) -> str:
 
 @dataclass(slots=True)
 class _StreamBatches:
-    """Staged batches of a stream, held by the executors."""
+    """Staged batches of a stream, which the executors store."""
 
     frames: list[DataFrame] = field(default_factory=list)
 
     def whole(self, request: SourceReadRequest, frame: DataFrame) -> DataFrame:
-        """Return all batches as one frame; without batches, an empty frame with the stream's columns."""
+        """Return all batches as one DataFrame; without batches, an empty one with the stream's columns."""
         whole: DataFrame | None = None
         for one in self.frames:
             whole = one if whole is None else whole.unionAll(one)

@@ -43,7 +43,7 @@ class SourceReadRequest:
     incremental: bool
     directory: Path | None
     watched: bool
-    """Whether the frame is read exactly once, by the step's write, so that rows can be counted during it."""
+    """Whether the rows are read exactly once, by the step's write, so that they can be counted during it."""
     checkpoints: str | None
     """URL of a directory for the progress of streams."""
 
@@ -78,15 +78,18 @@ class MalformedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRead:
-    """An opened source: its lazy frame, its pin and its malformed rows. Opening reads only file names and schemas."""
+    """An opened source: its DataFrame, its pin and its malformed rows.
+
+    The rows of functions and streams are already staged; the DataFrames of other sources are lazy.
+    """
 
     frame: DataFrame
     pin: ReadPin
     malformed: MalformedRows | None = None
     root: str | None = None
-    """Of files, the directory in which their pattern begins, or the path if it is no pattern."""
+    """Of files, the directory in which their pattern begins, or the path if it is not a pattern."""
     release: Callable[[], None] = field(default=lambda: None, compare=False)
-    """A function to call when the frame is no longer needed."""
+    """A function to call when the DataFrame is no longer needed."""
 
 
 def first_line(error: PySparkException | Py4JJavaError) -> str:
