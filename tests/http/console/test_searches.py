@@ -113,10 +113,10 @@ def test_matches_are_explained_by_one_text(admin: ConsoleVisitor) -> None:
 
 
 def test_an_unknown_filter_gets_a_list_of_filters(admin: ConsoleVisitor) -> None:
-    """The page and the palette say that `column:` is no filter, and which ones exist; other queries get no advice."""
-    advice = "column: is no filter, so it was searched as text. The filters are tag:, owner:, kind:, in:, format:."
+    """The page and the palette say that `column:` is not a filter, and which filters exist; other queries get none."""
+    advice = "column: is not a filter, so it was searched as text. The filters are tag:, owner:, kind:, in:, format:."
     palette = text_of(admin.get("/console/search?metalake=lake&q=column:delay", x_limnos_part="1"))
 
     assert advice in admin.read("/console/search?q=column:delay").text
     assert advice in PageReader(palette).text
-    assert "is no filter" not in admin.read("/console/search?q=flights+tag:pii").text
+    assert "is not a filter" not in admin.read("/console/search?q=flights+tag:pii").text

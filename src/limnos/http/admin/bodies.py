@@ -12,7 +12,7 @@ from limnos.names.percent import unquote_form
 
 
 class AdminRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request body. Unknown fields are refused."""
+    """The base class of request bodies. Unknown fields are refused."""
 
 
 def names_of(request: Request) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Pages at the root: an overview of the API as text or HTML, and one OpenAPI document for all protocols.
 
-May import `model`, `services` and the shared modules of `limnos.http`. Must not know resources. It is merged from the
-committed documents in openapi/, which the wheel contains, too.
+May import `model`, `services` and the shared modules of `limnos.http`. Must not know resources. The document
+is merged from the committed ones in openapi/, which the wheel contains, too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ROOTS: Final = (
     ("/health", "/health", "UP, or the failed checks"),
     ("/metrics", "/metrics", "metrics for Prometheus"),
 )  # fmt: skip
-"""The protocols' roots, each with a path below it that answers a GET request, and its purpose."""
+"""The protocols' roots, each with a path below it that a browser can open (or an empty one), and its purpose."""
 _VARY: Final = (b"vary", b"accept")
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _HTML: Final = (b"content-type", b"text/html; charset=utf-8")
@@ -70,7 +70,7 @@ CONTRACTS: Final = ("admin", "asterix", "gravitino", "iceberg", "lance")
 _FOLDERS: Final = (Path(limnos.__file__).parent / "openapi", Path(limnos.__file__).parents[2] / "openapi")
 """The documents' folder in a wheel, and in a checkout."""
 _PREFIXES: Final = (b'"#/components/schemas/', b'"#/components/responses/', b'"operationId": "')
-"""Prefixes for names that two protocols have in common."""
+"""The JSON before names that several protocols use: the merge inserts the protocol's name after it."""
 
 
 class OpenApiContract(NamedTuple):
@@ -92,7 +92,7 @@ async def first_page(request: Request, ctx: Context) -> Response:
 
 
 async def openapi(request: Request, _ctx: Context) -> Response:
-    """Return the operations of all protocols as one OpenAPI document. It changes only with the release."""
+    """Return the operations of all protocols as one OpenAPI document, which changes only with the release."""
     open_api_contract = contract()
     headers = (JSON, (b"etag", open_api_contract.etag), (b"cache-control", b"public, no-cache"))
     header = request.headers.get(b"if-none-match", b"")

@@ -28,7 +28,7 @@ async def configs(_request: Request, ctx: Context) -> Response:
     """Return the settings that clients read before they sign in, under Gravitino's names."""
     services = ctx.services
     body: dict[str, object] = {
-        "gravitino.authenticators": _authenticators(services.authenticator),
+        "gravitino.authenticators": _authentication_methods(services.authenticator),
         "gravitino.authorization.enable": services.rules.access_enabled,
         "gravitino.schema.separator": services.defaults.separator,
     }
@@ -40,8 +40,8 @@ async def configs(_request: Request, ctx: Context) -> Response:
     return json_response(body)
 
 
-def _authenticators(authenticator: Authenticator) -> list[str]:
-    """Return the ways to sign in, under Gravitino's names: bearer tokens of any issuer are `oauth`."""
+def _authentication_methods(authenticator: Authenticator) -> list[str]:
+    """Return the authentication methods under Gravitino's names; bearer tokens of any issuer are `oauth`."""
     if not authenticator.believes_basic:
         return ["oauth"]
     return ["simple", "oauth"] if authenticator.has_issuer else ["simple"]

@@ -18,7 +18,7 @@ from limnos.services.sqlpp.statements import caller_require
 
 
 async def options(_request: Request, ctx: Context) -> Response:
-    """Answer the request by which AsterixDB's JDBC driver tests a connection; it reads the product from `Server`."""
+    """Return the product in the header `Server`. AsterixDB's JDBC driver tests a connection with this request."""
     await caller_require(ctx)
     headers = ((b"server", f"Limnos/{installed('limnos')}".encode()), (b"allow", b"GET, POST, OPTIONS"))
     return Response(200, b"", headers)
@@ -43,7 +43,7 @@ async def libraries(_request: Request, ctx: Context) -> Response:
 
 
 async def requests_list(_request: Request, ctx: Context) -> Response:
-    """List the running requests of all nodes: the caller's own, or for a service admin all."""
+    """Return the running requests of all nodes: the caller's own, or for a service admin all."""
     asker = await caller_require(ctx)
     requests = await REQUESTS.of(ctx.services).everywhere(asker, everybody=_sees_all(ctx, asker))
     return json_response(
@@ -58,7 +58,9 @@ async def requests_list(_request: Request, ctx: Context) -> Response:
 
 
 async def request_cancel(request: Request, ctx: Context) -> Response:
-    """Cancel a running request on any node, by its id or by the client's context id."""
+    """Cancel a running request on any node, by its id or by the client's context id: the caller's own, or for a service
+    admin any.
+    """
     asker = await caller_require(ctx)
     requested_id, own = request.query("request_id"), request.query("client_context_id")
     if not requested_id and not own:

@@ -1,7 +1,7 @@
-"""`/connector`: the data that AsterixDB's connectors need about a dataset before they read its files.
+"""`/connector`: the metadata of a dataset that AsterixDB's connectors request before they read its files.
 
-May import `model`, `services`, `sqlpp` and this package. Must not know files. The parameter `dataverseName` is sent
-once for each part. Errors that AsterixDB answers with 200 and an error inside are 400 here.
+May import `model`, `services`, `sqlpp` and this package. Must not know files. Clients repeat the
+parameter `dataverseName` for each part. Errors that AsterixDB returns with status 200 have status 400 here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEEDED = 49
 
 
 async def connector(request: Request, ctx: Context) -> Response:
-    """Return a dataset's key, type and location."""
+    """Return a dataset's primary key, type and location."""
     await caller_require(ctx)
     try:
         sent = await request_parameters_of(request, ctx)

@@ -2,7 +2,7 @@
 
 May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Must not know statements. An
 error has AsterixDB's form: a list of errors whose code is always 1, with the number in the text. Errors for which
-AsterixDB answers 500 are 400 here if the caller's statement caused them.
+AsterixDB returns 500 have status 400 here if the caller's statement caused them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def error_entry(failure: Failure) -> dict[str, object]:
 
 
 def status_of(failure: Failure, operation: str = "") -> int:
-    """Return the HTTP status of an error that occurred before any output."""
+    """Return the HTTP status of an error that occurred before any part of the response was sent."""
     result = public_failure(failure)
     if isinstance(result, SqlppError):
         if isinstance(result, EngineUnavailable) or result.number == NO_ENGINE:
@@ -91,7 +91,7 @@ def headers_of(failure: Failure, status: int) -> tuple[tuple[bytes, bytes], ...]
 
 
 def error_response(failure: Failure, *, request_id: str, operation: str) -> Response:
-    """Return the response to a request that failed before any result of its statements."""
+    """Return the response to a request that failed before it returned any result."""
     status = status_of(failure, operation)
     entry = error_entry(failure)
     body = {"requestID": request_id, "errors": [entry], "status": "fatal"}

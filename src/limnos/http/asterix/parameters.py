@@ -40,8 +40,8 @@ from limnos.sqlpp.values.model import Value
 
 NO_STATEMENT: Final = 40
 MODES: Final = ("immediate", "deferred", "async")
-"""The delivery of results: with the response; or under a handle, which is returned when they are complete, or
-immediately.
+"""Where results are returned: in the response; or under a handle, which the response contains when they are complete
+(`deferred`) or immediately (`async`).
 """
 PLAN_FORMATS: Final = ("json", "string")
 FORMATS: Final[Mapping[str, ResultFormat]] = {
@@ -123,7 +123,7 @@ class RequestParameters:
         return [name for name in names if name in self._values]
 
     def text(self, name: str) -> str | None:
-        """Return the first value as text, or None. Raises SqlppError for a JSON value that is not text."""
+        """Return the first value as a string, or None. Raises SqlppError for an array or an object."""
         values = self._values.get(name)
         value = values[0] if values else None
         if value is None or isinstance(value, str):
@@ -153,8 +153,8 @@ class RequestParameters:
         return self.word(name, ("true", "false") if unset else ("false", "true")) == "true"
 
     def whole(self, name: str, *, least: int = 0) -> int | None:
-        """Return a parameter as an integer; None if it is absent. Raises SqlppError for other values and for integers
-        below `least`.
+        """Return an integer parameter; None if it is absent. Raises SqlppError for other values and for
+        integers below `least`.
         """
         text = self.text(name)
         if text is None:
@@ -164,7 +164,7 @@ class RequestParameters:
         return int(text)
 
     def name(self, parameter: str, *, canonical: bool = False) -> Levels | None:
-        """Return the name of a dataverse as a list of parts; None if the parameter is absent or null.
+        """Return the name of a dataverse as its parts; None if the parameter is absent or null.
 
         With `canonical`, a string is a canonical name such as `a.b`, as stored in the dataverse `Metadata`. Raises
         SqlppError for an invalid name.
@@ -185,8 +185,8 @@ class RequestParameters:
         """Return the statement's parameters: named ones from `$x` by name, positional ones from `args` by position from
         1.
 
-        `read` converts a decoded JSON value to a SQL++ value. Raises SqlppError if there are too many values, or if
-        `args` is not an array.
+        `read` converts a decoded JSON value to a SQL++ value. Raises SqlppError if a value is invalid, if there
+        are too many values, or if `args` is not an array.
         """
         parameters: dict[str | int, Value] = {}
         names = [name for name in self._values if name.startswith("$") and len(name) > 1]
@@ -201,7 +201,7 @@ class RequestParameters:
         return parameters
 
     def _check(self, names: list[str]) -> None:
-        """Check the total count of values in these parameters. No-op for JSON, which is checked when it is parsed."""
+        """Raise SqlppError for too many values in these parameters. No-op for a JSON body, which the parser checks."""
 
     def _value(self, name: str, read: Callable[[object], Value]) -> Value:
         try:
@@ -212,12 +212,12 @@ class RequestParameters:
             raise bad_value(name, "it is nested too deeply; make it flatter") from None
 
     def _json(self, name: str) -> object:
-        """Return the decoded JSON value of a parameter. Text in a query string or form is parsed as JSON."""
+        """Return the decoded JSON value of a parameter. Raises SqlppError for a form's value that is not JSON."""
         return self.first(name)
 
 
 class FormParameters(RequestParameters):
-    """Parameters in a query string or in a form: all are text, and values are JSON texts."""
+    """Parameters in a query string or a form: all are strings; those of statements are encoded as JSON."""
 
     def _check(self, names: list[str]) -> None:
         texts = [str(each) for each in map(self.first, names) if each is not None]
@@ -251,7 +251,7 @@ def value_of(document: object) -> Value:
 async def request_parameters_of(request: Request, ctx: Context) -> RequestParameters:
     """Parse the parameters of a request. A body over SHORT_BODY_BYTES is parsed in a worker process.
 
-    Raises SqlppError for a malformed body, TooLarge, and ServiceUnavailable if no worker process is free.
+    Raises SqlppError for a malformed body, WrongMediaType, TooLarge, ServiceUnavailable if no worker process is free.
     """
     if request.method in ("GET", "HEAD"):
         return FormParameters(_by_name(form_parameters(request.query_string)))
@@ -286,8 +286,8 @@ def _by_name(encoded: list[EncodedParameter]) -> dict[str, list[object]]:
 def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") -> QueryRequest:
     """Build a `QueryRequest` from request parameters.
 
-    `reads`: the method allows read-only statements only. `accept`: the `Accept` header, which decides the format if no
-    parameter names one. Raises SqlppError for an invalid parameter.
+    `reads`: whether the HTTP method allows only read-only statements. `accept`: the `Accept` header, which selects the
+    format if no parameter does. Raises SqlppError for an invalid parameter.
     """
     statement = sent.text("statement")
     if not statement or not statement.strip():
@@ -318,8 +318,8 @@ def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") 
 
 
 def _format(sent: RequestParameters, accept: str) -> ResultFormat:
-    """Return the result format, from the parameter or else the `Accept` header. Raises SqlppError for an unknown
-    parameter.
+    """Return the result format, from the parameter `format` or else the `Accept` header. Raises SqlppError for an
+    unknown format in the parameter.
     """
     text = sent.text("format")
     if text:

@@ -1,7 +1,7 @@
 """The body of a query service's response, complete or in chunks: first the results, then status, errors and metrics.
 
-May import msgspec, `services` for the end of a request, `sqlpp` and this package. Must not know connections. Sent bytes
-cannot be revoked: an error after the first results is reported after them, with status 200.
+May import msgspec, types of `services`, `sqlpp` and this package. Must not know connections. An error after the first
+results were sent is reported after them, with status 200.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class QueryResponseBody:
         self._before_results = _TYPES.get(format_, b"") + b'"results":['
         self._warnings_max = warnings_max
         self.uses_cached_plan = False
-        """Whether the last query was bound before, for another request."""
+        """Whether the last query used a cached plan of an earlier request."""
         self.count = 0
         self.size = 0
         self._began = time.perf_counter()
@@ -64,7 +64,7 @@ class QueryResponseBody:
         return fields + self._plans + (self._signature + self._before_results if self.gives else b"")
 
     def describe(self, description: StatementDescription | None) -> None:
-        """Add fields for AsterixDB's JDBC driver: the category of the last statement, and its results' signature."""
+        """Add fields for AsterixDB's JDBC driver on the last statement: category, parameters, result signature."""
         if description is None:
             return
         plans: dict[str, object] = {"statementCategory": description.category}
@@ -119,15 +119,14 @@ class QueryResponseBody:
         return msgspec.json.encode(rest)
 
     def _warned(self, warnings: Iterable[SqlppError]) -> dict[str, object]:
-        """Return the field `warnings`, cut to the request's `max-warnings`; an empty dict if there are no warnings."""
+        """Return the field `warnings` with at most `max-warnings` warnings; an empty dict if there are none."""
         listed = [error_entry(each) for each in warnings][: self._warnings_max]
         return {"warnings": listed} if listed else {}
 
     def pointing(self, status: str, handle: str, *, warnings: Iterable[SqlppError] = ()) -> bytes:
         """Return a complete body that has a handle in place of results.
 
-        `status` is the value of the field `status`, such as `running`; `handle` is the URL at which the results will
-        be.
+        `status` is the value of the field `status`, such as `running`; `handle` is the URL of the status or results.
         """
         signature = self._signature if self.gives and self._plans else b""
         self.gives = False
@@ -141,14 +140,14 @@ class QueryResponseBody:
 
     def _metrics(self, *, warnings: int, errors: int) -> dict[str, object]:
         now = time.perf_counter()
-        told_too = {name: count for name, count in (("warningCount", warnings), ("errorCount", errors)) if count}
+        nonzero_counts = {name: count for name, count in (("warningCount", warnings), ("errorCount", errors)) if count}
         return {
             "elapsedTime": _format_duration(now - self._began),
             "executionTime": _format_duration(now - self._ran),
             "resultCount": self.count,
             "resultSize": self.size,
             "processedObjects": 0,
-            **told_too,
+            **nonzero_counts,
         }
 
 

@@ -2,7 +2,7 @@
 
 May import `model`, `services`, `sqlpp` and this package. Must not know statements. A handle is the URL of one of these
 routes. Only the user who sent the request can use it; other users get 404. While a request runs, its result is not
-available (409). If the request's node has stopped, the outcome is unknown.
+available (409). If the node that ran the request has stopped, the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -81,12 +81,15 @@ async def status(request: Request, ctx: Context) -> Response:
 
 
 async def result(request: Request, ctx: Context) -> Response:
-    """Return a request's results, in the same form as a synchronous response."""
+    """Return a request's results, in the same format as a synchronous response.
+
+    Results that can be read once are deleted when they have been sent completely.
+    """
     row = await _find(request, ctx)
     if is_lost(ctx, row):
         return _without_results(row, "fatal", message=LOST, code=410)
     if row.state == RUNNING:
-        return _without_results(row, RUNNING, message="The request is still running: ask for its status", code=409)
+        return _without_results(row, RUNNING, message="The request is still running: request its status", code=409)
     outcome = _outcome(row)
     body = QueryResponseBody(
         request_id=row.request_id, client_context_id=row.client_context_id or None,
@@ -124,7 +127,7 @@ def _outcome(row: StatementRequest) -> QueryOutcome:
 
 
 async def discard(request: Request, ctx: Context) -> Response:
-    """Delete a result; cancel a request that still runs."""
+    """Delete the result of a request, and cancel the request if it is still running."""
     row = await _find(request, ctx)
     await result_discard(ctx, row)
     return Response(200, msgspec.json.encode({"discarded": row.handle}), (JSON,))

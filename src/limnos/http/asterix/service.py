@@ -2,7 +2,7 @@
 
 May import `model`, `names`, `services`, `sqlpp`, `telemetry` and this package. Must not know engines. Small responses
 are sent completely, with the status of their outcome; larger ones in chunks, as they are produced. With `mode` deferred
-or async results are stored, and the response is a handle.
+or async results are stored, and the response contains a handle.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FAILURES: Final = (SqlppError, RequestEnded, LimnosError, InvalidName)
 
 
 async def query_service(request: Request, ctx: Context) -> Response:
-    """Execute statements, and return their results. GET may only read."""
+    """Execute statements, and return their results. A GET request may only read."""
     try:
         asker = await caller_require(ctx)
         accept = request.headers.get(b"accept", b"").decode("latin-1")
@@ -101,8 +101,8 @@ class _QueryRun:
             await requests.remove(self.running)
 
     async def parse(self) -> tuple[ParsedStatement, ...]:
-        """Parse the request's text into statements. Raises SqlppError for a syntax error or a statement that is not
-        allowed.
+        """Parse the request's text into statements. Raises SqlppError for a syntax error, for several statements if the
+        request allows one, and for a statement that is not allowed.
         """
         parsed = await statements_of(self.ctx, self.asked.statement, read_only=self.asked.read_only)
         if not self.asked.multi_statement and len(parsed) > 1:
@@ -132,7 +132,7 @@ class _QueryRun:
 
 
 async def _respond(run: _QueryRun) -> Response:
-    """Collect results. A small result is sent in one response, a larger one as a stream."""
+    """Execute the statements, and return their results: small ones in one response, larger ones as a stream."""
     body, batches = run.body, run.batches()
     gathered: list[bytes] = []
     size = 0
@@ -185,17 +185,17 @@ async def _respond_with_handle(run: _QueryRun, request: Request) -> Response:
     """Store results under a handle, and return the handle: for `async` immediately, for `deferred` when they are
     complete.
     """
-    keeping = ResultWriter(run.ctx, run.running, timeout_s=run.timeout_s)
+    writer = ResultWriter(run.ctx, run.running, timeout_s=run.timeout_s)
     handle = run.running.handle
     try:
-        statements = await run.parse()  # a syntax error is answered directly, without a handle
+        statements = await run.parse()  # a syntax error is returned directly, without a handle
         if run.asked.is_tabular and _needs_no_handle(run, statements):
             return await _respond(run)
-        await keeping.begin()
+        await writer.begin()
     except _FAILURES as failure:
         return _refusal_response(run, failure)
     requests = REQUESTS.of(run.ctx.services)
-    working = requests.beside(_keep(run, keeping))
+    working = requests.beside(_store_results(run, writer))
     if run.asked.mode == "async":
         return Response(200, run.body.pointing("running", handle_address(request, STATUS, handle=handle)))
     failed = await working
@@ -212,33 +212,33 @@ def _is_ordered(statement: tree.Statement) -> bool:
 
 
 def _needs_no_handle(run: _QueryRun, statements: tuple[ParsedStatement, ...]) -> bool:
-    """Return whether the JDBC driver expects a response without a handle: for a plan, or for statements without
+    """Return whether the JDBC driver expects a response without a handle: one with a plan, or for statements without
     results.
     """
     explains = bool(statements) and isinstance(statements[-1].statement, tree.Explain)
     return explains or run.asked.compile_only or not run.body.gives
 
 
-async def _keep(run: _QueryRun, keeping: ResultWriter) -> Failure | None:
-    """Execute statements and store their results. Returns the error that ended execution, or None."""
+async def _store_results(run: _QueryRun, writer: ResultWriter) -> Failure | None:
+    """Execute statements, and store their results and outcome. Returns the error that ended the execution, or None."""
     failed: Failure | None = None
     try:
         async with aclosing(run.batches()) as batches:
             async for batch in batches:
                 run.body.counted(batch)
-                await keeping.add(batch)
-        await keeping.last()
+                await writer.add(batch)
+        await writer.last()
     except _FAILURES as failure:
         failed = failure
     except Exception:
         log.exception("unexpected failure", operation="query-service", request_id=run.running.id)
         failed = _unexpected_error(run)
     if failed is not None and run.asked.mode == "deferred":  # the client never learns the handle
-        await keeping.give_up()
+        await writer.give_up()
         return failed
     body = run.body.outcome(run.session.warnings, failed)
     status = 200 if failed is None else status_of(failed)
-    await keeping.end(
+    await writer.end(
         status_word(failed),
         msgspec.json.encode(
             QueryOutcome(

@@ -1,7 +1,7 @@
 """URL paths of objects in the console: one path segment for each part of a name, so that any name can be encoded.
 
 May import `model`, `names` and `services`. Pure. The kind is part of a path, because a namespace and a table may have
-one name.
+the same name.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _PLAIN: Final = re.compile("[A-Za-z0-9_-]+")
 
 
 class ObjectAddress(NamedTuple):
-    """An object of a catalog: its kind, metalake and catalog, and the levels below the catalog (none for the catalog
-    itself).
+    """A catalog or an object in it: its kind, metalake and catalog, and the levels below the catalog (none for the
+    catalog itself).
     """
 
     kind: Kind

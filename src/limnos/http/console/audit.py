@@ -26,12 +26,12 @@ from limnos.store.activity.audit import AuditFilter
 
 LINES: Final = 100
 _KINDS: Final = frozenset(kind.word.rpartition("_")[2] for kind in Kind)
-"""The last words of kinds."""
+"""The last words of the names of kinds."""
 _FIELDS: Final = ("user", "path", "action", "outcome", "request", "since", "until")
 
 
 class AuditLine(msgspec.Struct, frozen=True):
-    """An audit record, formatted for the page. Each `href` adds a filter by that value."""
+    """An audit record, formatted for the page. Each `…_href` is the URL of the records with that value."""
 
     at_ms: int
     user: str
@@ -40,7 +40,7 @@ class AuditLine(msgspec.Struct, frozen=True):
     kind: str
     words_href: str
     detail: str
-    """What the columns lack, such as the privileges of a grant."""
+    """Details that have no column, such as the privileges of a grant."""
     outcome: str
     look: str
     path: str
@@ -51,7 +51,7 @@ class AuditLine(msgspec.Struct, frozen=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """The audit page. `following` is the URL of the page with older records; empty at the end."""
+    """The data of the audit page. `following` is the URL of the page with older records; empty at the end."""
 
     frame: Frame
     filters: dict[str, str]
@@ -79,7 +79,7 @@ def _filter_of(page_request: PageRequest, filters: dict[str, str]) -> AuditFilte
         raise BadRequest(f"Outcomes are {', '.join(OUTCOMES)}")
     before = page_request.request.query("before") or ""
     if before and not (before.isascii() and before.isdigit() and len(before) <= 18):
-        raise BadRequest("This is not a page of the audit: start at the newest line")
+        raise BadRequest("This is not a page of the audit: start at the newest record")
     return AuditFilter(
         user=filters["user"] or None, path=filters["path"] or None, action=_action_of(filters["action"]) or None,
         outcome=filters["outcome"] or None, request_id=filters["request"] or None, since=_moment(filters["since"]),
@@ -88,7 +88,7 @@ def _filter_of(page_request: PageRequest, filters: dict[str, str]) -> AuditFilte
 
 
 def _action_of(text: str) -> str:
-    """Return an action's name in the audit for the label that the page displays: `drop` for `drop table`."""
+    """Convert an action's label on the page, such as `drop table`, to its name in audit records (`drop`)."""
     words = text.lower().split()
     if len(words) > 1 and words[-1] in _KINDS:
         words.pop()

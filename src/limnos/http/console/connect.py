@@ -56,7 +56,7 @@ def snippets_of(page_request: PageRequest, address: ObjectAddress, *, is_lance: 
 
 
 def sqlpp_query(page_request: PageRequest, address: ObjectAddress) -> str:
-    """Return a statement of SQL++ that reads a table; empty if this server's statements cannot name the table.
+    """Return a statement of SQL++ that reads a table; empty if statements of this server cannot refer to the table.
 
     Names in statements begin below the catalog of the setting `sqlpp.catalog`, and no statement reads another catalog.
     """
@@ -67,12 +67,12 @@ def sqlpp_query(page_request: PageRequest, address: ObjectAddress) -> str:
 
 
 def select_text(levels: Levels) -> str:
-    """Return the statement of SQL++ that reads some objects of a table. Each level is an identifier of its own."""
+    """Return the statement of SQL++ that reads up to ten objects of a table. Each level is an identifier of its own."""
     return f"SELECT VALUE t FROM {'.'.join(map(identifier, levels))} AS t LIMIT 10;"  # noqa: S608 - shown, not run
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
-    """Replace the placeholders of a snippet, such as `@URI@`, by their values in one pass."""
+    """Replace the placeholders of a snippet, such as `@URI@`, with their values in one pass."""
     parts = text.split("@")
     return "".join(words.get(part, f"@{part}@") if number % 2 else part for number, part in enumerate(parts))
 

@@ -26,7 +26,7 @@ from limnos.model.errors import LimnosError, NotFound, ServiceUnavailable
 from limnos.names.errors import InvalidName
 
 _TRASHED: Final = frozenset({*KINDS, "object"}) - {"catalog"}
-"""What a missing object in a catalog is called: the page of each names the trash."""
+"""The kinds of missing objects in a catalog: their error page links to the trash."""
 _TITLES: Final = {
     400: "This request is not valid",
     401: "Sign in",
@@ -39,7 +39,7 @@ _TITLES: Final = {
 }
 _FORM_TITLE: Final = "This was not done"
 _NOT_OF_FORMS: Final = frozenset({401, 403, 429})
-"""Statuses below 500 whose own titles fit the error of a form, too."""
+"""Statuses below 500 whose own titles are also used for errors of forms."""
 
 
 class DecisionFactorView(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class DecisionFactorView(msgspec.Struct, frozen=True):
 
 
 class ErrorPage(msgspec.Struct, frozen=True):
-    """The data of an error page: status, message, and the id of the request."""
+    """The data of an error page: the error, the reasons of a refusal, links, and the form that was sent."""
 
     frame: Frame
     status: int
@@ -65,7 +65,7 @@ class ErrorPage(msgspec.Struct, frozen=True):
     action: str
     factors: tuple[DecisionFactorView, ...]
     advice: str
-    """Who can give the caller access; empty if the page does not know."""
+    """Who can grant the caller access; empty if this is unknown."""
     trash: str
     """The URL of the trash, if the page is about an object that may have been dropped; else empty."""
     back: str
@@ -77,8 +77,8 @@ class ErrorPage(msgspec.Struct, frozen=True):
 async def error_page(
     page_request: PageRequest, failure: LimnosError | InvalidName, *, is_page: Callable[[str], bool]
 ) -> Response:
-    """Render the page for an error with its HTTP status. `is_page` is whether a path has a page, without the prefix of
-    a proxy.
+    """Render the page for an error with its HTTP status. `is_page` returns whether a path, without a
+    proxy's prefix, has a page.
     """
     error = hidden_metalake(failure)
     status = status_of(error)
@@ -106,14 +106,14 @@ async def error_page(
 
 
 def _advice(factors: tuple[DecisionFactorView, ...]) -> str:
-    """Return who can change a refusal of access to an object; empty for one that is about no object."""
+    """Return who can grant the access to an object that was refused; empty if the refusal is not about an object."""
     if not any(each.is_missing and each.on for each in factors):
         return ""
     return "Owners of the object, and of the catalog or metalake that contains it, can change this."
 
 
 def _forms(page_request: PageRequest, status: int) -> tuple[FormView, ...]:
-    """Return the form that was sent, if it can succeed with other values."""
+    """Return the form that was sent, if it can succeed with other values; else none."""
     retry = page_request.retry
     can_succeed = status < 500 and status not in _NOT_OF_FORMS
     return (retry,) if can_succeed and isinstance(retry, FormView) else ()
@@ -122,8 +122,8 @@ def _forms(page_request: PageRequest, status: int) -> tuple[FormView, ...]:
 def form_address(page_request: PageRequest, *, is_page: Callable[[str], bool]) -> str:
     """Return the URL of the page with the form that was sent, without its notice; empty if it is unknown.
 
-    The page is that of the Referer header if this is a page of the console at this origin, else the form's own path if
-    that has a page, too.
+    The page is that of the Referer header if it is a page of the console at this origin, else that of the form's own
+    path, if the path has a page.
     """
     referer = _own_referer(page_request)
     if referer is not None and is_page(referer.path.removeprefix(page_request.site.prefix)):

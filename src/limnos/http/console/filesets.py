@@ -51,7 +51,7 @@ class FileLine(msgspec.Struct, frozen=True):
 
 
 class FilesetPage(msgspec.Struct, frozen=True):
-    """The page of a fileset: a directory, or the beginning of a file.
+    """The data of a fileset's page: a directory, or the beginning of a file.
 
     `trail` has links to the parent directories, `locations` the fileset's named locations if there are several.
     """

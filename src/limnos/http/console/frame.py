@@ -1,4 +1,4 @@
-"""The frame around every page: the signed-in user, the metalakes, the tree of the current path, and a notice.
+"""The frame around every page: the signed-in user, the metalakes, the navigation, the tree, and a notice.
 
 May import `model`, `names`, `services` and this package's shared modules. Must not know resources, except the tree.
 """
@@ -104,9 +104,12 @@ async def frame_of(
     section: str = "",
     question: str = "",
 ) -> Frame:
-    """Return the frame of a page: of a metalake, with the tree open down to the object `at`."""
+    """Return the frame of a page in a metalake, with the tree expanded down to the object `at`.
+
+    Also sets `needs` of the page request. Without `metalake` and `at`, the request's query selects the metalake.
+    """
     visible = [node.name for node in await metalakes_visible(page_request.ctx)]
-    own = metalake or (at.metalake if at is not None else None) or _first(page_request, visible)
+    own = metalake or (at.metalake if at is not None else None) or _selected_metalake(page_request, visible)
     links = tuple(
         Link(name, f"{page_request.base}/?metalake={quote(name)}", name == own) for name in visible[:METALAKES_MAX]
     )
@@ -133,8 +136,8 @@ def _sections(page_request: PageRequest, metalake: str, *, current: str) -> tupl
     )
 
 
-def _first(page_request: PageRequest, visible: list[str]) -> str:
-    """Return the metalake to show on a page whose URL names none: one of the visible ones."""
+def _selected_metalake(page_request: PageRequest, visible: list[str]) -> str:
+    """Return the metalake in the query if it is visible, else the server's default one, else the first visible one."""
     chosen = page_request.request.query("metalake")
     if chosen is not None and chosen in visible:
         return chosen
@@ -149,13 +152,13 @@ async def tree_of(page_request: PageRequest, metalake: str, *, at: ObjectAddress
     for node in catalogs:
         address = catalog_address(metalake, node.name)
         if at is not None and node.name == at.catalog:
-            items.append(await _opened(page_request, address, at=at))
+            items.append(await _expanded_item(page_request, address, at=at))
         else:
             items.append(item_of(page_request, address))
     return tuple(items)
 
 
-async def _opened(page_request: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
+async def _expanded_item(page_request: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
     """Return an expanded tree item with its children; the child on the path to `at` is expanded, too."""
     item = item_of(page_request, address, is_current=address == at)
     try:
@@ -189,7 +192,7 @@ def _child_item(base: str, prefix: str, *, kind: Kind, name: str) -> TreeItem:
 
 async def _item_on_path(page_request: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
     if address.kind is Kind.NAMESPACE:
-        return await _opened(page_request, address, at=at)
+        return await _expanded_item(page_request, address, at=at)
     return item_of(page_request, address, is_current=True)
 
 

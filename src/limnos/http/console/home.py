@@ -30,7 +30,7 @@ CHANGES_READ: Final = 60
 """The number of the latest revisions, in each zone, whose changes are read."""
 CHANGES_SHOWN: Final = 20
 NAMES_SHOWN: Final = 3
-"""The maximum number of users, groups, roles, tags or policies that one line names."""
+"""The maximum number of names of users, groups, roles, tags or policies in one line."""
 
 
 _WORDS: Final = {
@@ -42,7 +42,7 @@ _WORDS: Final = {
     "cancel": "cancelled", "fail": "failed", "hold": "held for review", "discard": "discarded", "publish": "published",
     "succeed": "succeeded",
 }  # fmt: skip
-"""Operations of the change feed in words; an unlisted one is shown by its name."""
+"""Labels of the operations in the change feed; others are shown by name."""
 
 
 class CatalogLine(msgspec.Struct, frozen=True):
@@ -56,9 +56,9 @@ class CatalogLine(msgspec.Struct, frozen=True):
 
 
 class ChangeLine(msgspec.Struct, frozen=True):
-    """The last of some changes, of one kind and by one user, of an object of the tree or of several other objects.
+    """A group of similar changes (see `similar_changes`) with the operation, user and time of its latest change.
 
-    `count` is their number. `href` is empty if there is no page of a single object.
+    `count` is the number of changes. `href` is the URL of the object's page; empty if there is none.
     """
 
     words: str
@@ -111,8 +111,9 @@ async def _changes(page_request: PageRequest, metalake: str) -> tuple[ChangeLine
 def similar_changes(changes: Sequence[PublishedChange]) -> list[list[PublishedChange]]:
     """Group changes, the newest first, for one line each.
 
-    Changes of one object of the tree by the same operation and user are a group. So are changes of users, groups,
-    roles, tags or policies, whichever these are: a set-up makes many of them, and these would fill the page.
+    Changes of one object of the tree by the same operation and user are a group. Changes of several users, groups,
+    roles, tags or policies by the same operation and user are one, too: a set-up creates many, which would fill the
+    page.
     """
     groups: dict[tuple[object, ...], list[PublishedChange]] = {}
     for each in changes:
@@ -122,7 +123,7 @@ def similar_changes(changes: Sequence[PublishedChange]) -> list[list[PublishedCh
 
 
 def change_line(page_request: PageRequest, metalake: str, *, changes: Sequence[PublishedChange]) -> ChangeLine:
-    """Format a group of similar changes, with the URL of their object's page if it is one that still exists."""
+    """Format a group of similar changes, with the URL of the object's page unless the object was dropped."""
     change = changes[0]
     path = change.new or change.path or change.old or ()
     kind = change.kind.word

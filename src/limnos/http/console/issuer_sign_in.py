@@ -27,7 +27,7 @@ FROM_ISSUER: Final = "/from-issuer"
 LIFE_S: Final = 600
 """The maximum time that a person may take at the issuer, in seconds."""
 TARGET_CHARS_MAX: Final = 1_000
-"""A longer path to go on to is dropped, so that the cookie stays within the size limit of browsers."""
+"""The maximum length of the path to open after the sign-in, so that the cookie is within the size limit of browsers."""
 _ERROR: Final = re.compile("[a-z_]{1,60}")
 _NOT_BEGUN: Final = (
     "This sign-in was not started in this browser, took longer than ten minutes, or was used already: sign in again"
@@ -35,30 +35,30 @@ _NOT_BEGUN: Final = (
 
 
 async def to_issuer(page_request: PageRequest) -> Response:
-    """Redirect the browser to the issuer's authorization endpoint, with a cookie that stores state, nonce and code
-    verifier.
+    """Redirect the browser to the issuer's authorization endpoint, and set a cookie with state, nonce, code verifier
+    and the page to open after the sign-in.
     """
     require_takes(page_request)
     target = page_request.site.path_below(page_request.request.query("next"))
     request = AuthorizationRequest(_return_address(page_request), *(secrets.token_urlsafe(32) for _ in range(3)))
     url = await ISSUER.of(page_request.ctx.services).authorization_url(request)
-    kept_target = target if len(target) <= TARGET_CHARS_MAX else f"{page_request.base}/"
-    text = ".".join((request.state, request.nonce, request.verifier, quote(kept_target)))
+    cookie_target = target if len(target) <= TARGET_CHARS_MAX else f"{page_request.base}/"
+    text = ".".join((request.state, request.nonce, request.verifier, quote(cookie_target)))
     cookie = page_request.site.cookie_header(page_request.request.headers, text, purpose=SIGN_IN, life_s=LIFE_S)
     return redirect(url, headers=(cookie,))
 
 
 async def from_issuer(page_request: PageRequest) -> Response:
-    """Handle the issuer's redirect back: open a session.
+    """Handle the redirect from the issuer: open a session, or show the sign-in page with the reason of a refusal.
 
-    The cookie of the sign-in is deleted, whether it succeeds or is refused; it stays only after temporary errors.
+    The cookie of the sign-in is deleted after a success or a refusal, but not after temporary errors.
     """
     require_takes(page_request)
     headers = page_request.request.headers
     ended = (page_request.site.cookie_header(headers, None, purpose=SIGN_IN),)
     target = f"{page_request.base}/"
     try:
-        request, target = _begun(page_request)
+        request, target = _pending_authorization(page_request)
         session = await session_open_at_issuer(
             page_request.ctx, code=_code_of(page_request), request=request, client=client_of(page_request)
         )
@@ -68,8 +68,8 @@ async def from_issuer(page_request: PageRequest) -> Response:
     return signed_in(page_request, session, target=target, headers=ended)
 
 
-def _begun(page_request: PageRequest) -> tuple[AuthorizationRequest, str]:
-    """Return the authorization request of this browser's cookie, and the page to open after the sign-in.
+def _pending_authorization(page_request: PageRequest) -> tuple[AuthorizationRequest, str]:
+    """Return the authorization request in this browser's cookie, and the page to open after the sign-in.
 
     Raises AuthenticationFailed if there is no cookie, or its state differs from that of the redirect.
     """

@@ -59,7 +59,7 @@ def time_ago(at_ms: int | None, now_ms: int) -> str:
 
 
 def exact_time(at_ms: int | None) -> str:
-    """Format a time in UTC with a precision of seconds."""
+    """Format a time in UTC with a precision of seconds; an out-of-range time as a number of milliseconds."""
     if at_ms is None:
         return ""
     try:
@@ -91,7 +91,7 @@ def breakable_name(name: str) -> Markup:
 
 
 def duration_text(duration_ms: int) -> str:
-    """Return a duration in one or two units: `2 min 5 s`."""
+    """Format a duration in one or two units, such as `2 min 5 s`."""
     seconds = max(0, duration_ms) / 1000
     if seconds < 10:
         return f"{seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""Pages of catalogs and namespaces: their content by kind, properties, and code snippets for clients.
+"""Pages of catalogs and namespaces: their content by kind, properties, and policies.
 
 May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
 """
@@ -82,7 +82,7 @@ class NamespacePage(msgspec.Struct, frozen=True):
 
 
 async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> Response:
-    """Show a catalog or namespace. Requests of the page's script receive only the next rows."""
+    """Show a catalog or namespace. Requests of the page's script receive only the next rows of the list of children."""
     if page_request.is_part:
         return html_response(page_request.request, render("part_rows.html", await contents_part(page_request, address)))
     tab = tab_of(page_request, NAMESPACE_TABS)

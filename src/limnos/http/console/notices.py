@@ -1,9 +1,9 @@
-"""Notices: the sentence about a form's success that the next page shows, signed with the session.
+"""Notices: the message about a form's success that the next page shows, signed with the session's secret.
 
-May import `names` and the standard library. Pure. The redirect after a form has the sentence as the query parameter
-`done`. A link of another site may have any text there, so a page shows only a sentence with a signature. The key is
-the session's secret, which every node reads from the cookie: the server stores nothing, and a notice of one session is
-invalid in all others. The time is signed, too: a page that is loaded again later does not show the notice.
+May import `names` and the standard library. Pure. The redirect after a form has the message in the query parameter
+`done`. A link of another site may have any text there, so a page shows only a message with a valid signature. The key
+is the session's secret, which every node reads from the cookie: the server stores nothing, and a notice of one session
+is invalid in all others. The time is signed, too: a page that is loaded again later does not show the notice.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ PARAMETER: Final = "done"
 NOTICE_CHARS_MAX: Final = 300
 SIGNATURE_CHARS: Final = 32
 NOTICE_AGE_MS: Final = 60_000
-"""For how long after a form a page shows its notice, in milliseconds."""
+"""The maximum age of a notice that a page shows, in milliseconds."""
 _PREFIX: Final = f"{PARAMETER}=".encode()
 
 
 def signed_location(location: bytes, secret: bytes, *, now_ms: int) -> bytes:
-    """Return the target of a redirect with signature and time before its notice. Without a notice it stays as it is."""
+    """Return the target of a redirect with the signature and the time of its notice; unchanged without a notice."""
     path, mark, query = location.partition(b"?")
     if not mark:
         return location

@@ -1,4 +1,4 @@
-"""Pages of objects: one route for all kinds, which calls the module for the kind; and branches of the tree.
+"""Pages of objects: one route for all kinds, which calls the module of the kind; and children in the tree.
 
 May import `model`, `services` and this package.
 """

@@ -34,7 +34,7 @@ from limnos.services.request.request_view import RequestView
 
 
 class TextBlock(msgspec.Struct, frozen=True):
-    """A text that defines an object, such as a statement, with its label."""
+    """A text that defines an object, such as a statement, with its title."""
 
     title: str
     text: str
@@ -100,7 +100,7 @@ class _ViewMetadata(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 async def object_page(page_request: PageRequest, address: ObjectAddress) -> Response:
-    """Show an object with its statements, lists and properties."""
+    """Show an object with its definition, lists and properties."""
     details, document = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
     record = details.node.record
     view = None if document is None else msgspec.json.decode(document, type=_ViewMetadata)
@@ -152,7 +152,7 @@ def _view_columns(view: _ViewMetadata) -> ListSection:
 
 
 def _uris_text(uris: Mapping[str, str]) -> str:
-    """Return the places of a version's files with their names. The only one needs no name."""
+    """Return the URIs of a model version with their names; a single URI without its name."""
     return ", ".join(uri if len(uris) == 1 else f"{name}: {uri}" for name, uri in uris.items())
 
 

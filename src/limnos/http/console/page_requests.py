@@ -36,7 +36,7 @@ FIELDS_MAX: Final = 1_000
 class ConsoleRoute(NamedTuple):
     """A route of the console: method, path below the console's root, handler, name, and the query parameters it reads.
 
-    `is_public` routes need no session. `is_form` is a page that the form of another page requests by GET.
+    `is_public`: the route needs no session. `is_form`: its page is requested by GET by the form of another page.
     """
 
     method: str
@@ -57,7 +57,7 @@ class PageRequest:
     """A request for a page of the console. `user` is empty without a session.
 
     - `retry`: the form with the values that were sent; the error page shows it again.
-    - `needs`: the needs of pages that the caller has (`ConsolePage.needs`), as the frame has read them.
+    - `needs`: the values of `ConsolePage.needs` that the caller has the right for, as read by `frame_of`.
     """
 
     __slots__ = ("_children", "ctx", "needs", "request", "retry", "route", "site", "user")
@@ -73,8 +73,8 @@ class PageRequest:
         self._children: dict[tuple[RequestScope, Levels, ChildrenRequest], ChildrenPage] = {}
 
     async def children(self, scope: RequestScope, parent: Levels, *, request: ChildrenRequest) -> ChildrenPage:
-        """Return a page of children, cached for this request: the tree and the list of the page share one read. Raises
-        as `children_list`.
+        """Return a page of children, cached for this request, so that the tree and the list of the page share one read.
+        Raises as `children_list`.
         """
         key = (scope, parent, request)
         page = self._children.get(key)
@@ -123,7 +123,7 @@ class PageRequest:
         self.user = await session_extend(self.ctx)
 
     async def form(self) -> dict[str, str]:
-        """Return the fields of a form. Raises BadRequest for a repeated field."""
+        """Return the fields of a form. Raises BadRequest for a repeated field or too many fields, InvalidName."""
         fields: dict[str, str] = {}
         pairs = [pair for pair in (await self.request.body()).split(b"&") if pair]
         if len(pairs) > FIELDS_MAX:
@@ -162,7 +162,7 @@ async def serve(
 
 
 def _sign_notice(page_request: PageRequest, response: Response) -> None:
-    """Sign the notice in a form's redirect. Public routes redirect to targets of their requests, and sign none."""
+    """Sign the notice in a form's redirect. Not for public routes, which redirect to targets from their requests."""
     secret = page_request.site.cookie_of(page_request.request.headers)
     if secret is not None:
         now_ms = page_request.now_ms
@@ -173,7 +173,7 @@ def _sign_notice(page_request: PageRequest, response: Response) -> None:
 
 
 def _to_sign_in(page_request: PageRequest) -> Response:
-    """Return the redirect to the sign-in page. After signing in, a page requested by GET is opened."""
+    """Return the redirect to the sign-in page, which later opens a page requested by GET. It deletes the cookie."""
     target = f"{page_request.base}/sign-in"
     if (
         page_request.request.method in ("GET", "HEAD")

@@ -22,7 +22,7 @@ With both limits the layout of a dense graph takes less than 10 ms of CPU, so it
 _SIZES: Final = GraphSizes()
 _MARGIN: Final = 12
 _TEXT_MAX: Final = 18
-"""Letters of a name that fit beside the icon."""
+"""The number of characters of a name that fit beside the icon."""
 _PLACE_MAX: Final = 28
 
 

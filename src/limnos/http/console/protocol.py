@@ -48,7 +48,7 @@ CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES fo
 
 
 class PlainErrorPage(msgspec.Struct, frozen=True):
-    """A page for an error with only a message."""
+    """The data of a page that has only the message of an error."""
 
     base: str
     version: str
@@ -85,7 +85,7 @@ class ConsoleProtocol:
         return match is not None and "GET" in match[0]
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the server as the scope: no route of the console accepts a long body."""
+        """Return the server as the scope of every path."""
         return RequestScope(), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:

@@ -1,4 +1,4 @@
-"""The search page: objects that match a query, best first, each with the matching part.
+"""The search page and the search palette: objects that match a query, best first, each with the matching part.
 
 May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
 """
@@ -58,8 +58,9 @@ class SearchPage(msgspec.Struct, frozen=True):
     """The data of the search page.
 
     `more`: further hits exist. `bounded`: not all objects were searched. `behind`: the number of changes that the
-    search index lacks. `meant`: the query with a corrected word. `facets`: the query with another filter. `filters`:
-    what the filters of the query mean, as text. `advice`: a sentence about words that look like filters.
+    search index lacks. `meant`: links to the query with a corrected word. `facets`: links to the query with another
+    filter. `filters`: what the filters of the query mean, as text. `advice`: a sentence about words that look like
+    filters.
     """
 
     frame: Frame
@@ -127,7 +128,7 @@ def _facet_links(
 
 
 async def _palette(page_request: PageRequest, text: str) -> Response:
-    """Return a few hits for the palette, without the frame of a page. An invalid query finds nothing."""
+    """Return a few hits for the palette, without the frame of a page. For an invalid query it has the error instead."""
     metalake = page_request.request.query("metalake") or page_request.ctx.services.defaults.metalake
     note = "No object that you may see was found." if text else "Type the start of a name, or of a page such as trash."
     hits: tuple[HitLine, ...] = ()
@@ -148,11 +149,11 @@ async def _palette(page_request: PageRequest, text: str) -> Response:
 
 
 def _key_advice(question: SearchQuestion) -> str:
-    """Return a sentence that lists the filters if a query has others, else an empty text."""
+    """Return a sentence that lists the filters, if a query has an unknown key such as `column:`; else an empty text."""
     if not question.other_keys:
         return ""
     others, filters = (", ".join(f"{each}:" for each in keys) for keys in (question.other_keys, FILTERS))
-    verb = "is no filter" if len(question.other_keys) == 1 else "are no filters"
+    verb = "is not a filter" if len(question.other_keys) == 1 else "are not filters"
     return f"{others} {verb}, so it was searched as text. The filters are {filters}."
 
 

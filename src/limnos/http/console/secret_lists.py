@@ -1,6 +1,6 @@
 """Lists of secrets and tokens: states, expiries, and the list of the secrets of a service account.
 
-May import `model`, `services` and the console's shared modules. Values of secrets are in no list.
+May import `model`, `services` and the console's shared modules. No list contains values of secrets.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from limnos.services.identity.service_accounts import secrets_list
 
 
 async def secrets_sheet(page_request: PageRequest, metalake: str, *, user: str, title: str = "") -> Sheet:
-    """Return the list of a user's secrets without their values, with a button for each that ends it.
+    """Return the list of a user's secrets without their values, each with a button that revokes it.
 
     Raises PermissionDenied.
     """

@@ -97,7 +97,10 @@ def sign_in_answer(
 
 
 async def sign_in(page_request: PageRequest) -> Response:
-    """Handle the sign-in form: open a session with a password, a token or, on loopback, only a user name."""
+    """Handle the sign-in form: open a session with a password, a token or, on loopback, only a user name.
+
+    If the credential is refused, the sign-in page is shown again with the reason.
+    """
     fields = await page_request.form()
     target = page_request.site.path_below(fields.get("next"))
     require_takes(page_request)
@@ -111,7 +114,7 @@ async def sign_in(page_request: PageRequest) -> Response:
 
 
 def require_takes(page_request: PageRequest) -> None:
-    """Raise PermissionDenied for a sign-in over HTTP from another machine, because its cookie could be intercepted."""
+    """Raise PermissionDenied for a sign-in over HTTP from another host, because its cookie could be intercepted."""
     if not page_request.site.takes_sign_in(page_request.request.headers):
         raise PermissionDenied(
             "The console refuses sign-in over http from another machine, because its cookie could be intercepted. Set tls.certificate, or server.public_url to the https address of the proxy before it"
@@ -142,7 +145,7 @@ def signed_in(page_request: PageRequest, session: ConsoleSession, *, target: str
 
 
 async def enter_page(page_request: PageRequest) -> Response:
-    """Show the user for whom a one-use code opens a session. The code stays valid."""
+    """Show the page on which the user of a one-use code confirms the sign-in. The code stays valid."""
     code = page_request.request.query("code") or ""
     user = await console_sessions.code_user(page_request.ctx, code=code)
     view = EnterPage(
@@ -155,7 +158,7 @@ async def enter_page(page_request: PageRequest) -> Response:
 
 
 async def enter(page_request: PageRequest) -> Response:
-    """Open a session with a one-use code."""
+    """Open a session with a one-use code, which becomes invalid."""
     fields = await page_request.form()
     require_takes(page_request)
     session = await console_sessions.session_open_with_code(
@@ -184,7 +187,7 @@ async def sessions_page(page_request: PageRequest) -> Response:
 
 
 async def session_end(page_request: PageRequest) -> Response:
-    """End one of the user's own sessions."""
+    """End one of the user's own sessions, and redirect to the list."""
     fields = await page_request.form()
     text = fields.get("id", "")
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
@@ -194,7 +197,7 @@ async def session_end(page_request: PageRequest) -> Response:
 
 
 def client_of(page_request: PageRequest) -> str:
-    """Return a short description of the browser and its IP address."""
+    """Return a short description of the browser, its operating system and its IP address."""
     agent = page_request.request.headers.get(b"user-agent", b"").decode("latin-1")
     browser = next((name for mark, name in _BROWSERS if mark in agent), "A browser")
     system = next((name for mark, name in _SYSTEMS if mark in agent), "")

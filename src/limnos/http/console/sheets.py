@@ -53,8 +53,8 @@ class FormInput(msgspec.Struct, frozen=True):
 
 
 class FormView(msgspec.Struct, frozen=True):
-    """A form that posts to `action`. `label` is the accessible name of its button, if the button's text alone is
-    ambiguous.
+    """A form that is sent to the URL `action`. `label` is the accessible name of its button, if the button's text alone
+    is ambiguous.
     """
 
     action: str
@@ -70,7 +70,7 @@ class FormView(msgspec.Struct, frozen=True):
 
 class SheetColumn(msgspec.Struct, frozen=True):
     """A column of a list. `hides` hides it on narrow screens; `is_long` cuts its texts after two lines; `is_wrapped`
-    breaks them at any letter.
+    breaks them at any character.
     """
 
     text: str
@@ -82,7 +82,7 @@ class SheetColumn(msgspec.Struct, frozen=True):
 
 
 class SheetCell(msgspec.Struct, frozen=True):
-    """A cell of a list: a text or link, a chip, a time with its age, a form, or several of them."""
+    """A cell of a list: text, a link, chips, a time with its age, a form, or several of these."""
 
     text: str = ""
     href: str = ""
@@ -124,7 +124,7 @@ class CodeBlock(msgspec.Struct, frozen=True):
 
 
 class SheetPage(msgspec.Struct, frozen=True):
-    """A page of facts, lists and forms."""
+    """The data of a page of facts, lists and forms."""
 
     frame: Frame
     title: str
@@ -139,7 +139,7 @@ class SheetPage(msgspec.Struct, frozen=True):
     sheets: tuple[Sheet, ...] = ()
     forms: tuple[FormView, ...] = ()
     cancel: str = ""
-    """The URL of the page to which a caller who does not send the form goes back."""
+    """The URL of the link that cancels the form."""
 
 
 def sheet_response(
@@ -155,7 +155,7 @@ def hidden_fields(**fields: str) -> tuple[HiddenField, ...]:
 
 
 def with_values(form: FormView, fields: Mapping[str, str]) -> FormView:
-    """Return a form whose inputs have the values that were sent."""
+    """Return a copy of a form whose inputs have the values that were sent."""
     inputs = tuple(
         msgspec.structs.replace(
             each,
@@ -173,7 +173,7 @@ def with_values(form: FormView, fields: Mapping[str, str]) -> FormView:
 
 
 def number_field(text: str | None, *, what: str) -> int:
-    """Parse a number from a form or URL. Raises BadRequest with the name `what` if it is missing or not a number."""
+    """Parse a number from a form or URL. Raises BadRequest, which calls it `what`, if it is missing or invalid."""
     if not text or not (text.isascii() and text.isdigit() and len(text) <= NUMBER_LETTERS_MAX):
         raise BadRequest(f"{what} must be a number")
     return int(text)

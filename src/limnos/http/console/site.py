@@ -1,8 +1,8 @@
 """The console's public URL: the prefix of its links, its origin, its cookie, and the check of a POST request's origin.
 
-May import `model` and the standard library. Pure: must not know routes or sessions. Browsers send the cookie with
-requests of any site's pages. So a POST request is accepted only if the browser states that a page of the console sent
-it.
+May import `model` and the standard library. Pure: must not know routes or sessions. Browsers may send
+the cookie with requests of other sites' pages. So a POST request is accepted only if its headers state that a page of
+the console sent it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from limnos.model.errors import PermissionDenied
 ROOT: Final = "/console"
 SESSION: Final = ""
 SIGN_IN: Final = "-sign-in"
-"""Purposes of cookies, in their names: the session, and a sign-in at the issuer that has begun."""
+"""Suffixes of cookie names by purpose: a session, and a pending sign-in at the issuer."""
 _NOT_OURS: Final = "This request did not come from the console: open its page and press the button there"
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
@@ -26,8 +26,8 @@ class ConsoleSite(NamedTuple):
 
     - `prefix`: the path under which a proxy serves the server, without a slash at its end.
     - `origin`: scheme, host and port of the public URL; None if the request's Host header gives them.
-    - `is_tls`: whether browsers access it by https.
-    - `believes_names`: whether a name without a secret signs in, which only a server on loopback does.
+    - `is_tls`: whether browsers access it over https.
+    - `believes_names`: whether users sign in by name without a secret, which only a server on loopback allows.
     """
 
     prefix: str = ""
@@ -81,8 +81,8 @@ class ConsoleSite(NamedTuple):
     def cookie_header(
         self, headers: Mapping[bytes, bytes], text: str | None, *, purpose: str = SESSION, life_s: int | None = None
     ) -> tuple[bytes, bytes]:
-        """Return the header that sets a cookie, or deletes it if `text` is None. It expires after `life_s`, by default
-        when the browser is closed.
+        """Return the header that sets a cookie, or deletes it if `text` is None. It expires after `life_s` seconds, by
+        default when the browser is closed.
         """
         path = self.base if self.prefix or not self.is_tls else "/"
         secure = "; Secure" if self.is_tls else ""

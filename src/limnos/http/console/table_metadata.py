@@ -129,8 +129,8 @@ def decode_metadata(body: bytes) -> MetadataPart:
 
 
 def type_text(value: object, *, depth: int = 0) -> str:
-    """Return an Iceberg type in the notation of declarations, such as `list<string>`. The fields of a struct are
-    omitted: they are separate rows.
+    """Return an Iceberg type as text, such as `list<string>`. The fields of a struct are omitted, since they are
+    separate rows.
     """
     if isinstance(value, str):
         return value
@@ -182,7 +182,7 @@ def schema_changes(before: SchemaPart, after: SchemaPart) -> list[str]:
 
 
 def _fields_inside(value: object) -> list[FieldPart]:
-    """Return the fields of a struct, or of a struct that is the element of a list or the value of a map."""
+    """Return the fields of a struct, or of the struct inside lists and maps (as element or value); else none."""
     steps = 0
     while isinstance(value, dict) and value.get("type") in {"list", "map"} and steps < DEPTH_MAX:
         value = value.get("element") if value["type"] == "list" else value.get("value")

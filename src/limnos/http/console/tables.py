@@ -2,7 +2,7 @@
 itself.
 
 May import `model`, `services` and this package's shared modules. Has no business rules. A restricted user sees the same
-columns as over Iceberg REST, and the restriction that applies.
+columns as over Iceberg REST, and a label that states the restriction.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE, format_of
 
 SNAPSHOTS_SHOWN: Final = 200
-_RUN_LETTERS: Final = 8
-"""How many letters of a run's id lists show."""
+_RUN_ID_CHARS: Final = 8
+"""The number of characters of a run's id in lists."""
 METADATA_BYTES_MAX: Final = 150_000
 """The maximum size of the metadata that a page shows, in bytes."""
 
@@ -96,7 +96,7 @@ class TablePage(msgspec.Struct, frozen=True):
     snapshots: tuple[SnapshotLine, ...]
     snapshots_count: int
     runs: str
-    """The URL of runs' pages, without the id of the run."""
+    """The URL of a run's page, to which the run's id is appended."""
     properties: tuple[Property, ...]
     partitions: tuple[LayoutLine, ...]
     sorting: tuple[LayoutLine, ...]
@@ -216,7 +216,7 @@ def _snapshot_line(
         _count(summary.get("total-records", "")),
         _changed(summary.get("added-data-files", ""), summary.get("deleted-data-files", "")),
         size_text(int(size)) if size.isdigit() and len(size) < 20 else "",
-        run[:_RUN_LETTERS] or summary.get("engine-name", ""), run,
+        run[:_RUN_ID_CHARS] or summary.get("engine-name", ""), run,
     )  # fmt: skip
 
 

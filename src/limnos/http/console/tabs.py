@@ -33,7 +33,7 @@ _ORDERED: Final = (
 
 
 class Chip(msgspec.Struct, frozen=True):
-    """A short label at a heading. `look` is `plain`, `ok`, `warn`, `bad` or `info`."""
+    """A short label in a heading or cell. `look` is `plain`, `accent`, `ok`, `warn`, `bad` or `info`."""
 
     text: str
     look: str = "plain"
@@ -57,7 +57,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class ObjectHeading(msgspec.Struct, frozen=True):
-    """The heading of an object's page: name, kind, path, labels and tabs."""
+    """The heading of an object's page: name, kind, path, labels, tabs and buttons."""
 
     name: str
     kind: str
@@ -71,11 +71,11 @@ class ObjectHeading(msgspec.Struct, frozen=True):
     drop: str
     """The URL of the page that drops the object; empty if the caller may not or the console does not drop it."""
     rename: str
-    """The URL of the page that renames the object; empty as that of the drop."""
+    """The URL of the page that renames the object; empty if the caller may not or the console does not rename it."""
     create: str
     """The URL of the page that creates a namespace in a catalog or namespace; empty if the caller may not."""
     query: str = ""
-    """The URL of the worksheet with a query of the table; empty if the caller or SQL++ may not read it."""
+    """The URL of the worksheet with a query of the table; empty if the caller or SQL++ cannot read it."""
 
 
 def child_after(text: str | None) -> tuple[Kind, str] | None:
@@ -164,7 +164,7 @@ def _tag_text(name: str, values: tuple[str, ...]) -> str:
 
 
 def rights_chip(details: ObjectDetails) -> Chip:
-    """Return the label with the caller's rights on an object, such as "read"."""
+    """Return the label with the caller's rights on an object, such as "You may read and write"."""
     if not details.is_access_on:
         return Chip("Access control is off", "warn", "alert")
     words = list(dict.fromkeys(word for right, word in _ORDERED if right in details.rights))
@@ -185,7 +185,7 @@ def facts_of(details: ObjectDetails) -> tuple[Fact, ...]:
 
 
 def properties_of(properties: Mapping[str, str]) -> tuple[Property, ...]:
-    """Return properties in the order of their names."""
+    """Return properties as rows, ordered by name."""
     return tuple(Property(name, str(value)) for name, value in sorted(properties.items()))
 
 

@@ -249,7 +249,7 @@ def test_a_failure_of_the_system_is_said(far: DriverNode, system: FakeSystem, pa
     page = PageReader(text_of(answer))
 
     assert answer.status == 502
-    assert "The external system of catalog far did not give what this page shows." in page.text
+    assert "The external system of catalog far did not return the data of this page." in page.text
     assert "does not answer in time: try again" in page.text
     assert page.faults == []
     assert page.tags.count("h1") == 1

@@ -31,7 +31,7 @@ def test_tab_says_what_is_due_and_what_keeps_snapshots(written: ConsoleVisitor) 
 
     page = written.read(TAB)
 
-    for words in ("Due operations", "No policy of maintenance applies", "Kept because", "custom-rows 4711", " of 2"):
+    for words in ("Due operations", "No maintenance policy applies", "Kept because", "custom-rows 4711", " of 2"):
         assert words in page.text
     assert ("post", FORM) in page.actions
 
@@ -45,7 +45,7 @@ def test_form_asks_for_an_operation_that_the_tab_lists(written: ConsoleVisitor) 
     page = written.read(answer.headers["location"])
     (number,) = [str(each["id"]) for each in written.node.done("GET", f"{MAINTENANCE}/operations")["operations"]]
     assert f"Expire snapshots {number} waiting admin" in page.text
-    assert "the server carries it out within a minute" in page.text
+    assert "the server executes it within a minute" in page.text
     assert written.post(CANCEL, {"operation": number}).status == 405
     assert [each["kind"] for each in written.node.done("GET", f"{MAINTENANCE}/operations")["operations"]] == ["expire"]
 

@@ -26,7 +26,7 @@ def test_operations_of_all_tables_are_listed(admin: ConsoleVisitor) -> None:
     page = admin.read(PAGE)
 
     assert page.faults == []
-    assert "admin just now the server carries it out within a minute" in page.text
+    assert "admin just now the server executes it within a minute" in page.text
     assert "main.raw.flights Expire snapshots waiting admin" in page.text
     assert "No table that you may maintain needs anything" in page.text
     assert TAB in page.hrefs

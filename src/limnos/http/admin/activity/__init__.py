@@ -1,4 +1,4 @@
-"""Routes about the audit, changes, lineage, webhooks, reports, runs, pipelines, jobs and exports.
+"""Routes about the audit, changes, lineage, webhooks, reports, runs, pipelines, jobs, exports and imports.
 
-May import `services` and the shared modules of `limnos.http` and `limnos.http.admin`.
+Imports as its modules do.
 """

@@ -28,15 +28,15 @@ async def audit_metalake(request: Request, ctx: Context) -> Response:
     of their own actions.
     """
     (metalake,) = names_of(request)
-    return await _answer(request, ctx, metalake=metalake)
+    return await _audit_response(request, ctx, metalake=metalake)
 
 
 async def audit_server(request: Request, ctx: Context) -> Response:
     """Return the audit records of the server and all its metalakes."""
-    return await _answer(request, ctx, metalake=None)
+    return await _audit_response(request, ctx, metalake=None)
 
 
-async def _answer(request: Request, ctx: Context, *, metalake: str | None) -> Response:
+async def _audit_response(request: Request, ctx: Context, *, metalake: str | None) -> Response:
     filters = _parse_filters(request)
     page = await audit.audit_read(ctx, metalake, filters=filters, limit=_number(request, "limit") or LIMIT)
     more = page.lines[-1].id if page.lines and (page.more or filters.after is not None) else filters.after
@@ -46,7 +46,7 @@ async def _answer(request: Request, ctx: Context, *, metalake: str | None) -> Re
 class AuditExport(AdminRequestBody, frozen=True):
     """A request to export audit records.
 
-    `location` is where the files are written, by default the location in the settings. The exported days are those from
+    `location` is the directory to write the files to, by default that of the settings. The exported days are those from
     `since` (inclusive) to `until` (exclusive).
     """
 
@@ -56,7 +56,7 @@ class AuditExport(AdminRequestBody, frozen=True):
 
 
 async def audit_export(request: Request, ctx: Context) -> Response:
-    """Start a task that exports the audit records of past days as Parquet."""
+    """Start a task that exports the audit records of past days as Parquet files. Returns its id."""
     data = await request.body()
     body = Request.decode(data, AuditExport) if data.strip() else AuditExport()
     task_id = await audit_exports.audit_export(ctx, location=body.location, since=body.since, until=body.until)
@@ -110,7 +110,7 @@ def encode(line: AuditRecord) -> dict[str, object]:
         "object": _object(line),
         "new_path": line.new_path or None,
         "detail": line.detail or None,
-        "rights": [_right(each, line.user, allowed=allowed) for each in rights],
+        "rights": [_encode_decision(each, line.user, allowed=allowed) for each in rights],
         "protocol": line.protocol or None,
         "operation": line.operation or None,
         "status": line.status or None,
@@ -130,7 +130,7 @@ def _object(line: AuditRecord) -> dict[str, object] | None:
     return {"id": line.object_id, "kind": line.kind, "path": line.path}
 
 
-def _right(right: AuditedDecision, user: str, *, allowed: bool) -> dict[str, object]:
+def _encode_decision(right: AuditedDecision, user: str, *, allowed: bool) -> dict[str, object]:
     """Encode the access decision of an audit record as JSON, with the fields of an access explanation."""
     body = right.decision(user, allowed=allowed).as_json()
     return {name: body[name] for name in ("action", "target", "factors", "message")}

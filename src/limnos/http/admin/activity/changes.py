@@ -23,9 +23,9 @@ LIMIT = 500
 
 
 async def changes(request: Request, ctx: Context) -> Response:
-    """Return about `limit` complete revisions after the feed position `after`.
+    """Return the visible changes of about `limit` revisions after the feed position `after`, and the next position.
 
-    `after` may also be `now`, which returns no revision but a position to continue from, or `oldest` (the default),
+    `after` may also be `now`, which returns no change but a position to continue from, or `oldest` (the default),
     which starts at the oldest retained revision. `wait_s` is the maximum time to wait for a first change, in seconds.
     """
     page = await changes_read(
@@ -38,7 +38,7 @@ async def changes(request: Request, ctx: Context) -> Response:
 
 
 def encode(change: PublishedChange) -> dict[str, object]:
-    """Encode a change as JSON, without the fields that are hidden from the caller."""
+    """Encode a change as JSON, without the paths that are hidden from the caller."""
     spelled: dict[str, object] = {
         "zone": change.zone,
         "revision": change.revision,

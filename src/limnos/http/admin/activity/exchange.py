@@ -1,8 +1,8 @@
 """Exports and imports of metalakes: an export is one stream, an import is sent in parts.
 
 May import `access`, `formats`, `model`, the type of an import from `store`, `services` and this package. Must not know
-the content of records. An import is begun, receives records in the order of the file, and is finished. After an
-interruption the client reads the number of received records, and continues from there.
+the content of records. A client begins an import, sends the records in the order of the file, and finishes it.
+After an interruption it reads the number of received records, and continues with the next one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _form(text: str) -> Form:
 
 
 async def imports_list(request: Request, ctx: Context) -> Response:
-    """Return the running imports, at most a thousand."""
+    """Return the unfinished imports, at most a thousand."""
     del request
     return json_response({"imports": [_encode(each) for each in await metalake_import.imports_list(ctx)]})
 
@@ -109,7 +109,7 @@ async def import_finish(request: Request, ctx: Context) -> Response:
 
 
 async def import_give_up(request: Request, ctx: Context) -> Response:
-    """Abandon an import, and delete its records."""
+    """Abandon an import. A background task deletes its records."""
     import_id = _id(request)
     await metalake_import.import_give_up(ctx, import_id)
     return json_response({"given_up": import_id})

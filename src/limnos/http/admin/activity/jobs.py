@@ -1,5 +1,4 @@
-"""Jobs that the server runs: the result of a job, and the last part of its output. Gravitino REST starts and lists
-jobs.
+"""Jobs that the server runs: the result of a job, and the tail of its output. Gravitino REST starts and lists jobs.
 
 May import `services` and this package. Has no business rules.
 """
@@ -19,7 +18,7 @@ from limnos.services.runs import jobs
 
 
 async def job_show(request: Request, ctx: Context) -> Response:
-    """Return a job, with its exit code and the last part of its output once it has ended."""
+    """Return a job or a maintenance operation; a job that has ended has its exit code and the tail of its output."""
     metalake, uuid = names_of(request)
     operation = builtin_jobs.operation_of(uuid)
     if operation is not None:
@@ -37,7 +36,7 @@ async def job_show(request: Request, ctx: Context) -> Response:
 
 
 def _builtin_job(job: BuiltinJob) -> dict[str, object]:
-    """Encode an operation of maintenance as a job: its result is the message, and it has no output."""
+    """Encode a maintenance operation as a job without output, whose message is the operation's result."""
     row = job.row
     return {
         "id": job.id, "template": job.template, "state": job.status, "user": row.user, "message": row.result,

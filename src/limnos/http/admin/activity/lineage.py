@@ -1,7 +1,7 @@
 """Lineage: accepts OpenLineage events, and returns the graph around a table or view.
 
 May import `access`, `formats`, `model`, `names`, `services` and this package. Has no business rules. Producers post to
-`/api/lineage` or `/api/v1/lineage`, which name no metalake: `?metalake=` does, by default the server's default one.
+`/api/lineage` or `/api/v1/lineage`; the metalake is in the query (`?metalake=`), by default the server's default one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def metalake_of(request: Request, ctx: Context) -> str:
 
 
 async def lineage_take(request: Request, ctx: Context) -> Response:
-    """Accept an OpenLineage event, or an array of them.
+    """Store the lineage of an OpenLineage event, or of an array of events.
 
     Returns the number of stored edges, and the rejected datasets.
     """
@@ -62,8 +62,9 @@ async def lineage_take(request: Request, ctx: Context) -> Response:
 
 
 async def lineage_show(request: Request, ctx: Context) -> Response:
-    """Return a page of the lineage graph of the table or view at `path`, or of its `column`: upstream (`up`) or
-    downstream (`down`).
+    """Return a page of the lineage graph of the table or view at `path`, or of its `column`, up to `depth` edges.
+
+    `direction` is `up` (upstream, the default) or `down` (downstream).
     """
     (metalake,) = names_of(request)
     await graph_require_user(ctx, metalake)
@@ -81,7 +82,7 @@ async def lineage_show(request: Request, ctx: Context) -> Response:
 
 
 def _page(graph: LineageGraphPart, after: str, *, limit: int) -> dict[str, object]:
-    """Encode a page of a lineage graph's edges as JSON, with the page token for the next page.
+    """Encode a page of a lineage graph's edges as JSON, with the page token of the next page.
 
     Node ids are local to a graph, so a page token `after` is valid only while the edges of the earlier pages are
     unchanged. Raises BadRequest if they have changed.

@@ -1,4 +1,4 @@
-"""Pipelines: declare, list, load, drop, and the findings of their expectations.
+"""Pipelines: declare, list, load and drop them, and list the findings of their expectations.
 
 May import `access`, `model`, `services` and this package. Must not know the content of a declaration.
 """

@@ -63,7 +63,7 @@ class RunStart(AdminRequestBody, frozen=True):
 class RunBeat(AdminRequestBody, frozen=True):
     """A heartbeat. `progress` describes each running step in the runner's own format.
 
-    `phases_s` are the seconds that the attempt spent in each phase; it is accepted after the run's end, too.
+    `phases_s` are the seconds that the attempt spent in each phase, accepted after the run's end, too.
     """
 
     attempt: Attempt
@@ -193,7 +193,7 @@ def parse_page(request: Request) -> tuple[int, int]:
     before = ID_MAX if not page else number_of(page)
     count = LIMIT if not limit else number_of(limit, runs.PAGE_MAX)
     if before is None:
-        raise BadRequest(f"'{page[:50] if page else ''}' is not a page: give the 'next' of the previous page")
+        raise BadRequest(f"'{page[:50] if page else ''}' is not a page token: send the 'next' of the previous page")
     if not count:
         raise BadRequest(f"Query parameter limit must be a number from 1 to {runs.PAGE_MAX}")
     return before, count
@@ -206,7 +206,10 @@ async def run_load(request: Request, ctx: Context) -> Response:
 
 
 async def run_beat(request: Request, ctx: Context) -> Response:
-    """Renew the lease of a run, and return the run's state. The runner must stop if the state is not `running`."""
+    """Record a heartbeat of a run's process: renew the lease, and store the progress and the times of phases.
+
+    Returns the run's state. The runner must stop if it is not `running`.
+    """
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunBeat)
     status = await runners.run_beat(
@@ -242,7 +245,7 @@ def _json(value: Sequence[AdminRequestBody] | Mapping[str, object] | None) -> st
 
 
 def _parse_time_ms(time: Time | None) -> int | None:
-    """Convert a time to milliseconds since 1970; None for None."""
+    """Convert a time to milliseconds since 1970; None for None. Raises BadRequest for a time without a time zone."""
     if time is None or isinstance(time, int):
         return time
     if time.tzinfo is None:
@@ -340,7 +343,7 @@ def _raw_json(text: str) -> msgspec.Raw:
 
 
 _RUNNERS = (Action.JOB_RUN, Action.JOB_LOAD)
-"""Actions of users who may run a pipeline or see a run: only they may send the long findings of a step."""
+"""The actions one of which a caller must be allowed to send a long report of a step."""
 ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", f"{_LAKE}/pipelines/{{p}}/runs", run_start, "start-run", asks=(Action.JOB_RUN,)),
     Route("GET", f"{_LAKE}/runs", runs_list, "list-runs", query=("pipeline", "state", "page", "limit")),

@@ -19,8 +19,8 @@ from limnos.services.request.context import Context
 
 
 class WebhookCreate(AdminRequestBody, frozen=True):
-    """A webhook to create. It delivers changes from now on; with `after`, those after a feed position, or from the
-    `oldest` one.
+    """A webhook to create. It delivers the changes after its creation, or after the feed position `after`; `oldest`
+    starts at the oldest retained revision.
     """
 
     url: str
@@ -58,7 +58,7 @@ async def webhook_drop(request: Request, ctx: Context) -> Response:
 
 
 async def webhook_retry(request: Request, ctx: Context) -> Response:
-    """Make a webhook's next delivery due immediately, even if the webhook was stopped."""
+    """Make a webhook's next delivery due immediately, even if it was stopped; with `after`, from that position."""
     metalake, webhook_id = _names(request)
     data = await request.body()
     body = Request.decode(data, WebhookRetry) if data.strip() else WebhookRetry()
@@ -67,7 +67,7 @@ async def webhook_retry(request: Request, ctx: Context) -> Response:
 
 
 def _names(request: Request) -> tuple[str, int]:
-    """Parse a metalake's name and a webhook's id; -1, which no webhook has, for an invalid id."""
+    """Parse a metalake's name and a webhook's id. An invalid id becomes -1, which no webhook has."""
     metalake, text = names_of(request)
     number = number_of(text)
     return metalake, -1 if number is None else number

@@ -1,4 +1,4 @@
-"""Routes about objects of the tree: moves, nesting, checks of tables, transactions and the trash.
+"""Routes about objects of the tree: lists, search, previews, checks, moves, nesting, transactions and the trash.
 
-May import `services` and the shared modules of `limnos.http` and `limnos.http.admin`.
+Imports as its modules do.
 """

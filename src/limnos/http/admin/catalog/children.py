@@ -27,7 +27,7 @@ _KINDS: Final = {kind.word: kind for kind in CHILD_KINDS}
 
 
 async def children(request: Request, ctx: Context) -> Response:
-    """Return a page of the children of the namespace `path`, or of the catalog; of all kinds or of one."""
+    """Return a page of the children of the namespace at `path`, or of the catalog; of all kinds or of one `kind`."""
     scope = RequestScope(*names_of(request))
     text = request.query("path")
     parent = tuple(display.parse(text)) if text else ()
@@ -62,7 +62,7 @@ def _after(text: str | None) -> tuple[Kind, str] | None:
         return None
     word, _, name = text.partition(":")
     if word not in _KINDS:
-        raise BadRequest(f"'{text[:50]}' is not the end of a page: give the one in the previous page")
+        raise BadRequest(f"'{text[:50]}' is not a page token: send the 'after' of the previous page")
     return _KINDS[word], name
 
 

@@ -37,7 +37,7 @@ async def entries(request: Request, ctx: Context) -> Response:
 
 
 async def preview(request: Request, ctx: Context) -> Response:
-    """Return the beginning of a `file` of a `fileset`: up to `rows` rows, or a text."""
+    """Return the beginning of a `file` of a `fileset`: up to `rows` rows, or text; no content of a binary file."""
     scope = RequestScope(*names_of(request))
     at = await _path_of(request, ctx, scope=scope, path=request.query("file") or "")
     result = await file_preview(ctx, scope, at=at, rows=_number(request, "rows", default="100"))

@@ -1,4 +1,4 @@
-"""Moves: changes the name or parent of a namespace with its subtree, a table or a view, within its catalog.
+"""Moves: change the name or parent of a table, a view, or a namespace with its subtree, within one catalog.
 
 May import `names`, `services` and this package. Has no business rules.
 """
@@ -21,7 +21,7 @@ from limnos.services.request.request_scope import RequestScope
 
 
 class MoveRequest(AdminRequestBody, frozen=True):
-    """The body of a move: the object and its target, each as names below the catalog, outermost first."""
+    """The body of a move: the object's current and new path, each as names below the catalog, outermost first."""
 
     kind: Literal["namespace", "table", "view"]
     source: list[str]

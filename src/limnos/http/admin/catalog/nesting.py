@@ -1,4 +1,4 @@
-"""Namespaces whose names contain the separator: finding them, and renaming them so that namespaces may nest.
+"""Namespaces whose names contain the separator: find and rename them, so that namespaces may nest.
 
 May import `model`, `services` and this package. Has no business rules. Each request changes one batch of names; the
 client repeats it until all are done.
@@ -53,7 +53,7 @@ async def names_check(request: Request, ctx: Context) -> Response:
 
 
 async def names_plan(request: Request, ctx: Context) -> Response:
-    """Plan the renames, replacing an older plan. Changes no name. A long plan needs several requests."""
+    """Plan the renames, and replace an older plan. Changes no name yet. A long plan needs several requests."""
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body() or b"{}", NestingPlanRequest)
     progress = await nesting.nesting_plan(
@@ -68,7 +68,7 @@ async def names_show(request: Request, ctx: Context) -> Response:
     limit = _limit(request)
     after = number_of(request.query("after") or "0")
     if after is None:
-        raise BadRequest("after must be the mark in the previous page")
+        raise BadRequest("after must be the page token 'after' of the previous page")
     progress, changes = await nesting.nesting_load(ctx, RequestScope(metalake, catalog), after=after, limit=limit)
     mark = changes[-1].mark if len(changes) == limit else None
     return json_response({**_progress(progress), "changes": [_change(each) for each in changes], "after": mark})
@@ -83,7 +83,7 @@ async def names_go_on(request: Request, ctx: Context) -> Response:
 
 
 async def names_confirm(request: Request, ctx: Context) -> Response:
-    """Confirm the new names: the old names are deleted, and the renames cannot be undone."""
+    """Confirm the new names: delete the old ones, so that the renames cannot be undone; or delete the plan."""
     metalake, catalog = names_of(request)
     await nesting.nesting_confirm(ctx, RequestScope(metalake, catalog))
     return json_response({"confirmed": catalog})

@@ -49,7 +49,7 @@ async def preview(request: Request, ctx: Context) -> Response:
 
 
 def preview_request_of(request: Request) -> PreviewRequest:
-    """Parse the query of a preview. Raises BadRequest for an invalid parameter."""
+    """Parse the query parameters of a preview. Raises BadRequest for an invalid parameter."""
     rows = number_of(request.query("rows") or "100")
     snapshot = request.query("snapshot")
     if rows is None:

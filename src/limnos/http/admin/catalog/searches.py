@@ -28,7 +28,7 @@ async def search_show(request: Request, ctx: Context) -> Response:
     """Return the objects that match the query `q` and that the caller may load, best first.
 
     `in`, `kind`, `tag`, `owner` and `format` are filters, with the same meaning as `key:value` pairs in the query. With
-    `facets=true` the answer counts its first 200 hits by kind, catalog and format.
+    `facets=true` the response counts the first 200 hits by kind, catalog and format.
     """
     (metalake,) = names_of(request)
     limit = number_of(request.query("limit") or str(LIMIT), LIMIT_MAX)

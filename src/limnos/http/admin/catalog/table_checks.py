@@ -1,4 +1,4 @@
-"""Checks of tables: whether the files in a table's metadata exist.
+"""Checks of tables: whether the files in a table's metadata exist and have the sizes that it states.
 
 May import `model`, `names`, `services` and this package. Has no business rules.
 """
@@ -21,9 +21,9 @@ SNAPSHOTS = ("current", "all")
 
 
 async def table_check(request: Request, ctx: Context) -> Response:
-    """Check the next slice of the files of a `table`, starting at the position `after`.
+    """Check whether the next files of a `table`, after the page token `after`, exist and have the stated sizes.
 
-    The files are those of its current snapshot, or with `snapshots=all` of all snapshots.
+    The files are those of its current snapshot, or with `snapshots=all` of all snapshots. Returns the problems.
     """
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))

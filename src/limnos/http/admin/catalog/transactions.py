@@ -33,7 +33,7 @@ from limnos.services.transactions.operations import TransactionOperation
 from limnos.services.transactions.run_publishing import RunPublishOperation
 from limnos.services.transactions.transactions import OPERATIONS_MAX, transaction_execute
 
-_REQUIREMENTS_SEEN_MAX = 8
+_REQUIREMENTS_DECODED_MAX = 8
 """The number of requirements of a large commit that are decoded: enough to find `assert-create`, which is the only
 requirement of a create.
 """
@@ -44,7 +44,7 @@ class _OperationBody(AdminRequestBody, frozen=True, tag_field="do"):
 
 
 class NamespaceCreate(_OperationBody, frozen=True, tag="create-namespace"):
-    """An operation that creates a namespace. Its parent exists, or an earlier operation creates it."""
+    """An operation that creates a namespace, whose parent exists or is created by an earlier operation."""
 
     path: list[str]
     comment: str | None = None
@@ -124,7 +124,7 @@ class TableCommit(_OperationBody, frozen=True, tag="commit-table"):
         change = CommitChange(list(self.requirements), list(self.updates))
         raw = msgspec.json.encode({"requirements": self.requirements, "updates": self.updates})
         if len(raw) > REQUEST_BYTES_MAX:
-            change = CommitChange(list(self.requirements[:_REQUIREMENTS_SEEN_MAX]), [], raw)
+            change = CommitChange(list(self.requirements[:_REQUIREMENTS_DECODED_MAX]), [], raw)
         return operated.TableCommitOperation(path, change)
 
 
@@ -249,7 +249,7 @@ class TransactionRequest(AdminRequestBody, frozen=True):
 
 
 async def transaction_run(request: Request, ctx: Context) -> Response:
-    """Execute all operations or none, and return the result of each."""
+    """Execute all operations or none, and return the catalog's revision and the result of each operation."""
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body(), TransactionRequest)
     if not body.operations:
@@ -259,20 +259,23 @@ async def transaction_run(request: Request, ctx: Context) -> Response:
             f"Field 'operations' has at most {OPERATIONS_MAX} operations, not {len(body.operations)}: send several transactions"
         )
 
-    def told(revision: int, documents: Sequence[MetadataDocument | None]) -> bytes:
-        each_told = [
+    def encode_results(revision: int, documents: Sequence[MetadataDocument | None]) -> bytes:
+        results = [
             _encode_result(catalog, each, document) for each, document in zip(body.operations, documents, strict=True)
         ]
-        return msgspec.json.encode({"revision": revision, "operations": each_told})
+        return msgspec.json.encode({"revision": revision, "operations": results})
 
     operations = [each.to_operation() for each in body.operations]
     return Response(
-        200, told(*await transaction_execute(ctx, RequestScope(metalake, catalog), operations, encode=told))
+        200,
+        encode_results(
+            *await transaction_execute(ctx, RequestScope(metalake, catalog), operations, encode=encode_results)
+        ),
     )
 
 
 def _encode_result(catalog: str, operation: AnyOperation, document: MetadataDocument | None) -> dict[str, object]:
-    """Encode the result of an operation: the path of its object after the transaction, and a table's new metadata."""
+    """Encode the result of an operation: its object's path, and the UUID and metadata location of new metadata."""
     if isinstance(operation, RunPublish):
         return {"do": "publish-run", "run": operation.run}
     path = operation.target if isinstance(operation, (NamespaceMove, TableMove, ViewMove)) else operation.path

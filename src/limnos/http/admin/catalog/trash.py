@@ -59,7 +59,7 @@ async def trash_list(request: Request, ctx: Context) -> Response:
 
 
 async def undrop(request: Request, ctx: Context) -> Response:
-    """Restore a dropped object, and return its path."""
+    """Restore a dropped object. Returns its path, and the counts of restored and skipped objects in it."""
     metalake, catalog, text = names_of(request)
     body = Request.decode(await request.body() or b"{}", UndropRequest)
     to = None if body.to is None else check_some_levels(body.to)
@@ -90,7 +90,7 @@ def _before(request: Request) -> tuple[int, int]:
         return trash.NEWEST
     mark = number_of(at), number_of(number)
     if mark[0] is None or mark[1] is None:
-        raise BadRequest(f"'{request.query('before')}' is not the mark of a page: give the one in the previous page")
+        raise BadRequest(f"'{request.query('before')}' is not a page token: send the 'before' of the previous page")
     return mark[0], mark[1]
 
 

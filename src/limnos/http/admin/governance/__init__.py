@@ -1,4 +1,4 @@
 """Routes about the protection of objects and read restrictions.
 
-May import `services` and the shared modules of `limnos.http` and `limnos.http.admin`.
+Imports as its modules do.
 """

@@ -33,7 +33,8 @@ class RestrictedPrincipals(AdminRequestBody, frozen=True):
 class RestrictionSet(AdminRequestBody, frozen=True, rename={"unless": "except"}):
     """A restriction: row filter, column masks, and the principals it applies to.
 
-    `filter` is a SQL condition or an expression of Iceberg REST. `masks` are by column. An empty `to` means all users.
+    `filter` is a SQL condition or an expression of Iceberg REST. `masks` are by column. An empty `to` means all users;
+    `except` are exempt principals.
     """
 
     filter: object = None

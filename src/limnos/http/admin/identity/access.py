@@ -34,8 +34,8 @@ LIMIT: Final = 100
 class ExplainRequest(AdminRequestBody, frozen=True):
     """A request to explain whether a user (by default the caller) may take an action on an object.
 
-    The path starts with the catalog. `through` are the views through which a table or view is read, the outermost
-    first, each below the catalog.
+    The path starts with the catalog. `through` are the paths below the catalog of the views through which the
+    object is read, the outermost first.
     """
 
     action: str
@@ -46,7 +46,7 @@ class ExplainRequest(AdminRequestBody, frozen=True):
 
 
 async def explain(request: Request, ctx: Context) -> Response:
-    """Return the decision, and the grants that would allow a refused action."""
+    """Return the access decision on an action, and the grants that would allow a refused action."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), ExplainRequest)
     decision, suggestions = await access_explain(
@@ -64,7 +64,7 @@ async def explain(request: Request, ctx: Context) -> Response:
 
 
 def _parse_kind(text: str) -> Kind:
-    """Parse the kind of object of a request: any securable object or principal."""
+    """Parse the kind of a securable object or a principal. Raises BadRequest for an unknown kind."""
     return _PRINCIPALS.get(text.lower()) or parse_kind(text)
 
 
@@ -110,7 +110,7 @@ async def rules(request: Request, ctx: Context) -> Response:
     text = request.query("after") or "0"
     after = number_of(text)
     if after is None:
-        raise BadRequest(f"after must be the number in the previous page, not '{text[:20]}'")
+        raise BadRequest(f"after must be the page token 'after' of the previous page, not '{text[:20]}'")
     page = await access_holders.access_rules(
         ctx, _question(request), after=after, limit=_limit(request, access_holders.PAGE_MAX)
     )

@@ -15,7 +15,7 @@ from limnos.services.request.context import Context
 
 
 async def console_code_create(_request: Request, ctx: Context) -> Response:
-    """Create a code that opens one session of the console for the caller."""
+    """Create a one-use code that opens a session of the console for the caller, if the server serves the console."""
     if not ctx.services.defaults.has_console:
         raise UnsupportedOperation("This server does not serve the console (setting console.enabled)")
     code, expires_in_s = await code_create(ctx)

@@ -1,7 +1,7 @@
-"""Local users: sign in with a password, refresh a session, set a password.
+"""Local users: sign in with a password, refresh a session, set or delete a password.
 
 May import `services`, `model` and this package. Must not know hashes. Bodies of these requests are never logged, and
-responses with tokens must not be stored by clients.
+responses with tokens must not be cached (`no-store`).
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class LoginRequest(AdminRequestBody, frozen=True):
 
 
 class PasswordSet(AdminRequestBody, frozen=True):
-    """The body of a request to set a password. Users who change their own password also send the old one."""
+    """The body of a request to set a password. Users who change their own must also send the current one as `old`."""
 
     password: str
     old: str | None = None
 
 
 class PasswordForget(AdminRequestBody, frozen=True):
-    """The body of a request to delete a password. Users who delete their own must send it."""
+    """The body of a request to delete a password. Users who delete their own must send it as `old`."""
 
     old: str | None = None
 
 
 async def login(request: Request, ctx: Context) -> Response:
-    """Open a session with a password, or issue a new session token for a refresh token."""
+    """Open a session with a password, or issue a new session token for a refresh token, which stays valid."""
     body = Request.decode(await request.body(), LoginRequest)
     if body.refresh_token is not None and body.user is None and body.password is None:
         session = await logins.session_refresh(ctx, text=body.refresh_token)
@@ -56,7 +56,7 @@ async def login(request: Request, ctx: Context) -> Response:
 
 
 async def password_set(request: Request, ctx: Context) -> Response:
-    """Set a user's password, and return whether it replaced one."""
+    """Set a user's password, and end all sessions of the user. Returns whether it replaced one."""
     (user,) = names_of(request)
     body = Request.decode(await request.body(), PasswordSet)
     address = address_of(request.peer)
@@ -65,7 +65,7 @@ async def password_set(request: Request, ctx: Context) -> Response:
 
 
 async def password_forget(request: Request, ctx: Context) -> Response:
-    """Delete a user's password, and return whether one existed."""
+    """Delete a user's password, and end all sessions of the user. Returns whether a password existed."""
     (user,) = names_of(request)
     text = await request.body()
     body = Request.decode(text, PasswordForget) if text else PasswordForget()

@@ -1,4 +1,4 @@
-"""Service accounts: list, create and end their secrets. A secret's value is only in the response that creates it.
+"""Service accounts: list, create and revoke their secrets. A secret's value is only in the response that creates it.
 
 May import `model`, `services` and this package. Has no business rules.
 """
@@ -33,8 +33,8 @@ async def secrets_list(request: Request, ctx: Context) -> Response:
 
 
 async def accounts_list(_request: Request, ctx: Context) -> Response:
-    """Return the service accounts that have a valid secret, each with its count of valid secrets and the latest expiry
-    time among them.
+    """Return the service accounts that have a valid secret, each with its count of valid secrets, the creation time of
+    the newest, and the latest expiry time.
     """
     accounts = [
         {"user": each.user, "secrets": each.secrets, "newest_at": instant(each.newest_at), "ends_at": instant(each.ends_at)}
@@ -53,7 +53,7 @@ async def secret_create(request: Request, ctx: Context) -> Response:
 
 
 async def secret_end(request: Request, ctx: Context) -> Response:
-    """End a secret with all tokens issued for it, and return whether it was valid."""
+    """Revoke a secret with all tokens issued for it. Returns whether it was valid."""
     user, text = names_of(request)
     secret_id = number_of(text)
     if secret_id is None:

@@ -30,7 +30,7 @@ class TokenCreate(AdminRequestBody, frozen=True):
 
 
 async def tokens_list(request: Request, ctx: Context) -> Response:
-    """Return the tokens of the caller, of `user`, or with `all` of all users; never their secrets."""
+    """Return the tokens of the caller, of `user`, or with `all` of all users, without their values."""
     user, everybody = request.query("user"), request.query_flag("all")
     if user is not None and everybody:
         raise BadRequest("Give either user or all: they select different tokens")

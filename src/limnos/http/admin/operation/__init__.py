@@ -1,4 +1,4 @@
-"""Routes about storage and background tasks.
+"""Routes about storage, maintenance of tables, background tasks, nodes and settings.
 
-May import `services` and the shared modules of `limnos.http` and `limnos.http.admin`.
+Imports as its modules do.
 """

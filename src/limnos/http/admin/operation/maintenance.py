@@ -48,18 +48,21 @@ async def findings_list(request: Request, ctx: Context) -> Response:
 
 
 async def table_explain(request: Request, ctx: Context) -> Response:
-    """Return the findings of one `table`, its effective policies, and the reasons why its newest snapshots are kept."""
+    """Explain the maintenance of one `table`.
+
+    Returns its findings, effective policies, operations and orphan files, and why its newest snapshots are kept.
+    """
     metalake, catalog = names_of(request)
     path = _path(request.query("table"))
     return json_response(_report(await reports.table_explain(ctx, RequestScope(metalake, catalog), path=path)))
 
 
 async def status_show(request: Request, ctx: Context) -> Response:
-    """Return the state of the server's automatic maintenance, and the operations on a catalog's tables, newest first.
+    """Return the settings of automatic maintenance, and the operations on a catalog's tables, newest first.
 
-    `before` limits the operations to those with lower ids. `waiting_for_executor` counts the returned ones that wait
-    for an executor; `executor_active` is true if one asked this node for operations within the last minute.
-    `started_at` is the time of a request, `leased_at` the time of its last lease.
+    `before` limits the operations to those with lower ids. `waiting_for_executor` counts the returned
+    operations that wait for an executor; `executor_active` is true if an executor requested operations from this node
+    within the last minute. `started_at` is the time of an operation's request, `leased_at` that of its last lease.
     """
     metalake, catalog = names_of(request)
     before = await _number(request, ctx, name="before", default=ID_MAX)

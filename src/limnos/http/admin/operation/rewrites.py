@@ -35,7 +35,7 @@ class RenewalBody(AdminRequestBody, frozen=True):
 
 
 class ReportBody(AdminRequestBody, frozen=True):
-    """An executor's report about an operation: the executor's name, and the result."""
+    """An executor's report about an operation: the executor's name, the outcome, and a message."""
 
     holder: str = ""
     outcome: str = ""
@@ -56,7 +56,7 @@ async def operations_lease(request: Request, ctx: Context) -> Response:
 
 
 async def leases_renew(request: Request, ctx: Context) -> Response:
-    """Renew an executor's leases. Returns the operations whose leases it has lost, which it must end."""
+    """Renew an executor's leases. Returns the operations whose leases it has lost, which it must stop."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body() or b"{}", RenewalBody)
     lost = await leases.leases_renew(ctx, metalake, holder=body.holder, operations=body.operations)
@@ -81,11 +81,10 @@ async def operation_report(request: Request, ctx: Context) -> Response:
 
 
 async def operation_cancel(request: Request, ctx: Context) -> Response:
-    """Cancel an operation that an executor carries out, or that waits for one.
+    """Cancel an operation that an executor executes, or that waits for an executor.
 
-    Returns its state: `cancelled`, or the state in which it had ended before.
-
-    The caller must be allowed to modify its table. The executor ends when it next renews its lease.
+    Returns its state: `cancelled`, or the state in which it had ended before. The caller must be allowed to modify the
+    operation's table. The executor stops the operation when it next renews the lease.
     """
     metalake, text = names_of(request)
     operation = number_of(text)

@@ -42,11 +42,11 @@ async def keys_rotate(_request: Request, ctx: Context) -> Response:
 
 
 def _encode_keys(inventory: KeyInventory) -> dict[str, object]:
-    def counted(name: str) -> dict[str, object]:
+    def key_counts(name: str) -> dict[str, object]:
         return {"id": name, "catalogs": inventory.catalogs.get(name, 0), "webhooks": inventory.webhooks.get(name, 0)}
 
-    keys = [{**counted(name), "seals": name == inventory.current} for name in inventory.names]
-    lacking = [counted(name) for name in inventory.lacking]
+    keys = [{**key_counts(name), "seals": name == inventory.current} for name in inventory.names]
+    lacking = [key_counts(name) for name in inventory.lacking]
     return {"keys": keys, "lacking": lacking, "plain": inventory.plain, "made_here": inventory.makes}
 
 

@@ -1,5 +1,5 @@
 """Pages about access: the rights on an object with their reasons, users, groups and roles, and changes of rights.
 
-May import `access` (names of actions), `services`, `model`, `names` and the console's shared modules, but no page of
+May import `access` (actions), `services`, `model`, `names` and the console's shared modules, but no page of
 another package. The services make all access decisions.
 """

@@ -1,7 +1,7 @@
 """Changes of rights: a page previews the consequence of a change in numbers and names, and its form makes the change.
 
-May import `model`, `names`, `services`, this package and the console's shared modules. The page only reads; both need
-the same rights.
+May import `model`, `names`, `services`, this package and the console's shared modules. The page changes nothing, but
+needs the same rights as the form.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ async def grant_page(page_request: PageRequest) -> Response:
 
 
 def _role_form(action: str, fields: Mapping[str, str]) -> FormView:
-    """Return the form that asks for the consequence again, with another role."""
+    """Return the form that requests the preview of the change again, with another role."""
     rest = {name: value for name, value in fields.items() if name != "role"}
     inputs = (FormInput("role", "Role", fields["role"], is_required=True),)
     return FormView(action, "See what it changes…", hidden_fields(**rest), inputs, title="Another role", method="get")
@@ -153,7 +153,7 @@ def person_of(page_request: PageRequest) -> tuple[Kind, str, str]:
 
 
 def _roles_change(page_request: PageRequest, fields: Mapping[str, str]) -> RolesQuestion:
-    """Parse the role assignment in a form. Raises BadRequest for an invalid field."""
+    """Parse the role assignment in a form. Raises BadRequest for an invalid field; also raises as `person_of`."""
     kind, metalake, name = person_of(page_request)
     if fields.get("change") not in ("assign", "unassign") or not fields.get("role"):
         raise BadRequest("Choose a role on the page of the user or group")

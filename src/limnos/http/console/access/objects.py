@@ -2,7 +2,7 @@
 form to grant.
 
 May import `access`, `model`, `services`, the shared modules of `limnos.http` and of the console. Callers who may not
-list the holders of access see their own rights, and the users who may grant more.
+list the users with access see their own rights, and the object's owner.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class WhyPart(msgspec.Struct, frozen=True):
 
 
 class AccessPage(msgspec.Struct, frozen=True):
-    """The data of an object's access page: users and their rights, the owners, and the rules."""
+    """The data of an object's access page: users and their rights, owners, rules, an explanation, and forms."""
 
     frame: Frame
     heading: ObjectHeading
@@ -176,7 +176,7 @@ async def access_page(page_request: PageRequest) -> Response:
 
 
 def _described(view: RequestView, address: ObjectAddress) -> tuple[ObjectDetails, str, HeadingWords]:
-    """Return an object's details, the format of its catalog's tables, and the words of its heading."""
+    """Return an object's details, the format of its catalog's tables, and the content of its heading."""
     details = details_load(view, address.kind, levels=address.levels)
     return details, format_of(view), heading_words(view, address, details=details)
 
@@ -263,16 +263,16 @@ def _rule_lines(
 
 
 async def _why(page_request: PageRequest, address: ObjectAddress, *, user: str) -> WhyPart | None:
-    """Explain the access decision on the action in the query; None if the query names no action.
+    """Explain the access decision on the action in the query; None if the query has no action.
 
-    A refusal to explain is returned as the reason.
+    Raises BadRequest for an action that the object's kind does not have; also raises as `access_explain`.
     """
     word = page_request.request.query("action")
     if not word:
         return None
     action = next((each for each in _actions(address.kind) if each.word == word), None)
     if action is None:
-        raise BadRequest("This action does not fit the object")
+        raise BadRequest("The object's kind does not have this action: choose one on the page")
     decision, suggestions = await access_explain(
         page_request.ctx, metalake=address.metalake, user=user, action=action, kind=address.kind,
         path=(address.catalog, *address.levels),

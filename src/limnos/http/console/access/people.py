@@ -206,7 +206,7 @@ async def _drop_url(page_request: PageRequest, word: str, *, metalake: str, name
 
 
 async def _reach_links(page_request: PageRequest, metalake: str, *, user: str) -> tuple[Link, ...]:
-    """Return a link for each visible catalog to the user's access levels in it."""
+    """Return links to the user's access levels in the first visible catalogs, one link for each."""
     catalogs = await page_request.ctx.read(RequestScope(metalake), catalogs_list)
     query = urlencode({"reach": user})
     return tuple(

@@ -45,7 +45,7 @@ def state_form(page_request: PageRequest, *, metalake: str, name: str, is_enable
 
 
 def sign_out_form(page_request: PageRequest, *, metalake: str, name: str) -> FormView:
-    """Return the form that ends all sessions of a user."""
+    """Return the form that ends all sessions of a user, of the console and of password logins."""
     return FormView(
         f"{page_request.base}/people/sign-out", "Sign out everywhere", hidden_fields(metalake=metalake, name=name),
         label=f"Sign {name} out everywhere",
@@ -67,7 +67,7 @@ async def create(page_request: PageRequest) -> Response:
 
 
 async def enable(page_request: PageRequest) -> Response:
-    """Enable or disable a user, and go back to the user's page."""
+    """Enable or disable a user, and redirect to the user's page."""
     metalake, name, fields = await _user_of(page_request)
     if fields.get("enabled") not in ("yes", "no"):
         raise BadRequest("Choose whether the user is enabled")
@@ -78,7 +78,7 @@ async def enable(page_request: PageRequest) -> Response:
 
 
 async def sign_out(page_request: PageRequest) -> Response:
-    """End all sessions of a user, and go back to the user's page."""
+    """End all sessions of a user, but no API tokens, and redirect to the user's page."""
     metalake, name, _ = await _user_of(page_request)
     ended = await user_sign_out(page_request.ctx, user=name)
     done = f"{name} is signed out: {ended} session{'' if ended == 1 else 's'} ended"
@@ -86,8 +86,8 @@ async def sign_out(page_request: PageRequest) -> Response:
 
 
 async def _user_of(page_request: PageRequest) -> tuple[str, str, dict[str, str]]:
-    """Parse a form about a user into the metalake, the user's name, and the form's fields. Raises BadRequest without a
-    name.
+    """Parse a form about a user into the metalake, the user's name, and the form's fields. Raises BadRequest if a
+    name is missing.
     """
     fields = await page_request.form()
     metalake, name = fields.get("metalake", ""), fields.get("name", "")

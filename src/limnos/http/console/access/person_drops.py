@@ -1,7 +1,7 @@
-"""Removing a user or group and dropping a role: a page that says what ends with it, and the form that does it.
+"""Removing a user or group and dropping a role: a page with the consequences, and its form.
 
-May import `model`, `services` and the console's shared modules. The services make all access decisions. None of this
-can be undone, so each takes a page of its own.
+May import `model`, `services` and the console's shared modules. The services make all access decisions. None of
+these changes can be undone, so a page confirms each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from limnos.services.identity.roles import role_drop, role_drop_of, role_load
 from limnos.services.identity.users import principal_load, principal_remove, principal_remove_of
 from limnos.services.request.request_scope import RequestScope
 
-_ENDS: Final = {
+_CONSEQUENCES: Final = {
     "user": "The user is refused from the next request on: sessions, API tokens and secrets end. Objects that the user"
     " owns stay, without an owner. A user that is created again under this name gets none of the roles back.",
     "group": "Its members lose its roles with their next request. Objects that it owns stay, without an owner.",
@@ -32,7 +32,7 @@ _ENDS: Final = {
 
 
 async def drop_page(page_request: PageRequest) -> Response:
-    """Show what ends when a user or group is removed or a role is dropped, with the form that does it."""
+    """Show the consequences of removing a user or group or of dropping a role, with the form that does it."""
     word, metalake, name = _parts(page_request)
     scope = RequestScope(metalake)
     if word == "role":
@@ -57,7 +57,7 @@ async def drop_page(page_request: PageRequest) -> Response:
     return sheet_response(
         page_request,
         SheetPage(
-            frame, f"Drop the {word} {name}?", "key" if word == "role" else "person", _ENDS[word],
+            frame, f"Drop the {word} {name}?", "key" if word == "role" else "person", _CONSEQUENCES[word],
             (Link(f"{word.capitalize()}s", listed), Link(name, own)), facts=(fact,), forms=(form,),
             warning="This cannot be undone.", cancel=own,
         ),
@@ -81,7 +81,7 @@ def drop_address(word: str, *, metalake: str, name: str) -> str:
 
 
 def _parts(page_request: PageRequest) -> tuple[str, str, str]:
-    """Return the kind, the metalake and the name of the route. Raises NotFound for an unknown kind."""
+    """Return the kind, the metalake and the name of the route. Raises NotFound for an unknown kind, InvalidName."""
     word, metalake, name = (part_of(each) for each in page_request.request.params)
     if word not in PRINCIPAL_KINDS:
         raise NotFound("This page does not exist", kind="route")

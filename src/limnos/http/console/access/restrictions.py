@@ -114,7 +114,7 @@ def _form(page_request: PageRequest, address: ObjectAddress) -> FormView:
 
 
 async def change(page_request: PageRequest) -> Response:
-    """Set or remove a restriction, and go back to the list."""
+    """Set or remove a restriction, and redirect to the list."""
     address = parse_address(page_request.request.params)
     fields = {name: text.strip() for name, text in (await page_request.form()).items()}
     name, on = fields.get("name", ""), _target(page_request, address)
@@ -123,8 +123,8 @@ async def change(page_request: PageRequest) -> Response:
     if fields.get("change") not in ("set", "remove") or not name:
         raise BadRequest("Give the restriction a name")
     if fields["change"] == "remove":
-        was_there = await restriction_remove(page_request.ctx, on, name=name)
-        done = f"The restriction {name} is removed" if was_there else f"There was no restriction {name} on this object"
+        existed = await restriction_remove(page_request.ctx, on, name=name)
+        done = f"The restriction {name} is removed" if existed else f"There was no restriction {name} on this object"
     else:
         await restriction_set(page_request.ctx, on, name=name, request=_request_of(fields))
         done = f"The restriction {name} is set"

@@ -1,5 +1,5 @@
-"""The secrets of one service account: a list, a form that creates one, buttons that end them, and a form that adds the
-account to the metalake.
+"""The secrets of one service account: a list, a form that creates one, buttons that revoke them, and a form that adds
+the account to the metalake.
 
 May import `model`, `services` and the console's shared modules. Only service admins manage secrets. The value of a new
 secret is in a single response, which is never compressed or stored.
@@ -33,7 +33,7 @@ from limnos.services.request.request_scope import RequestScope
 
 
 async def secrets_page(page_request: PageRequest) -> Response:
-    """Show a user's secrets without their values, and a form to create one."""
+    """Show a user's secrets without their values, and forms to create one and to add the user to the metalake."""
     metalake, user = (part_of(each) for each in page_request.request.params)
     sheet = await secrets_sheet(page_request, metalake, user=user)
     frame = await frame_of(page_request, f"Secrets of {user}", metalake=metalake, section="people")
@@ -54,13 +54,13 @@ async def secrets_page(page_request: PageRequest) -> Response:
 
 
 async def _membership(page_request: PageRequest, metalake: str, *, user: str) -> tuple[bool, bool]:
-    """Return whether a user is a user of the metalake, and if not, whether the caller may add it."""
+    """Return whether a user belongs to the metalake, and if not, whether the caller may add it."""
     scope = RequestScope(metalake)
     try:
         await page_request.ctx.read(scope, lambda view: principal_load(view, Kind.USER, user))
     except NotFound:
         return False, await page_request.ctx.read(scope, lambda view: may_create(view, Kind.USER))
-    except PermissionDenied:  # whether it is one is hidden from the caller
+    except PermissionDenied:  # the caller may not know whether the user belongs to it
         return True, False
     return True, False
 
@@ -88,7 +88,7 @@ async def create(page_request: PageRequest) -> Response:
 
 
 async def end(page_request: PageRequest) -> Response:
-    """End a secret with all tokens issued for it, and redirect to the list."""
+    """Revoke a secret with all tokens issued for it, and redirect to the list."""
     fields = await page_request.form()
     metalake, user = fields.get("metalake", ""), fields.get("user", "")
     number = number_field(fields.get("id"), what="A secret's id")

@@ -40,7 +40,7 @@ NAME_MAX: Final = 100
 async def tokens_page(page_request: PageRequest) -> Response:
     """Show the user's own tokens without their values, and a form to create one.
 
-    Ended tokens of statements are left out: each statement that reads data has one.
+    Invalid tokens of statements are omitted: the server creates one for each statement that reads data.
     """
     tokens = [
         each
@@ -112,7 +112,7 @@ async def create(page_request: PageRequest) -> Response:
 
 
 async def revoke(page_request: PageRequest) -> Response:
-    """Revoke a token, and go back to the list."""
+    """Revoke a token, and redirect to the list."""
     fields = await page_request.form()
     was_valid = await token_revoke(page_request.ctx, token_id=number_field(fields.get("id"), what="A token's id"))
     done = "The+token+is+revoked" if was_valid else "The+token+was+no+longer+valid"

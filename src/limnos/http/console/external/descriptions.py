@@ -1,7 +1,7 @@
-"""What external systems say of schemas, tables, views and topics, as texts and lists for a page.
+"""Descriptions of schemas, tables, views and topics of external systems, as texts and lists for a page.
 
 May import `model`, `sources` and `formats` for types, and the console's lists. Pure. Columns and indexes are
-Gravitino's JSON, in which a connector may leave out any field.
+Gravitino's JSON, in which a connector may omit any field.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ExternalDescription(msgspec.Struct, frozen=True):
 
 
 def schema_description(info: SourceSchemaInfo) -> ExternalDescription:
-    """Describe a schema; its objects are listed by the page."""
+    """Describe a schema: its comment and properties. The page lists its objects."""
     return ExternalDescription(info.comment or "", properties=info.properties)
 
 
@@ -69,12 +69,12 @@ def view_description(info: GravitinoView) -> ExternalDescription:
 
 
 def topic_description(info: SourceTopicInfo, comment: str | None) -> ExternalDescription:
-    """Describe a topic; its properties are its configuration."""
+    """Describe a topic: its comment, and its configuration as properties."""
     return ExternalDescription(comment or "", properties=info.properties)
 
 
 def columns_section(columns: Sequence[Json]) -> ListSection:
-    """Return the list of columns."""
+    """Return the list of columns, cut after `COLUMNS_MAX`."""
     rows = tuple(
         (
             Cell(_text(each.get("name")), is_name=True),
@@ -86,7 +86,7 @@ def columns_section(columns: Sequence[Json]) -> ListSection:
     )
     count = len(columns)
     title = "Columns" if count <= COLUMNS_MAX else f"The first {COLUMNS_MAX:,} of {count:,} columns"
-    return ListSection(title, ("Name", "Type", "Null", "Description"), rows, "The external system names no columns.")
+    return ListSection(title, ("Name", "Type", "Null", "Description"), rows, "The external system returned no columns.")
 
 
 def type_text(value: object, *, depth: int = 0) -> str:

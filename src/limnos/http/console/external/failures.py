@@ -1,4 +1,4 @@
-"""Failures of external systems on pages: the sentence that says so, and a frame that does not call the system again.
+"""Failures of external systems on pages: the message, and a frame that does not call the system again.
 
 May import `model`, `names` and the console's shared modules. Must not know kinds of objects.
 """
@@ -17,20 +17,18 @@ from limnos.names import display
 
 
 def failure_text(catalog: str, failure: SourceFailed) -> str:
-    """Return the sentences about a system that failed or did not answer in time."""
-    return (
-        f"The external system of catalog {catalog} did not give what this page shows. {unescape_percent(str(failure))}"
-    )
+    """Return the message about a system that failed or exceeded its deadline."""
+    return f"The external system of catalog {catalog} did not return the data of this page. {unescape_percent(str(failure))}"
 
 
 async def failed_frame(page_request: PageRequest, address: ObjectAddress) -> Frame:
-    """Return the frame of an object's page with the tree closed: an open one would wait for the system again."""
+    """Return the frame of an object's page with a collapsed tree: to expand it would call the system again."""
     title = display.render((address.catalog, *address.levels))
     return await frame_of(page_request, title, metalake=address.metalake)
 
 
 def external_response(page_request: PageRequest, text: str, *, failure: SourceFailed | None) -> Response:
-    """Return a page; one that lacks the system's answer has the status of its failure."""
+    """Return a page as a response, which has the HTTP status of the system's failure, if any."""
     if failure is None:
         return html_response(page_request.request, text)
     page_request.request.failure = failure

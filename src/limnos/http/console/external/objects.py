@@ -1,4 +1,4 @@
-"""Pages of schemas, tables, views and topics of external systems: what the system says of them at this request.
+"""Pages of schemas, tables, views and topics of external systems, read from the system at each request.
 
 May import `access`, `model`, `names`, `services` and the console's shared modules. Has no business rules: the services
 decide who may load an object, and call its system in a thread with a deadline. The pages change nothing.
@@ -70,11 +70,13 @@ _ACTIONS: Final[Mapping[Kind, Action]] = {
     Kind.TABLE: Action.TABLE_LOAD,
     Kind.TOPIC: Action.TOPIC_LOAD,
 }
-"""The action that loads an object, by kind; views have a function of their own, which asks for theirs."""
+"""The action that loads an object, by kind; views have a lookup function of their own."""
 
 
 async def external_page(page_request: PageRequest, address: ObjectAddress) -> Response:
-    """Show an object of an external system. If the system fails or does not answer in time, the page says so."""
+    """Show an object of an external system. If the system fails or exceeds its deadline, the page
+    has the message of the failure.
+    """
     if address.kind not in _LOADS:
         raise NotFound(
             f"{address.kind.word.capitalize()} does not exist: {display.render(address.levels)}", kind="object"
@@ -125,7 +127,7 @@ async def _namespace_response(
 
 
 def _look_up(request_view: RequestView, address: ObjectAddress) -> SourceLookup:
-    """Authorize the load of an object. Raises PermissionDenied, NotInUse."""
+    """Authorize the load of an object of an external system. Raises PermissionDenied, NotInUse."""
     if address.kind is Kind.VIEW:
         return find_source_view(request_view, address.levels, action=Action.VIEW_LOAD)
     return find_source_object(request_view, address.kind, path=address.levels, action=_ACTIONS[address.kind])

@@ -64,7 +64,7 @@ _OBJECTS: Final = (
 
 
 async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
-    """Show the tags or policies that are visible to the caller, and a form to create one."""
+    """Show the tags or policies that are visible to the caller, with a form if the caller may create one."""
     plural = _PLURAL[kind]
     frame = await frame_of(page_request, plural.capitalize(), section=plural)
     scope = RequestScope(frame.metalake)
@@ -174,7 +174,7 @@ def _blocks(kind: Kind, node: Node) -> tuple[CodeBlock, ...]:
 def _object_row(
     page_request: PageRequest, kind: Kind, *, metalake: str, name: str, on: AttachedObject
 ) -> tuple[SheetCell, ...]:
-    """Return an object with a link to its page, and a button that detaches the tag or policy from it."""
+    """Return the row of an object: a link to its page, its kind, and a button that detaches the tag or policy."""
     text = display.render(on.path)
     table = on.path[:-1] if on.kind is Kind.COLUMN else on.path
     word = "table" if on.kind is Kind.COLUMN else on.kind.word
@@ -243,7 +243,7 @@ def _content_of(text: str) -> dict[str, object]:
 
 
 async def attach(page_request: PageRequest, *, kind: Kind) -> Response:
-    """Attach a tag or policy to an object, or detach it, and go back to its page."""
+    """Attach a tag or policy to an object, or detach it, and redirect to the page of the tag or policy."""
     fields = await page_request.form()
     metalake, name, text = (fields.get(each, "").strip() for each in ("metalake", "name", "path"))
     change = fields.get("change", "")
@@ -266,7 +266,7 @@ async def attach(page_request: PageRequest, *, kind: Kind) -> Response:
 
 
 def _target_of(page_request: PageRequest, metalake: str, *, word: str, path: tuple[str, ...]) -> AttachmentTarget:
-    """Return the object that a form names. Raises BadRequest for an unsuitable kind or a path that is too short."""
+    """Return the object that a form specifies. Raises BadRequest for an unsuitable kind or a path that is too short."""
     kind = next((each for each in HOLDERS if each.word == word), None)
     least = {Kind.CATALOG: 1, Kind.NAMESPACE: 2, Kind.COLUMN: 3}
     if kind is None or len(path) < least.get(kind, 2) or (kind is Kind.CATALOG and len(path) > 1):
@@ -277,7 +277,7 @@ def _target_of(page_request: PageRequest, metalake: str, *, word: str, path: tup
 
 
 async def enable(page_request: PageRequest) -> Response:
-    """Enable or disable a policy, and go back to its page."""
+    """Enable or disable a policy, and redirect to its page."""
     fields = await page_request.form()
     metalake, name, enabled = (fields.get(each, "") for each in ("metalake", "name", "enabled"))
     if not metalake or not name or enabled not in ("yes", "no"):

@@ -20,7 +20,7 @@ from limnos.services.request.name_codecs import codec_for
 
 
 async def policies_tab(page_request: PageRequest, address: ObjectAddress) -> TabPart:
-    """Show the policies that apply to an object and to everything in it."""
+    """Show the policies that apply to an object and to everything in it, with a form that attaches one."""
     path = (address.catalog, *address.levels)
     name = render_full_name(address.kind, path, codec=codec_for(page_request.ctx.services.defaults))
     on = AttachmentTarget(address.metalake, address.kind, name)

@@ -1,4 +1,4 @@
-"""Types of policies in the order of the form, with an example of the content of each.
+"""Policy types in the order of the form, each with an example of its content.
 
 May import the console's shared modules. Pure.
 """
@@ -11,7 +11,7 @@ from limnos.http.console.sheets import Sheet, SheetCell, SheetColumn
 
 
 class PolicyExample(NamedTuple):
-    """A type of policies: a content that is valid for it, and what the server does then."""
+    """A policy type with an example of valid content, and the effect of the example."""
 
     policy_type: str
     content: str
@@ -47,13 +47,13 @@ POLICY_EXAMPLES: Final = (
 
 
 def type_text(policy_type: str) -> str:
-    """Return the name of a type of policies for display: `snapshot expiration`."""
+    """Return the name of a policy type for display, such as `snapshot expiration`."""
     short = policy_type.removeprefix("system_iceberg_").removeprefix("limnos-")
     return short.replace("_", " ").replace("-", " ") if short != policy_type else policy_type
 
 
 def examples_sheet() -> Sheet:
-    """Return the list of the examples."""
+    """Return the list of the examples for the page of policies."""
     columns = (SheetColumn("Type"), SheetColumn("Content", is_code=True), SheetColumn("Meaning", hides=True))
     rows = tuple(
         (SheetCell(type_text(each.policy_type)), SheetCell(each.content), SheetCell(each.words))

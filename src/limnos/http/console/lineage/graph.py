@@ -89,8 +89,8 @@ class _Graph:
         self.root = ""
 
     def add(self, part: LineageGraphPart, *, walk: str) -> None:
-        """Add the result of a traversal. Hidden vertices of different traversals stay separate: it must not be revealed
-        whether they are the same.
+        """Add the result of a traversal. Hidden vertices of different traversals stay separate, so that the page
+        does not reveal whether they are the same object.
         """
         keys = {each.id: f"{walk}{each.id}" if each.kind == "hidden" else each.id for each in part.vertices}
         self.root = self.root or keys[part.vertices[0].id]
@@ -102,7 +102,7 @@ class _Graph:
 
 
 async def lineage_page(page_request: PageRequest) -> Response:
-    """Show the lineage of a table or view, or of a `column`, some steps up and down."""
+    """Show the lineage of a table or view, or of a `column`, upstream and downstream up to a depth."""
     address = parse_address(page_request.request.params)
     if address.kind not in (Kind.TABLE, Kind.VIEW):
         raise BadRequest("Lineage is shown for tables and views")
@@ -118,7 +118,10 @@ async def lineage_page(page_request: PageRequest) -> Response:
 async def _walk(
     page_request: PageRequest, graph: _Graph, *, metalake: str, path: tuple[str, ...], column: str, depth: int
 ) -> None:
-    """Add the steps up and down around an object. An object that no longer exists adds nothing."""
+    """Add the lineage of an object upstream and downstream: `depth` steps of the first object, one step of others.
+
+    Raises as `lineage_graph` for the first object; an error about another one is ignored.
+    """
     is_root = not graph.vertices
     for is_up in (True, False):
         steps = depth if is_root else 1
@@ -164,12 +167,12 @@ async def _page(
         await object_frame(page_request, address),
         further_heading(page_request, address, details=details, words=words, tab="lineage"),
         display.render((address.catalog, *address.levels)), column, columns, graph_picture(_title(graph), nodes, edges=list(graph.arcs), dashed=dashed), lines,
-        len(arcs), depths, _opens(graph, base=base, query=fields | {"depth": str(depth)}), hidden, graph.is_whole,
+        len(arcs), depths, _expansion_links(graph, base=base, query=fields | {"depth": str(depth)}), hidden, graph.is_whole,
     )  # fmt: skip
 
 
 def _described(view: RequestView, *, address: ObjectAddress) -> tuple[ObjectDetails, tuple[str, ...], HeadingWords]:
-    """Return the details of the object, the names of an Iceberg table's columns, and the words of its heading."""
+    """Return the details of the object, the names of an Iceberg table's columns, and the content of its heading."""
     columns: tuple[str, ...] = ()
     if address.kind is Kind.TABLE and format_of(view) != LANCE:
         metadata = decode_metadata(table_visibility(view, address.levels).document.body)
@@ -195,24 +198,24 @@ def _title(graph: _Graph) -> str:
 def _node(
     page_request: PageRequest, address: ObjectAddress, *, vertex: LineageVertex, key: str, graph: _Graph
 ) -> PictureNode:  # fmt: skip
-    name, href = _named(page_request, address.metalake, vertex=vertex)
+    name, href = _name_and_href(page_request, address.metalake, vertex=vertex)
     if vertex.kind == "hidden":
         return PictureNode(key, "hidden", "an object that you may not see", "lock", look="hidden")
     if vertex.path is None:
-        place, short = _place(vertex, name)
+        place, short = _split_name(vertex, name)
         return PictureNode(key, name, place, "object", look="outside", text=short)
     place = display.render(vertex.path[:-1])
     return PictureNode(key, name, place, icon_of(vertex.kind), href, "root" if key == graph.root else "plain")
 
 
-def _place(vertex: LineageVertex, name: str) -> tuple[str, str]:
+def _split_name(vertex: LineageVertex, name: str) -> tuple[str, str]:
     """Split the name of an external dataset into a short location and the last part of its path, for display."""
     directory, _, last = name.rpartition("/")
     namespace = "" if vertex.outside is None else vertex.outside.namespace
     return (f"{namespace} …/{directory.rpartition('/')[2]}" if directory else namespace), last
 
 
-def _named(page_request: PageRequest, metalake: str, *, vertex: LineageVertex) -> tuple[str, str]:
+def _name_and_href(page_request: PageRequest, metalake: str, *, vertex: LineageVertex) -> tuple[str, str]:
     """Return the short name of a vertex and the URL of its page; an empty URL if it has no page."""
     column = f".{vertex.column}" if vertex.column else ""
     if vertex.path is None:
@@ -229,7 +232,7 @@ def _line(
     texts = []
     for key in ends:
         vertex = graph.vertices[key]
-        name, href = _named(page_request, metalake, vertex=vertex)
+        name, href = _name_and_href(page_request, metalake, vertex=vertex)
         path = (
             name
             if vertex.path is None
@@ -243,7 +246,7 @@ def _line(
     return LineageLine(texts[0], texts[1], texts[2], texts[3], words, None if saying is None else saying.at, arc.depth)
 
 
-def _opens(graph: _Graph, *, base: str, query: dict[str, str]) -> tuple[OpenLink, ...]:
+def _expansion_links(graph: _Graph, *, base: str, query: dict[str, str]) -> tuple[OpenLink, ...]:
     """Return links that expand the graph by one more step, one link for each object that is not expanded yet; at most
     50.
     """

@@ -1,4 +1,4 @@
-"""The pages of the console that are no objects, for the navigation and the palette, by what the caller may open.
+"""The pages of the console other than those of objects, for the navigation and the palette, by the caller's rights.
 
 May import `names`, `services` and `site`. The services make all access decisions.
 """
@@ -28,7 +28,7 @@ class ConsolePage(NamedTuple):
     - `section`: its name in the navigation; empty for a page that is only in the palette.
     - `key`: the keys that open it.
     - `words`: further words by which the palette finds it.
-    - `needs`: what the caller needs to open it; empty for pages of every user.
+    - `needs`: the name of the right that opens it; empty for pages that every user may open.
     """
 
     path: str
@@ -40,7 +40,7 @@ class ConsolePage(NamedTuple):
     needs: str = ""
 
     def is_openable(self, site: ConsoleSite, *, needs: frozenset[str]) -> bool:
-        """Return whether a caller with some needs may open the page of this server."""
+        """Return whether a caller who has the rights `needs` may open the page on this server."""
         if self.needs == WORKSHEET:
             return site.has_sqlpp
         return not self.needs or self.needs in needs
@@ -75,7 +75,10 @@ CONSOLE_PAGES: Final = (
 
 
 def openable_needs(request_view: RequestView) -> frozenset[str]:
-    """Return the `needs` of pages that the caller has, in the metalake of the request view. No refusal is recorded."""
+    """Return which values of `ConsolePage.needs` the caller has the right for, in the metalake of the request view.
+
+    Refusals are not recorded in the audit.
+    """
     has_tasks = may_manage_tasks(request_view)
     pairs = (
         (OPERATIONS, has_tasks or may_manage_webhooks(request_view)), (INSPECTION, may_inspect(request_view)),

@@ -1,4 +1,4 @@
-"""The heading of an object's access and lineage pages, which is that of its first page.
+"""The heading of an object's access and lineage pages: the same as on its first page.
 
 May import `model`, `services` and the console's shared modules. Must not know what these pages show.
 """
@@ -38,15 +38,15 @@ class HeadingWords(NamedTuple):
 
 
 def format_chip(version: int) -> Chip:
-    """Return the label of an Iceberg table."""
+    """Return the label of an Iceberg table with its format version."""
     return Chip(f"Iceberg v{version}", "accent", "table")
 
 
 def heading_words(view: RequestView, address: ObjectAddress, *, details: ObjectDetails) -> HeadingWords:
-    """Return the words of the heading of an object's pages other than its first: a table's format, or the kind. Raises
-    as `table_visibility`.
+    """Return the labels and the comment in the heading of an object's access and lineage pages.
 
-    The comment of an Iceberg table is in its metadata, and is left out for callers who see only a part of it.
+    The comment of an Iceberg table is in its metadata, and is omitted for restricted users. Raises as
+    `table_visibility`.
     """
     comment = getattr(details.node.record, "comment", None) or ""
     is_lance = format_of(view) == LANCE
@@ -67,8 +67,8 @@ def heading_words(view: RequestView, address: ObjectAddress, *, details: ObjectD
 
 
 def kind_chips(details: ObjectDetails) -> tuple[Chip, ...]:
-    """Return the labels of an object that is no table: the provider of a catalog, whether a fileset is managed, or the
-    kind.
+    """Return the labels of an object other than a table: a catalog's provider and whether it is disabled, whether a
+    fileset is managed, otherwise the kind.
     """
     node, record = details.node, details.node.record
     if node.kind is Kind.CATALOG:
@@ -81,7 +81,7 @@ def kind_chips(details: ObjectDetails) -> tuple[Chip, ...]:
 
 
 def query_address(page_request: PageRequest, address: ObjectAddress, *, details: ObjectDetails) -> str:
-    """Return the URL of the worksheet with a query of a table; empty if the caller or SQL++ may not read it."""
+    """Return the URL of the worksheet with a query of a table; empty if the caller or SQL++ cannot read the table."""
     may_read = not details.is_access_on or not details.rights.isdisjoint(("read", "scan"))
     text = sqlpp_query(page_request, address) if may_read else ""
     return f"{page_request.base}/worksheet?{urlencode({'text': text})}" if text else ""

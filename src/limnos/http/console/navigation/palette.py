@@ -24,7 +24,7 @@ NAMES_MAX: Final = 5
 
 
 class PaletteLink(msgspec.Struct, frozen=True):
-    """A link of the palette: its text, what it leads to, and its icon."""
+    """A link of the palette: its text, the kind of its target (`detail`), its icon and URL."""
 
     text: str
     detail: str
@@ -60,7 +60,7 @@ def _is_match(page: ConsolePage, text: str) -> bool:
 
 
 def _people(request_view: RequestView, text: str) -> list[tuple[Kind, str]]:
-    """Return the first users, groups and roles whose name contains a text; those whose name begins with it first."""
+    """Return the first users, groups and roles whose name contains a text; first those whose name begins with it."""
     pairs: list[tuple[Kind, str]] = []
     for kind in (Kind.USER, Kind.GROUP, Kind.ROLE):
         try:

@@ -1,4 +1,4 @@
-"""Pages for operators of the lake: jobs, tasks of the server, and webhooks.
+"""Pages for operators of the lake: jobs, tasks, webhooks, service accounts, storage checks, nodes and settings.
 
-May import `services`, `model`, `names` and the console's shared modules, but no page of another package.
+Imports as its modules do, but no page of another package.
 """

@@ -1,5 +1,5 @@
-"""Jobs of templates: a list of jobs and pipeline runs, and the page of a job with the last part of its output and a
-button to cancel it.
+"""Jobs from job templates: a list of jobs and pipeline runs, and the page of a job with the tail of its output and a
+button that cancels it.
 
 May import `model`, `services` and the console's shared modules. Has no business rules.
 """
@@ -30,7 +30,7 @@ from limnos.services.runs.jobs import JobView, job_cancel, job_output, jobs_list
 from limnos.services.runs.run_access import RunView
 
 SHOWN: Final = 100
-_OUTPUT_LETTERS: Final = 100_000
+_OUTPUT_CHARS_MAX: Final = 100_000
 _LOOKS: Final = {
     "succeeded": ("ok", "check"), "published": ("ok", "check"), "failed": ("bad", "cross"), "lost": ("bad", "cross"),
     "cancelled": ("warn", "alert"), "held": ("warn", "alert"), "started": ("info", "ring"), "running": ("info", "ring"),
@@ -72,10 +72,10 @@ def _row(page_request: PageRequest, metalake: str, *, entry: RunView | JobView) 
 
 
 async def job_page(page_request: PageRequest) -> Response:
-    """Show a job with the last part of its output."""
+    """Show a job with the tail of its output."""
     uuid = page_request.request.query("id") or ""
     if not uuid:
-        raise BadRequest("The address has no job id")
+        raise BadRequest("The URL has no job id")
     frame = await frame_of(page_request, f"Job {uuid[:8]}", section="jobs")
     view, output = await job_output(page_request.ctx, metalake=frame.metalake, uuid=uuid)
     job = view.job
@@ -86,7 +86,7 @@ async def job_page(page_request: PageRequest) -> Response:
     if job.exit_code is not None:
         facts.append(Fact("Exit code", str(job.exit_code)))
     blocks = tuple(
-        CodeBlock(title, text[-_OUTPUT_LETTERS:], name)
+        CodeBlock(title, text[-_OUTPUT_CHARS_MAX:], name)
         for title, text, name in (("Output", output.stdout, "stdout"), ("Errors", output.stderr, "stderr"))
         if text
     )
@@ -102,7 +102,7 @@ async def job_page(page_request: PageRequest) -> Response:
 
 
 async def cancel(page_request: PageRequest) -> Response:
-    """Cancel a job, and go back to its page."""
+    """Cancel a job, and redirect to its page."""
     fields = await page_request.form()
     metalake, uuid = fields.get("metalake", ""), fields.get("id", "")
     if not metalake or not uuid:

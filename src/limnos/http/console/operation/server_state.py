@@ -1,7 +1,7 @@
 """Pages of the server's nodes with their clocks, metrics of this node, and the effective settings.
 
-May import `services`, `telemetry` and the console's shared modules. Has no business rules: the services show all of
-this to service admins alone.
+May import `services`, `telemetry` and the console's shared modules. Has no business rules: the services return this
+data only to service admins.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from limnos.services.upkeep.nodes import NodeLine, server_state
 from limnos.telemetry.metrics import REGISTRY, Counter, Gauge, LabelValues
 
 CLOCK_OFF_MS: Final = 5_000
-"""A clock that is further off, in milliseconds, is marked."""
-_LETTERS: Final = 500
-_FIGURES: Final = (
+"""The clock offset in milliseconds above which the page marks a node."""
+_VALUE_CHARS_MAX: Final = 500
+_METRIC_PREFIXES: Final = (
     "limnos_answers_", "limnos_batched_mutations_total", "limnos_batches_total", "limnos_chores_", "limnos_cold_reads_", "limnos_feed_", "limnos_gate_", "limnos_lock_",
     "limnos_stale_", "limnos_webhook_behind",
 )  # fmt: skip
-"""Metrics of caches and queues, by the beginnings of their names."""
+"""Prefixes of the names of metrics of caches and queues."""
 
 
 async def nodes_page(page_request: PageRequest) -> Response:
@@ -44,7 +44,7 @@ async def nodes_page(page_request: PageRequest) -> Response:
     page = SheetPage(
         frame, "Nodes", intro="Each process that serves this lake sends a heartbeat every half minute.",
         tabs=operation_tabs(page_request, frame.metalake, current="nodes"), facts=(Fact("Search index", words),),
-        sheets=(nodes, _figures()),
+        sheets=(nodes, _metrics_sheet()),
     )  # fmt: skip
     return sheet_response(page_request, page)
 
@@ -61,13 +61,15 @@ def _node_row(line: NodeLine) -> tuple[SheetCell, ...]:
     )  # fmt: skip
 
 
-def _figures() -> Sheet:
-    """Return the metrics of this process's caches and queues."""
-    metrics = [each for each in REGISTRY.all() if isinstance(each, Gauge | Counter) and each.name.startswith(_FIGURES)]
+def _metrics_sheet() -> Sheet:
+    """Return the list of the metrics of this process's caches and queues."""
+    metrics = [
+        each for each in REGISTRY.all() if isinstance(each, Gauge | Counter) and each.name.startswith(_METRIC_PREFIXES)
+    ]
     rows = tuple(
         (
             SheetCell(each.name.removeprefix("limnos_").replace("_", " "), is_name=True, small=each.help),
-            SheetCell(", ".join(_figure_text(labels, value) for labels, value in each.items())),
+            SheetCell(", ".join(_metric_text(labels, value) for labels, value in each.items())),
         )
         for each in metrics
         if each
@@ -76,7 +78,7 @@ def _figures() -> Sheet:
     return Sheet("Caches and queues of this node", columns, rows, "This node has no figures yet.")
 
 
-def _figure_text(labels: LabelValues, value: float) -> str:
+def _metric_text(labels: LabelValues, value: float) -> str:
     number = f"{value:,.3f}" if value % 1 else f"{int(value):,}"
     return f"{' '.join(map(str, labels))} {number}".strip()
 
@@ -100,7 +102,7 @@ def _setting_cells(line: SettingLine) -> tuple[SheetCell, SheetCell]:
     """Return the cells with a setting's name and value."""
     value = "unset" if line.value == "null" else line.value
     chips = (Chip("secret", "plain", "lock"),) if line.is_secret else ()
-    return SheetCell(line.name, is_name=True), SheetCell(value[:_LETTERS], chips=chips)
+    return SheetCell(line.name, is_name=True), SheetCell(value[:_VALUE_CHARS_MAX], chips=chips)
 
 
 ROUTES = (

@@ -1,7 +1,7 @@
-"""Checks of a catalog's storage: a list of catalogs with a button each, and the steps of one check.
+"""Checks of a catalog's storage: a list of catalogs with a button for each, and the results of a check's steps.
 
-May import `services` and the console's shared modules. Has no business rules: the service allows a catalog's owners to
-check it.
+May import `services` and the console's shared modules. Has no business rules: the service allows owners of a catalog
+to check its storage.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ from limnos.services.upkeep.tasks import task_retry, tasks_list
 from limnos.store.activity.tasks import STATES
 
 SHOWN: Final = 200
-_LETTERS: Final = 300
-_PAYLOAD_LETTERS: Final = 60
+_ERROR_CHARS_MAX: Final = 300
+_PAYLOAD_CHARS_MAX: Final = 60
 _INTRO: Final = (
     "Background tasks of the server. A dead task has failed too often: the server does not repeat it by itself."
 )
@@ -76,14 +76,14 @@ def _task_row(page_request: PageRequest, task: TaskRow, *, state: str) -> tuple[
     )  # fmt: skip
     return (
         SheetCell(task.kind.replace("_", " "), is_name=True, small=f"task {task.id}"),
-        _state_cell(task, now_ms=page_request.now_ms), SheetCell(str(task.attempts)), SheetCell((task.error or "")[:_LETTERS]),
+        _state_cell(task, now_ms=page_request.now_ms), SheetCell(str(task.attempts)), SheetCell((task.error or "")[:_ERROR_CHARS_MAX]),
         SheetCell(at_ms=task.created_at), SheetCell(form=retry if task.ended_at is not None or task.error else None),
         SheetCell("" if task.payload == "{}" else _cut(task.payload)),
     )  # fmt: skip
 
 
 def _state_cell(task: TaskRow, *, now_ms: int) -> SheetCell:
-    """Return the cell with a task's state: ended, running on a node, due, or the time at which it becomes due."""
+    """Return the cell with a task's state: done, failed, running on a node, due, or the time until it is due."""
     if task.ended_at is not None:
         chip = Chip("failed", "bad", "cross") if task.error else Chip("done", "ok", "check")
         return SheetCell(chips=(chip,), at_ms=task.ended_at)
@@ -95,7 +95,7 @@ def _state_cell(task: TaskRow, *, now_ms: int) -> SheetCell:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _PAYLOAD_LETTERS else f"{text[:_PAYLOAD_LETTERS]}…"
+    return text if len(text) <= _PAYLOAD_CHARS_MAX else f"{text[:_PAYLOAD_CHARS_MAX]}…"
 
 
 async def _webhooks(page_request: PageRequest, metalake: str) -> Sheet:
@@ -108,11 +108,11 @@ def _webhook_row(status: WebhookStatus) -> tuple[SheetCell, ...]:
     webhook = status.webhook
     chip = Chip("stopped", "bad", "cross") if webhook.stopped else Chip("delivers", "ok", "check")
     behind = f"{status.behind:,} revision{'' if status.behind == 1 else 's'}"
-    return SheetCell(webhook.url, is_name=True), SheetCell(chips=(chip,)), SheetCell(behind), SheetCell((webhook.error or "")[:_LETTERS])  # fmt: skip
+    return SheetCell(webhook.url, is_name=True), SheetCell(chips=(chip,)), SheetCell(behind), SheetCell((webhook.error or "")[:_ERROR_CHARS_MAX])  # fmt: skip
 
 
 async def retry(page_request: PageRequest) -> Response:
-    """Make a waiting or failed task due immediately, and go back to the list."""
+    """Make a waiting or failed task due immediately, and redirect to the list."""
     fields = await page_request.form()
     number = number_field(fields.get("id"), what="A task's id")
     await task_retry(page_request.ctx, number)

@@ -34,7 +34,7 @@ _NEWEST: Final = 2**53
 
 
 class RunLine(msgspec.Struct, frozen=True):
-    """A row of a list of runs. `took_s` is the duration in seconds; None while the run is in progress."""
+    """A row of a list of runs. `took` is the duration as text; empty while the run is in progress."""
 
     id: str
     href: str
@@ -66,7 +66,7 @@ class PipelinesPage(msgspec.Struct, frozen=True):
 
 
 class FindingLine(msgspec.Struct, frozen=True):
-    """A row for one rule: its latest result, and the results before it."""
+    """A row for one rule of a step: its results in the latest runs, newest first, and the message of the newest."""
 
     step: str
     rule: str
@@ -132,7 +132,7 @@ async def pipeline_page(page_request: PageRequest) -> Response:
     """Show a pipeline: the steps of its newest run, its runs, the results of its rules, and its declaration."""
     name = page_request.request.query("name") or ""
     if not name:
-        raise BadRequest("The address has no pipeline name")
+        raise BadRequest("The URL has no pipeline name")
     frame = await frame_of(page_request, name, section="pipelines")
     ctx, metalake = page_request.ctx, frame.metalake
     version = await pipeline_load(ctx, metalake=metalake, name=name)
@@ -162,7 +162,7 @@ class FindingBody(msgspec.Struct, frozen=True):
 
 
 def finding_body(text: str) -> FindingBody:
-    """Decode a finding's JSON. If its structure is unknown, all fields are empty."""
+    """Decode a finding's JSON. If its structure is unknown, all fields have their defaults."""
     try:
         return msgspec.json.decode(text, type=FindingBody)
     except msgspec.MsgspecError:

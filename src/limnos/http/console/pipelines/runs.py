@@ -1,5 +1,5 @@
-"""The page of a run: timeline, steps, findings, the changes it would publish; and publishing, discarding, cancelling
-it.
+"""The page of a run: timeline, steps, findings and the changes to publish; and forms that publish, discard or cancel
+the run.
 
 May import `services`, `model`, `names` and the console's shared modules. Has no business rules.
 """
@@ -46,7 +46,7 @@ OUTPUTS_COMPARED: Final = 50
 
 
 class TimeBar(msgspec.Struct, frozen=True):
-    """The bar of a step on the timeline, which has any width: `x` and `width` are percent of it, `y` is in pixels."""
+    """The bar of a step on the timeline: `x` and `width` in percent of the timeline's width, `y` in pixels."""
 
     name: str
     words: str
@@ -94,7 +94,7 @@ class OutputLine(msgspec.Struct, frozen=True):
 
 
 class RunPage(msgspec.Struct, frozen=True):
-    """The data of a run's page: the attempt, the timeline, the graph and the steps."""
+    """The data of a run's page. `bars` are the timeline, `outputs` the changes that publishing would make."""
 
     frame: Frame
     metalake: str
@@ -121,7 +121,7 @@ async def run_page(page_request: PageRequest) -> Response:
     """Show a run. Requests of the page's script receive only the part that changes while the run is in progress."""
     uuid = page_request.request.query("id") or ""
     if not uuid:
-        raise BadRequest("The address has no run id")
+        raise BadRequest("The URL has no run id")
     frame = await frame_of(page_request, f"Run {uuid[:8]}", section="pipelines")
     view = await run_load(page_request.ctx, metalake=frame.metalake, uuid=uuid)
     page = await _page(page_request, frame, view=view)
@@ -155,7 +155,7 @@ async def _pipeline_href(page_request: PageRequest, metalake: str, *, name: str)
 
 
 def _bars(view: RunView) -> tuple[TimeBar, ...]:
-    """Return the timeline: a bar for each started step, to scale from the first start to the last end."""
+    """Return the timeline, to scale from the first start to the last end: a bar per step, empty before its start."""
     begins = [step.started_at for step in view.steps if step.started_at is not None]
     start = min([view.run.started_at, *begins])
     ends = [step.ended_at for step in view.steps if step.ended_at is not None]
@@ -193,8 +193,8 @@ def _finding_rows(view: RunView) -> tuple[FindingRow, ...]:
     for each in view.findings:
         body = finding_body(each.body)
         message = message_text(each.rule, body.message)
-        is_told = f"{body.checked:,} rows" in message
-        words = "" if is_told else f"{count_text(body.broken)} of {count_text(body.checked)} violate it"
+        has_count = f"{body.checked:,} rows" in message
+        words = "" if has_count else f"{count_text(body.broken)} of {count_text(body.checked)} violate it"
         rows.append(
             FindingRow(
                 each.step,
@@ -209,7 +209,10 @@ def _finding_rows(view: RunView) -> tuple[FindingRow, ...]:
 
 
 async def _outputs(page_request: PageRequest, metalake: str, *, outputs: list[RunOutput]) -> tuple[OutputLine, ...]:
-    """Return the changes that publishing would make, for each table that the caller may load."""
+    """Return the changes that publishing would make to the first `OUTPUTS_COMPARED` tables.
+
+    If a table cannot be loaded, for example by this caller, its line has the message of the error.
+    """
     lines = []
     for output in outputs[:OUTPUTS_COMPARED]:
         address = ObjectAddress(Kind.TABLE, metalake, output.table[0], output.table[1:])
@@ -239,7 +242,7 @@ def _rows_of(metadata: MetadataPart, snapshot_id: int | None) -> str:
 
 
 def _column_changes(metadata: MetadataPart, output: RunOutput) -> tuple[str, ...]:
-    """Describe the columns that differ between the schemas of the two snapshots."""
+    """Describe the columns that the run drops, and those that differ between the schemas of the two snapshots."""
     schemas = {each.schema_id: each for each in metadata.schemas}
     ids = {each.snapshot_id: each.schema_id for each in metadata.snapshots}
     before, after = (schemas.get(ids.get(each or -1) or 0) for each in (output.base, output.head))
@@ -272,7 +275,7 @@ async def discard(page_request: PageRequest) -> Response:
 
 
 async def cancel(page_request: PageRequest) -> Response:
-    """Ask a run's process to stop, and redirect to its page."""
+    """Request that a run's process stops, and redirect to the run's page."""
     metalake, uuid = await _run_of(page_request)
     view = await run_cancel(page_request.ctx, metalake=metalake, uuid=uuid)
     return _back(page_request, metalake, run=uuid, done=f"The run is {view.state}")

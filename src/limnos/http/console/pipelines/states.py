@@ -1,4 +1,4 @@
-"""States of runs and steps, each with a label, a shape and a colour; and graphs of steps.
+"""States of runs and steps, each with a label, an icon and a colour; and graphs of steps.
 
 May import `model` and the console's shared modules. Pure.
 """
@@ -69,5 +69,5 @@ def _rows(step: RunStepState) -> str:
 
 
 def message_text(rule: str, message: str) -> str:
-    """Return the message of a checked expectation without the rule's name, which the page shows beside the message."""
+    """Return the message of an expectation's result without the rule's name, which the page shows in another column."""
     return message.removeprefix(f"{rule}: ")

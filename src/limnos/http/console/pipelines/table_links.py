@@ -24,7 +24,7 @@ LINKS_MAX: Final = 200
 
 
 async def table_links(page_request: PageRequest, metalake: str, *, names: Iterable[str]) -> dict[str, str]:
-    """Return the URLs of the pages of tables and views by their paths. Names of other data have none."""
+    """Return the URLs of pages by the names of tables and views. Other data and hidden objects are omitted."""
     by_catalog: dict[str, dict[Levels, str]] = {}
     for name in list(dict.fromkeys(names))[:LINKS_MAX]:
         path = _path_of(name)
@@ -43,7 +43,7 @@ async def table_links(page_request: PageRequest, metalake: str, *, names: Iterab
 
 
 def link_of(name: str, hrefs: Mapping[str, str]) -> Link:
-    """Return a name with its URL, which is empty if it has no page."""
+    """Return a link for a name; its URL is empty if the name has no page."""
     return Link(name, hrefs.get(name, ""))
 
 

@@ -1,4 +1,4 @@
-"""Tabs of the pages of tables: each module builds the view of one tab.
+"""Tabs of the pages of tables, one per module, and the page about the maintenance of a catalog's tables.
 
-May import `services`, `model`, `names` and the console's shared modules, but no page.
+Imports as its modules do, but no page of another package.
 """

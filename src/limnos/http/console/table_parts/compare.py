@@ -1,6 +1,6 @@
 """The comparison of two snapshots of a table: differences in its columns, and in the counts of its summary.
 
-May import the console's shared modules. Pure: it compares two parts of the metadata that the caller already sees.
+May import the console's shared modules. Pure: it compares snapshots in the metadata that the page has loaded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COUNTS: Final = (
 
 
 def compare_part(page_request: PageRequest, address: ObjectAddress, *, metadata: MetadataPart) -> TabPart:
-    """Return the form that selects two snapshots, and their differences if the query names two."""
+    """Return the form that selects two snapshots, and their differences if the query has two."""
     newest = sorted(metadata.snapshots, key=lambda each: (each.timestamp_ms, each.sequence_number), reverse=True)
     if len(newest) < 2:
         return TabPart()

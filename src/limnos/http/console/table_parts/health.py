@@ -1,5 +1,5 @@
-"""The tab about a table's maintenance: findings with their reasons, past operations, statistics, and a form. It serves
-Iceberg and Lance tables, which have different operations.
+"""The tab about a table's maintenance: findings, policies, snapshots, operations, orphan files, statistics, and forms.
+It serves Iceberg and Lance tables, which have different operations.
 
 May import `model`, `names`, `services`, `store` for the type of an operation, and the console's shared modules. Has no
 business rules. Callers who may not maintain the table see only its statistics.
@@ -40,7 +40,7 @@ from limnos.services.maintenance.waiting import FOR_EXECUTOR, FOR_SERVER, operat
 from limnos.services.request.name_codecs import codec_for
 from limnos.store.activity.maintenance import OperationRow
 
-_FATES_SHOWN: Final = 50
+_SNAPSHOTS_SHOWN: Final = 50
 
 
 class _FormatWords(NamedTuple):
@@ -77,7 +77,7 @@ _LOOKS: Final = {
 
 
 async def health_tab(page_request: PageRequest, address: ObjectAddress, *, is_lance: bool = False) -> TabPart:
-    """Show the table's findings and past operations. A refusal is shown on the page."""
+    """Return the content of the tab. An error, such as a refusal, is returned as its warning."""
     statistics, words = await _statistics(page_request, address), _LANCE if is_lance else _ICEBERG
     try:
         report = await table_explain(page_request.ctx, address.scope, path=address.levels)
@@ -89,9 +89,9 @@ async def health_tab(page_request: PageRequest, address: ObjectAddress, *, is_la
     return TabPart(
         _facts(report, words),
         (
-            _due(page_request, address, report=report, words=words),
+            _findings_sheet(page_request, address, report=report, words=words),
             _policies(page_request, address, report=report, words=words),
-            _fates(report, words), _done(page_request, address, report=report, words=words),
+            _snapshots_sheet(report, words), _operations_sheet(page_request, address, report=report, words=words),
             *_orphans(report.orphans), *statistics,
         ),
         (
@@ -114,7 +114,9 @@ def _facts(report: TableReport, words: _FormatWords) -> tuple[Fact, ...]:
     return (*files, *size, removable, *writer, Fact("Orphan files", report.orphans.removal))
 
 
-def _due(page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords) -> Sheet:
+def _findings_sheet(
+    page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords
+) -> Sheet:
     columns = (
         SheetColumn("Finding"), SheetColumn("Score", is_number=True), SheetColumn("Why"),
         SheetColumn("Decided by", hides=True), SheetColumn("Found", hides=True),
@@ -130,7 +132,7 @@ def _due(page_request: PageRequest, address: ObjectAddress, *, report: TableRepo
 
 
 def _deciding_cell(page_request: PageRequest, address: ObjectAddress, *, report: TableReport, kind: str) -> SheetCell:
-    """Return the policy that decides about a kind of operation on the table."""
+    """Return the cell with the policy that decides about a kind of operation on the table, or the server's settings."""
     policy = next((each for each in report.policies if kind in each.decides), None)
     if policy is None:
         return SheetCell("the server's settings")
@@ -138,14 +140,14 @@ def _deciding_cell(page_request: PageRequest, address: ObjectAddress, *, report:
 
 
 def _policy_cell(page_request: PageRequest, metalake: str, *, name: str | None, is_name: bool = False) -> SheetCell:
-    """Return a link to a policy; `name` is None if the caller may not see it."""
+    """Return the cell with a link to a policy; `name` is None if the caller may not see the policy."""
     if name is None:
         return SheetCell("a policy that you may not see", is_name=is_name)
     return SheetCell(name, f"{page_request.base}/policy/{segment_of(metalake)}/{segment_of(name)}", is_name=is_name)
 
 
 def _policies(page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords) -> Sheet:
-    """Return the policies that apply to the table; those attached to a container are inherited."""
+    """Return the list of the policies that apply to the table, its own and those inherited from its containers."""
     own = (address.catalog, *address.levels)
     columns = (
         SheetColumn("Policy"), SheetColumn("Type"), SheetColumn("Attached to", is_code=True),
@@ -161,7 +163,7 @@ def _policies(page_request: PageRequest, address: ObjectAddress, *, report: Tabl
         )
         for each in report.policies
     )
-    return Sheet("Policies", columns, rows, "No policy of maintenance applies to this table.")
+    return Sheet("Policies", columns, rows, "No maintenance policy applies to this table.")
 
 
 def _policy_type(name: str) -> str:
@@ -169,7 +171,7 @@ def _policy_type(name: str) -> str:
     return name.removeprefix(prefix).replace("_", " ")
 
 
-def _fates(report: TableReport, words: _FormatWords) -> Sheet:
+def _snapshots_sheet(report: TableReport, words: _FormatWords) -> Sheet:
     columns = (SheetColumn(words.state, is_code=True), SheetColumn("When"), SheetColumn("Kept because"))
     fates = report.explanation.fates
     rows = tuple(
@@ -177,15 +179,19 @@ def _fates(report: TableReport, words: _FormatWords) -> Sheet:
             SheetCell(str(each.snapshot_id), is_name=True), SheetCell(at_ms=each.timestamp_ms),
             SheetCell(each.kept_because or "", chips=() if each.kept_because else (Chip("removable", "info"),)),
         )
-        for each in fates[:_FATES_SHOWN]
+        for each in fates[:_SNAPSHOTS_SHOWN]
     )  # fmt: skip
     more = (
-        f"The newest {_FATES_SHOWN} of {report.explanation.snapshots} are shown." if len(fates) > _FATES_SHOWN else ""
+        f"The newest {_SNAPSHOTS_SHOWN} of {report.explanation.snapshots} are shown."
+        if len(fates) > _SNAPSHOTS_SHOWN
+        else ""
     )
     return Sheet(words.states.capitalize(), columns, rows, f"There is no {words.state.lower()} yet.", more)
 
 
-def _done(page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords) -> Sheet:
+def _operations_sheet(
+    page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords
+) -> Sheet:
     columns = (SheetColumn("Operation"), SheetColumn("Number", is_code=True), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Requested"), SheetColumn("Result", hides=True))  # fmt: skip
     rows = tuple(
         (
@@ -200,15 +206,15 @@ def _done(page_request: PageRequest, address: ObjectAddress, *, report: TableRep
 
 
 def requester_cell(page_request: PageRequest, metalake: str, *, row: OperationRow) -> SheetCell:
-    """Return the policy that requested an operation, if the caller may see it, else the user."""
+    """Return the cell with the policy that requested an operation, if the caller may see it, else with the user."""
     if row.policy is None:
         return SheetCell(row.user)
     return _policy_cell(page_request, metalake, name=row.policy)
 
 
 def result_text(result: str) -> str:
-    """Return the result of an operation, or the reason for which it waits, with advice."""
-    advice = {FOR_EXECUTOR: _EXECUTOR_WAITS, FOR_SERVER: "the server carries it out within a minute"}
+    """Return the result of an operation, or why it waits and what starts it, cut to 300 characters."""
+    advice = {FOR_EXECUTOR: _EXECUTOR_WAITS, FOR_SERVER: "the server executes it within a minute"}
     return advice.get(result, result)[:300]
 
 
@@ -223,9 +229,7 @@ def operation_chip(state: str) -> Chip:
 
 
 def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:
-    """Return the lists of the orphan files that are due for deletion and of the deleted ones; empty before the first
-    check.
-    """
+    """Return the list of orphan files, those due for deletion and the deleted ones; empty before the first check."""
     if report.check is None:
         return ()
     columns = (SheetColumn("File", is_code=True), SheetColumn("Size", is_number=True), SheetColumn("First seen"))
@@ -238,7 +242,7 @@ def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:
 
 
 async def _statistics(page_request: PageRequest, address: ObjectAddress) -> tuple[Sheet, ...]:
-    """Return the statistics that programs have reported about the table; empty if there are none."""
+    """Return the list of the statistics that programs have stored for the table; empty if there are none."""
     path = (address.catalog, *address.levels)
     name = render_full_name(Kind.TABLE, path, codec=codec_for(page_request.ctx.services.defaults))
     statistics = await statistics_list(page_request.ctx, AttachmentTarget(address.metalake, Kind.TABLE, name))
@@ -260,7 +264,7 @@ def _form(page_request: PageRequest, address: ObjectAddress, *, words: _FormatWo
 
 
 def _cancel_forms(page_request: PageRequest, address: ObjectAddress, *, report: TableReport) -> tuple[FormView, ...]:
-    """Return a button for each operation of executors that has not ended."""
+    """Return forms that cancel an operation, one for each unfinished operation of executors."""
     action = f"{page_request.base}/maintain-cancel{address.path.removeprefix('/o')}"
     return tuple(
         FormView(action, f"Cancel operation {each.row.id}", hidden_fields(operation=str(each.row.id)), is_danger=True)
@@ -274,7 +278,7 @@ async def maintain_cancel(page_request: PageRequest) -> Response:
     address = parse_address(page_request.request.params)
     number = (await page_request.form()).get("operation", "")
     if address.kind is not Kind.TABLE or not (number.isascii() and number.isdigit() and len(number) <= 18):
-        raise BadRequest("The form names no operation on a table")
+        raise BadRequest("The form has no operation on a table: cancel it on the table's page")
     await rewrite_cancel(page_request.ctx, address.scope, path=address.levels, operation=int(number))
     return await _redirect_with_state(page_request, address, operation=int(number))
 

@@ -1,6 +1,6 @@
 """The parts of a Lance table that its files define: columns, versions with tags and branches, and indexes.
 
-May import `access`, `sources` (shapes of answers), `services`, `model` and the console's shared modules. Has no
+May import `access`, `sources` (types of results), `services`, `model` and the console's shared modules. Has no
 business rules. Refusals, tables without data and failures of storage are shown on the page.
 """
 
@@ -64,7 +64,7 @@ class LanceColumns(NamedTuple):
 
 
 async def lance_columns(page_request: PageRequest, address: ObjectAddress) -> LanceColumns:
-    """Read the columns and the version of a table."""
+    """Read the columns and the version of a table. A refusal or failure is returned as the reason."""
     try:
         description = await table_describe(
             page_request.ctx, address.scope, levels=address.levels, at=_NEWEST, detailed=True, looks=False
@@ -100,7 +100,7 @@ def _add_lines(lines: list[ColumnLine], field: ArrowField, *, number: str, depth
 
 
 def arrow_type_text(kind: ArrowType, *, depth: int = 0) -> str:
-    """Return an Arrow type as text: the dimension and element type of a vector, `list<string>` for a list."""
+    """Return an Arrow type as text, such as `list<string>`, or `vector of 3 float` for a fixed-size list."""
     inner = [arrow_type_text(each.type, depth=depth + 1) for each in kind.fields] if depth < DEPTH_MAX else []
     match kind.type, inner:
         case "fixed_size_list", [item]:
@@ -213,7 +213,7 @@ def _index_sheet(indexes: list[LanceIndex]) -> Sheet:
 
 
 def _uncovered(count: int) -> SheetCell:
-    """Return the cell with the count of rows that an index lacks; searches scan these rows."""
+    """Return the cell with the count of rows that are not indexed; searches scan these rows."""
     return SheetCell(chips=(Chip(count_text(count), "warn", "alert"),)) if count else SheetCell("0")
 
 

@@ -1,8 +1,8 @@
-"""The page about the maintenance of a catalog's tables: the needed maintenance of each table, the reasons, and
+"""The page about the maintenance of a catalog's tables: the findings about each table with their reasons, and
 operations.
 
 May import `model`, `names`, `services`, this package and the console's shared modules. Has no business rules. The
-services show the tables that the caller may maintain.
+services return only tables that the caller may maintain.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ async def maintenance_page(page_request: PageRequest) -> Response:
         following = base + urlencode(query)
     page = SheetPage(
         frame, "Maintenance", "wrench",
-        "Tables that need work, by the last assessment, and the work on them. Policies say what the server does by itself: "
+        "Tables that need work, by the last assessment, and the work on them. Policies define what the server does by itself: "
         "attach one to a namespace for all of its tables.",
         tabs=tabs, facts=await _facts(page_request, scope, operations=operations),
         sheets=(
-            _due(page_request, scope, findings=findings, following=following),
-            _operations(page_request, scope, operations=operations),
+            _findings_sheet(page_request, scope, findings=findings, following=following),
+            _operations_sheet(page_request, scope, operations=operations),
         ),
     )  # fmt: skip
     return sheet_response(page_request, page)
@@ -96,7 +96,7 @@ async def _facts(
     )  # fmt: skip
 
 
-def _due(page_request: PageRequest, scope: RequestScope, *, findings: FindingsPage, following: str) -> Sheet:
+def _findings_sheet(page_request: PageRequest, scope: RequestScope, *, findings: FindingsPage, following: str) -> Sheet:
     columns = (
         SheetColumn("Table", is_code=True), SheetColumn("Needs"), SheetColumn("Score", is_number=True, hides=True), SheetColumn("Why"),
         SheetColumn("Found", hides=True),
@@ -112,7 +112,9 @@ def _due(page_request: PageRequest, scope: RequestScope, *, findings: FindingsPa
     return Sheet("Due operations", columns, rows, note, following=following)
 
 
-def _operations(page_request: PageRequest, scope: RequestScope, *, operations: tuple[TableOperation, ...]) -> Sheet:
+def _operations_sheet(
+    page_request: PageRequest, scope: RequestScope, *, operations: tuple[TableOperation, ...]
+) -> Sheet:
     columns = (
         SheetColumn("Table", is_code=True), SheetColumn("Operation"), SheetColumn("State"), SheetColumn("For", hides=True), SheetColumn("Requested"),
         SheetColumn("Result", hides=True),

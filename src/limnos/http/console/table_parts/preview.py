@@ -34,7 +34,7 @@ ROWS: Final = 50
 
 
 class PreviewHead(msgspec.Struct, frozen=True):
-    """The heading of a column in the preview: the column's name and type."""
+    """The heading of a column in the preview: the column's name and type, and whether its values are masked."""
 
     name: str
     type: str
@@ -72,8 +72,8 @@ class PreviewTab(msgspec.Struct, frozen=True):
 
 
 async def preview_tab(page_request: PageRequest, address: ObjectAddress, *, is_lance: bool = False) -> PreviewTab:
-    """Show the first rows of a table. A refusal, a table without data and a failure of storage are shown on the
-    page.
+    """Return the first rows of a table. A refusal, a table without data and a failure of storage are returned as the
+    reason.
     """
     read = lance_preview if is_lance else table_preview
     try:
@@ -91,13 +91,13 @@ async def preview_tab(page_request: PageRequest, address: ObjectAddress, *, is_l
 
 
 async def file_preview_tab(page_request: PageRequest, address: ObjectAddress, *, at: FilePath) -> PreviewTab:
-    """Show the beginning of a fileset's file. A refusal, a missing file and a failure of storage are shown on the
-    page.
+    """Return the beginning of a fileset's file. A refusal, a missing file and a failure of storage are returned as the
+    reason.
     """
     try:
         preview = await file_preview(page_request.ctx, address.scope, at=at, rows=ROWS)
     except PermissionDenied as error:
-        return PreviewTab(refusal=f"You may see that this file is there, but not its content. {error.message}")
+        return PreviewTab(refusal=f"You may see that this file exists, but not its content. {error.message}")
     except (BadRequest, NotFound, OutsideRoots, StorageFailed, UnsupportedOperation) as error:
         return PreviewTab(refusal=error.message)
     except ServiceUnavailable as error:
@@ -114,7 +114,7 @@ async def file_preview_tab(page_request: PageRequest, address: ObjectAddress, *,
 
 
 _NUMBER_TYPE: Final = re.compile(r"u?int\d*|long|(half)?float\d*|double|decimal.*")
-"""Names of types of numbers: Iceberg's, and Arrow's in Lance tables."""
+"""Names of numeric types: Iceberg's, and Arrow's in Lance tables."""
 
 
 def is_number_type(kind: object) -> bool:
@@ -123,8 +123,8 @@ def is_number_type(kind: object) -> bool:
 
 
 def _has_numbers(rows: tuple[tuple[PreviewCell, ...], ...], place: int) -> bool:
-    """Return whether all values of the column at index `place`, except NULL, are numbers; for columns without a
-    type.
+    """Return whether all values of the column at index `place`, except NULL, are numbers; used for columns without
+    a type.
     """
     cells = [row[place] for row in rows if not row[place].is_null]
     return bool(cells) and all(each.is_number for each in cells)

@@ -1,7 +1,7 @@
 """The tab with the reports that engines sent about their scans and commits of a table.
 
 May import `services`, `model` and the console's shared modules. Reports reveal other users' queries, so the service
-shows them to users who may change the table.
+returns them only to users who may change the table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COUNTS: Final = (
     ("result-data-files", "data files"), ("result-delete-files", "delete files"), ("skipped-data-manifests", "manifests skipped"),
     ("added-data-files", "files added"), ("removed-data-files", "files removed"), ("added-records", "rows added"),
 )  # fmt: skip
-_FILTER_LETTERS: Final = 300
+_FILTER_CHARS_MAX: Final = 300
 
 
 class _Counter(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class _Report(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 async def scans_tab(page_request: PageRequest, address: ObjectAddress) -> TabPart:
-    """List the newest reports. A refusal is shown on the page."""
+    """Return lists of the newest reports. A refusal is returned as the tab's warning."""
     sheets = []
     try:
         for kind, title in _KINDS:
@@ -60,7 +60,7 @@ async def _reports(page_request: PageRequest, address: ObjectAddress, *, kind: s
         lines.append(
             (
                 SheetCell(at_ms=each.at), SheetCell(each.reporter), SheetCell(_counts(report)),
-                SheetCell("" if report.filter in (None, True) else msgspec.json.encode(report.filter).decode()[:_FILTER_LETTERS]),
+                SheetCell("" if report.filter in (None, True) else msgspec.json.encode(report.filter).decode()[:_FILTER_CHARS_MAX]),
                 SheetCell(", ".join(report.projected_field_names[:20])),
             )
         )  # fmt: skip
@@ -69,7 +69,7 @@ async def _reports(page_request: PageRequest, address: ObjectAddress, *, kind: s
 
 
 def _decoded(body: bytes) -> _Report:
-    """Decode a report; parts with an unknown structure are omitted."""
+    """Decode a report. If its structure is unknown, the result is empty."""
     try:
         return msgspec.json.decode(body, type=_Report)
     except msgspec.MsgspecError:

@@ -1,5 +1,4 @@
-"""Dropping an object: a page that says what the drop does, and the form that drops it: into the trash, except a
-catalog.
+"""Dropping an object: a page with the consequences, and its form. Dropped objects go to the trash, except catalogs.
 
 May import `model`, `names`, `services` and this package's shared modules. The services make all access decisions.
 """
@@ -62,7 +61,7 @@ _DROPS: Final[Mapping[Kind, Drop]] = {
 
 
 async def drop_page(page_request: PageRequest) -> Response:
-    """Show what dropping an object does, with the form that does it if the caller may drop the object."""
+    """Show the consequences of dropping an object, with the form that drops it, if the caller may and it is empty."""
     address = _address_of(page_request)
     details, is_external = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
     frame = await object_frame(page_request, address)
@@ -133,10 +132,10 @@ def _keep_ms(page_request: PageRequest) -> int:
 
 
 def _consequence(keep_ms: int, address: ObjectAddress, *, is_external: bool) -> str:
-    """Return the sentences that say what the drop does, and whether it can be undone.
+    """Describe the effect of the drop, and whether it can be undone.
 
-    `keep_ms` is the time in milliseconds for which dropped objects are in the trash, `is_external` whether it is a
-    catalog of an external system or of a directory.
+    `keep_ms` is the time in milliseconds for which dropped objects are in the trash, `is_external` whether the object
+    is a catalog of an external system or of a directory.
     """
     if is_external:
         return (

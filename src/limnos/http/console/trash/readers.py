@@ -19,7 +19,7 @@ LISTED_MAX = 50
 async def readers_sheets(page_request: PageRequest, address: ObjectAddress) -> tuple[Sheet, ...]:
     """Return a list of the objects that read a table or view by its lineage; empty if there are none.
 
-    An error of the lineage must not prevent the drop.
+    It is also empty if the lineage cannot be read: such an error must not prevent the drop.
     """
     if address.kind not in (Kind.TABLE, Kind.VIEW):
         return ()

@@ -24,7 +24,7 @@ from limnos.services.upkeep.trash import NEWEST, trash_list, trash_restore
 
 SHOWN = 100
 CATALOGS_MAX = 20
-"""The number of catalogs whose trash is shown together; each catalog has a page of its own."""
+"""The maximum number of catalogs whose trash is shown together; each catalog also has a page of its own."""
 
 
 class TrashLine(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class TrashPage(msgspec.Struct, frozen=True):
     lines: tuple[TrashLine, ...]
     more: bool
     unread: int
-    """The number of catalogs that are not read for the page of all catalogs."""
+    """The number of catalogs whose trash the page of all catalogs omits."""
 
 
 async def trash_page(page_request: PageRequest) -> Response:
@@ -87,8 +87,8 @@ async def _dropped(page_request: PageRequest, metalake: str, *, catalog: str) ->
 async def _dropped_anywhere(
     page_request: PageRequest, metalake: str, *, catalogs: list[str]
 ) -> tuple[tuple[TrashLine, ...], bool]:
-    """Return the newest dropped objects of several catalogs. A catalog that is disabled, or was dropped meanwhile,
-    contributes none.
+    """Return the newest dropped objects of several catalogs. A catalog that is disabled, was dropped concurrently,
+    or denies the caller access contributes none.
     """
     lines: list[TrashLine] = []
     more = False

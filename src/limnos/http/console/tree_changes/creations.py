@@ -30,7 +30,7 @@ _INTRO = (
 
 
 async def creation_page(page_request: PageRequest) -> Response:
-    """Show the form that creates a namespace in a catalog or namespace, if the caller may create one there."""
+    """Show the form that creates a namespace in a catalog or namespace, or a warning if the caller may not do so."""
     parent = _parent_of(page_request)
     is_allowed = await page_request.ctx.read(parent.scope, lambda view: _read(view, parent))
     return sheet_response(page_request, await _page(page_request, parent, fields={}, is_allowed=is_allowed))

@@ -18,7 +18,7 @@ from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.names.errors import InvalidName
 
 NAME_ERRORS: Final = (AlreadyExists, BadRequest, InvalidName)
-"""The errors that another name can avoid. All others have a page of their own."""
+"""The errors that another name can avoid. For all others an error page is shown."""
 
 
 def refused_form_response(

@@ -71,7 +71,7 @@ _RENAMES: Final[Mapping[Kind, Rename]] = {
 
 
 async def rename_page(page_request: PageRequest) -> Response:
-    """Show the form that renames an object, if the caller may rename it."""
+    """Show the form that renames an object, or a warning if the caller may not rename it."""
     address = _address_of(page_request)
     details = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
     return sheet_response(page_request, await _page(page_request, address, details=details, name=address.name))
@@ -124,7 +124,7 @@ def _read(request_view: RequestView, address: ObjectAddress) -> ObjectDetails:
 
 
 async def _page(page_request: PageRequest, address: ObjectAddress, *, details: ObjectDetails, name: str) -> SheetPage:
-    """Return the page of the form, whose input has the value `name`. It has no form for a caller without the right."""
+    """Return the page with the form, whose input has the value `name`; without it if the caller lacks the right."""
     path = _path_of(address)
     form = FormView(
         page_request.base + rename_address(address), "Rename", (),

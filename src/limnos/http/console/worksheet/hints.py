@@ -21,7 +21,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.sqlpp.tokens import KEYWORDS
 
 COMPARED_MAX: Final = 1_000
-"""How many names of a dataverse are compared with a missing one."""
+"""The maximum number of names of a dataverse that are compared with a missing one."""
 SEARCHED_CHARS: Final = 300
 """How many characters before an error are searched for a name: the search takes quadratic time."""
 _WORD: Final = re.compile(r'Encountered "(\w+)" at column')

@@ -1,4 +1,4 @@
-"""The sample statement of an empty worksheet: it names a table that the caller may see.
+"""The sample statement of an empty worksheet: a query of a table that the caller may load.
 
 May import `model`, `names`, `services`, and the console's shared modules. Has no business rules.
 """
@@ -36,7 +36,7 @@ async def sample_statement(page_request: PageRequest) -> str:
 async def _table_levels(page_request: PageRequest) -> Levels:
     """Return the levels of a table in the first namespaces of the catalog of SQL++; empty if they have none.
 
-    Returns nothing for a catalog of an external system, whose answer a page does not wait for.
+    Also empty unless it is a catalog of Iceberg tables of this server: the page does not wait for external systems.
     """
     defaults = page_request.ctx.services.defaults
     scope = RequestScope(defaults.metalake, defaults.sqlpp_catalog)

@@ -1,4 +1,4 @@
-"""The worksheet: statements of SQL++, run by a POST under the caller's rights, with their first results.
+"""The worksheet: statements of SQL++, executed by a POST request with the caller's rights, and their first results.
 
 May import `model`, `names`, `services` and the console's shared modules. Has no business rules: each statement makes
 its own access decisions. A GET request never executes a statement.
@@ -46,7 +46,7 @@ _REPEATED: Final = (
     " again: the button does."
 )
 _VALUE: Final = "value"
-"""The column of results that are no objects."""
+"""The column of results that are not objects."""
 
 
 class ResultCell(msgspec.Struct, frozen=True):
@@ -84,13 +84,13 @@ class WorksheetPage(msgspec.Struct, frozen=True):
 
 
 async def worksheet_page(page_request: PageRequest) -> Response:
-    """Show an empty worksheet, or one with the text of a link, which is not run."""
+    """Show an empty worksheet, or one with the text of a link, which is not executed."""
     text = (page_request.request.query("text") or "")[:TEXT_CHARS_MAX]
-    return await _answer(page_request, {"text": text})
+    return await _worksheet_response(page_request, {"text": text})
 
 
 async def run(page_request: PageRequest) -> Response:
-    """Run the statements, and show the first results."""
+    """Execute the statements, and show the first results, or return them as a CSV file."""
     _require_sqlpp(page_request)
     fields = await page_request.form()
     text, view = fields.get("text", ""), fields.get("view", "table")
@@ -101,14 +101,14 @@ async def run(page_request: PageRequest) -> Response:
         result = await worksheet_run(page_request.ctx, request)
     except (LimnosError, InvalidName) as error:
         page_request.request.failure = error
-        return await _answer(page_request, fields, failure=hidden_metalake(error))
+        return await _worksheet_response(page_request, fields, failure=hidden_metalake(error))
     if view == "csv" and not result.is_repeated:
         return _csv_response(result)
-    return await _answer(page_request, fields, result=result)
+    return await _worksheet_response(page_request, fields, result=result)
 
 
 async def cancel(page_request: PageRequest) -> Response:
-    """Cancel the statements that this worksheet is executing."""
+    """Cancel the statements that this worksheet is executing, and redirect to an empty worksheet."""
     _require_sqlpp(page_request)
     await worksheet_cancel(page_request.ctx, (await page_request.form()).get("id", ""))
     return redirect(f"{page_request.base}/worksheet?done=The+statement+was+cancelled")
@@ -119,7 +119,7 @@ def _require_sqlpp(page_request: PageRequest) -> None:
         raise NotFound("This server does not run statements: sqlpp.enabled is false", kind="route")
 
 
-async def _answer(
+async def _worksheet_response(
     page_request: PageRequest,
     fields: dict[str, str],
     *,
@@ -196,7 +196,7 @@ def _csv_response(result: WorksheetResult) -> Response:
 
 
 def _csv_text(value: object) -> str:
-    """Return a value for a CSV file: an empty text for null and missing, JSON for nested values."""
+    """Return a value for a CSV file: an empty string for null and missing, JSON for nested values."""
     if value is None:
         return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
