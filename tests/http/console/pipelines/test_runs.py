@@ -39,15 +39,16 @@ class PipelineLake:
         first, second = wire.snapshot(1), wire.snapshot(2, parent=1)
         first["snapshot"]["summary"] = {"operation": "append", "total-records": "1000"}
         second["snapshot"]["summary"] = {"operation": "append", "total-records": "1234"}
-        self._commit(first, wire.point(1))
-        self._commit(second, {**wire.point(2), "ref-name": self.branch})
+        self.commit(first, wire.point(1))
+        self.commit(second, {**wire.point(2), "ref-name": self.branch})
         self.output = {
             "table": ["main", "raw", "flights"], "branch": self.branch, "uuid": metadata["table-uuid"], "base": 100, "head": 200,
             "schema_id": metadata["current-schema-id"],
         }  # fmt: skip
         self.tell("load", "done", outputs=[self.output], rows=1234, bytes=99, findings=[FINDING])
 
-    def _commit(self, *updates: dict[str, Any]) -> None:
+    def commit(self, *updates: dict[str, Any]) -> None:
+        """Commit updates to the table."""
         self.node.done("POST", TABLE, {"requirements": [], "updates": list(updates)})
 
     def tell(self, step: str, state: str, **more: object) -> None:
@@ -126,10 +127,28 @@ def test_held_run_is_compared_and_published(lake_of_runs: PipelineLake) -> None:
     assert "Published" in lake_of_runs.admin.read(answer.headers["location"]).text
 
 
+@pytest.mark.parametrize("base, is_shown", [(100, True), (300, False)])
+def test_columns_are_compared_only_if_both_schemas_are_known(
+    lake_of_runs: PipelineLake, base: int, *, is_shown: bool
+) -> None:
+    """A base snapshot without a schema id, as 300, is not taken for one with the first schema."""
+    schema = {"type": "struct", "fields": [{"id": 99, "name": "other", "required": False, "type": "string"}]}
+    before, after = wire.snapshot(3, parent=1), wire.snapshot(4, parent=1)
+    del before["snapshot"]["schema-id"]
+    after["snapshot"]["schema-id"] = 1
+    lake_of_runs.commit({"action": "add-schema", "schema": schema}, before, {**wire.point(3), "ref-name": "before"})
+    lake_of_runs.commit(after, {**wire.point(4), "ref-name": lake_of_runs.branch})
+    lake_of_runs.tell("load", "done", outputs=[lake_of_runs.output | {"base": base, "head": 400}])
+    lake_of_runs.tell("mart", "skipped")
+    lake_of_runs.finish("held")
+
+    assert ("adds other string" in lake_of_runs.admin.read(lake_of_runs.page).text) is is_shown
+
+
 def test_run_that_lost_its_base_is_not_published(lake_of_runs: PipelineLake) -> None:
     """If another client wrote the table, publishing is 409 and nothing is moved."""
     lake_of_runs.finish("held")
-    lake_of_runs._commit(wire.snapshot(3, parent=1), wire.point(3))
+    lake_of_runs.commit(wire.snapshot(3, parent=1), wire.point(3))
 
     answer = lake_of_runs.admin.post("/console/run/publish", lake_of_runs.fields)
 

@@ -244,8 +244,8 @@ def _rows_of(metadata: MetadataPart, snapshot_id: int | None) -> str:
 def _column_changes(metadata: MetadataPart, output: RunOutput) -> tuple[str, ...]:
     """Describe the columns that the run drops, and those that differ between the schemas of the two snapshots."""
     schemas = {each.schema_id: each for each in metadata.schemas}
-    ids = {each.snapshot_id: each.schema_id for each in metadata.snapshots}
-    before, after = (schemas.get(ids.get(each or -1) or 0) for each in (output.base, output.head))
+    ids = {each.snapshot_id: -1 if each.schema_id is None else each.schema_id for each in metadata.snapshots}
+    before, after = (schemas.get(ids.get(each or -1, -1)) for each in (output.base, output.head))
     changes = [f"drops {name}" for name in output.columns_to_drop]
     if output.base is None or before is None or after is None:
         return tuple(changes)

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -35,7 +35,7 @@ _TALKATIVE = "org.apache.spark.sql.execution.datasources.jdbc.connection"
 _FETCH_ROWS = "10000"
 _WHOLE_BECAUSE = "a database is read as it is"
 _ADDED: set[tuple[str, str]] = set()
-"""The archives already added to a Spark application, by its id."""
+"""The names of archives already added, with the id of the Spark application or the Spark Connect session."""
 
 
 def database_frame(request: SourceReadRequest, jdbc: Jdbc) -> SourceRead:
@@ -99,7 +99,7 @@ def _add_driver(request: SourceReadRequest, options: dict[str, str]) -> None:
 def add_archive(spark: SparkSession, archive: Path) -> None:
     """Add a JAR file to the class path of a running Spark, once per application."""
     context = getattr(spark, "_jsparkSession", None)
-    key = (str(spark.sparkContext.applicationId) if context is not None else str(id(spark)), archive.name)
+    key = (str(spark.sparkContext.applicationId if context is not None else cast("Any", spark).session_id), archive.name)
     if key in _ADDED:
         return
     if context is not None:
