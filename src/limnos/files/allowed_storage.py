@@ -76,7 +76,7 @@ class AllowedStorage(NamedTuple):
     def holds_server_files(self, location: str) -> bool:
         """Return whether a location contains the server's own directories.
 
-        A table at such a location would own the server's files, and a purge would delete these.
+        A table at such a location would own the server's files, and a purge would delete them.
         """
         return any(is_within(own, [location]) for own in self.own_directories) and not is_within(
             location, self.open_within
@@ -85,7 +85,7 @@ class AllowedStorage(NamedTuple):
     def check_root(self, location: str) -> None:
         """Check that a location is allowed.
 
-        Raises OutsideRoots otherwise, with the command-line flag that allows the location in the message.
+        Raises OutsideRoots otherwise. If a command-line flag can allow the location, the message contains it.
         """
         if is_within(location, self.own_directories) and not self.covers(location):
             raise OutsideRoots(
@@ -102,8 +102,8 @@ class AllowedStorage(NamedTuple):
     def check_endpoints(self, properties: Mapping[str, str]) -> None:
         """Check that a catalog's properties name only allowed object stores.
 
-        Raises BadRequest for a forbidden endpoint, with the command-line flag that allows it in the message, and for a
-        malformed region.
+        Raises BadRequest for a forbidden endpoint, with a message that contains the command-line flag to allow it, and
+        for a malformed region.
         """
         for name in (*ENDPOINTS, *HOSTS):
             endpoint = properties.get(name)

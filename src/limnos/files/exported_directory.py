@@ -32,7 +32,8 @@ STALE_S: Final = 86_400
 class ExportedDirectory:
     """The files of one export.
 
-    Methods block. Each may raise NoSpace (full disk), ServiceUnavailable (a retry may help) and StorageFailed.
+    Methods block. Each may raise NoSpace (full disk), ServiceUnavailable (a retry may help) and StorageFailed; `write`
+    and `close` raise RuntimeError if no file is open.
     """
 
     def __init__(self, location: str) -> None:
@@ -53,7 +54,10 @@ class ExportedDirectory:
             raise file_errors.storage_error("write", self._location, error) from error
 
     def open(self, names: Sequence[str]) -> None:
-        """Begin a file; `names` are the components of its relative path."""
+        """Create a file; `names` are the components of its relative path.
+
+        Raises BadRequest if the path, or a parent of it, is already a file or directory of the export.
+        """
         directory = self._staging
         try:
             for name in names[:-1]:
@@ -66,7 +70,7 @@ class ExportedDirectory:
             raise file_errors.storage_error("write", self._location, error) from error
 
     def write(self, data: bytes) -> None:
-        """Append data to the file that `open` began."""
+        """Append data to the current file, which `open` created."""
         if self._file is None:
             raise RuntimeError("no file is open")
         try:
@@ -89,7 +93,7 @@ class ExportedDirectory:
     def publish(self) -> None:
         """Rename the hidden directory to its final name.
 
-        Raises NotEmpty if a file or a directory with files has taken the name since.
+        Raises NotEmpty if a file, or a directory with files, was created under that name since `begin`.
         """
         try:
             self._staging.rename(self._target)
@@ -99,14 +103,14 @@ class ExportedDirectory:
             raise file_errors.storage_error("write", self._location, error) from error
 
     def discard(self) -> None:
-        """Delete the files, unless they are published."""
+        """Close the current file and delete all files, unless they are published."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.close()
         shutil.rmtree(self._staging, ignore_errors=True)
 
     def _remove_stale(self) -> None:
-        """Remove hidden directories that killed processes left, once they are a day old."""
+        """Delete the hidden directories of killed processes that are more than a day old."""
         before = time.time() - STALE_S
         for each in self._target.parent.glob(f"{HIDDEN}*"):
             with contextlib.suppress(OSError):

@@ -12,9 +12,9 @@ from limnos.model import errors
 
 TRIES_MAX: Final = 8
 """The maximum number of attempts to link a file while others create and delete files under its name."""
-_PASSING = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.EMFILE, errno.ENFILE})
+_TRANSIENT = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.EMFILE, errno.ENFILE})
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
-_CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError", "ServiceRequestError", "ServiceResponseError"})
+_CLIENT_ERRORS = frozenset({"ConnectionError", "HTTPClientError", "ServiceRequestError", "ServiceResponseError"})
 _NO_SUCH_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
@@ -24,7 +24,7 @@ def missing_error(location: str, reason: str = "there is no such file") -> error
 
 
 def taken_error(location: str) -> errors.AlreadyExists:
-    """Build the error for a name that is taken by a file with other bytes."""
+    """Build the error for a new file whose name belongs to an existing file with different content."""
     return errors.AlreadyExists(
         f"File already exists: {location}. Files are never overwritten: write under a fresh name.",
         kind="file",
@@ -41,8 +41,8 @@ def storage_error(verb: str, location: str, error: Exception, *, remote: bool = 
     """Map an error of the operating system or an object store.
 
     Returns BadRequest for a name that is too long, NoSpace for a full disk, ServiceUnavailable if a retry may help,
-    else StorageFailed. The message of a remote store is only logged: a user may have chosen its URL, to read responses
-    of hosts that only the server can reach.
+    else StorageFailed. The message of a remote store is only logged, against server-side request forgery: a user may
+    have chosen its URL to read the responses of internal hosts.
     """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return errors.BadRequest(
@@ -54,7 +54,7 @@ def storage_error(verb: str, location: str, error: Exception, *, remote: bool = 
     text = f"Could not {verb} file {location}: {reason}."
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         return errors.NoSpace(f"{text} Free space there, then try again.", location=location, cause=_reason(error))
-    if _passes(error):
+    if _is_transient(error):
         return errors.ServiceUnavailable(f"{text} Try again.", location=location, cause=_reason(error))
     return errors.StorageFailed(
         f"{text} Check that the location exists and that the server may use it: file permissions for local paths, the catalog's storage properties or the environment's credentials for object stores.",
@@ -66,7 +66,7 @@ def storage_error(verb: str, location: str, error: Exception, *, remote: bool = 
 def is_missing(error: Exception) -> bool:
     """Return whether an error means that the file does not exist.
 
-    True also for a directory in place of the file, and for a file in place of a parent directory.
+    True also for a directory in place of the file, a file in place of a parent directory, and a name that is too long.
     """
     return isinstance(error, _NO_SUCH_FILE) or (isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG)
 
@@ -86,11 +86,11 @@ def _reason(error: Exception) -> str:
     return words.rstrip(".")
 
 
-def _passes(error: Exception) -> bool:
+def _is_transient(error: Exception) -> bool:
     if isinstance(error, (TimeoutError, ConnectionError)):
         return True
     if isinstance(error, OSError):
-        return error.errno in _PASSING
+        return error.errno in _TRANSIENT
     # Clients of object stores raise connection errors of their own. Their base classes are compared by name, so that no
     # client has to be installed.
-    return any(base.__name__ in _CLIENT_TROUBLE for base in type(error).__mro__)
+    return any(base.__name__ in _CLIENT_ERRORS for base in type(error).__mro__)

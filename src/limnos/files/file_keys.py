@@ -1,8 +1,8 @@
-"""Keys of files, for comparing names that listings and metadata spell differently.
+"""Keys of files, for comparing the different forms of a file's name in listings and in metadata.
 
 May import this package. A local file's key is the identity of its directory and its name, so that symbolic links and
-mounts of a directory make no difference. An object's key is its location in the register's spelling. Keys ignore case:
-two files whose names differ in case alone have one key. So compare keys only where a false match is harmless.
+mounts of a directory make no difference. An object's key is its key in the register of storage locations, case-folded.
+Two files whose names differ only in case have the same key, so compare keys only where a false match is harmless.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FileKeys:
         return (*self._identity(directory or "/"), _folded(name))
 
     def target_of(self, location: str) -> FileKey | None:
-        """Return the key of the target of a local symbolic link; None if the location is no link."""
+        """Return the key of the target of a local symbolic link; None if the location is not one."""
         if not is_local(location):
             return None
         path = path_of(location)

@@ -26,7 +26,7 @@ _HEAD: Final = (
 
 
 def keys_read(path: Path) -> tuple[bytes, ...]:
-    """Read the keys of a file, oldest first; empty if it does not exist.
+    """Read the keys of a file, oldest first; empty if the file does not exist.
 
     Raises CannotStart if other users may read the file, or if its content is malformed.
     """
@@ -34,7 +34,7 @@ def keys_read(path: Path) -> tuple[bytes, ...]:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode) or mode & 0o077:
-                raise _cannot(
+                raise _key_file_error(
                     path,
                     f"it is open to other users of this machine (mode {stat.S_IMODE(mode):o}), or not a file",
                     advice=f"chmod 600 {path}",
@@ -43,11 +43,11 @@ def keys_read(path: Path) -> tuple[bytes, ...]:
     except FileNotFoundError:
         return ()
     except OSError as error:
-        raise _cannot(path, str(error.strerror), advice="let the server's user read it") from error
+        raise _key_file_error(path, str(error.strerror), advice="let the server's user read it") from error
     try:
         return tuple(parse_key(line) for line in lines if line.strip() and not line.startswith("#"))
     except ValueError as error:
-        raise _cannot(
+        raise _key_file_error(
             path, f"one of its lines is not a key: {error}", advice="write one key per line, or remove the line"
         ) from error
 
@@ -69,10 +69,12 @@ def add_key(path: Path, key: bytes, *, only_first: bool = False) -> None:
             if not (entry and only_first):
                 _write_keys(path, [*entry, key])
     except OSError as error:
-        raise _cannot(path, str(error.strerror), advice="let the server's user write into its directory") from error
+        raise _key_file_error(
+            path, str(error.strerror), advice="let the server's user write into its directory"
+        ) from error
 
 
-def _cannot(path: Path, why: str, *, advice: str) -> CannotStart:
+def _key_file_error(path: Path, why: str, *, advice: str) -> CannotStart:
     return CannotStart(f"The key file {path} cannot be used", why=why, advice=advice)
 
 

@@ -1,4 +1,4 @@
-"""Files on a local disk, by plain calls of the operating system.
+"""Files on a local disk, by system calls.
 
 May import `model` and this package's locations and errors. Must not know other stores.
 
@@ -41,7 +41,7 @@ class LocalFiles:
         path = _new_path(location)
         try:
             if first:
-                _make_both(_above(path))
+                _make_with_parent(_above(path))
             descriptor = _create(path)
             try:
                 _write_all(descriptor, data)
@@ -54,11 +54,14 @@ class LocalFiles:
             raise file_errors.taken_error(location) from error
         except OSError as error:
             if first:
-                _remove_both(_above(path))
+                _remove_with_parent(_above(path))
             raise file_errors.storage_error("write", location, error) from error
 
     def make_directory(self, location: str) -> None:
-        """Create a directory with its missing parents. No-op if the directory exists."""
+        """Create a directory with its missing parents. No-op if the directory exists.
+
+        Raises StorageFailed, NoSpace or ServiceUnavailable.
+        """
         try:
             _make(_path(location))
         except OSError as error:
@@ -85,7 +88,8 @@ class LocalFiles:
     def open_file(path: str) -> tuple[int, int]:
         """Open a file for reading.
 
-        Returns its descriptor and its length in bytes. Raises MissingFile if it does not exist or is no regular file.
+        Returns its descriptor and its length in bytes. Raises MissingFile if it does not exist or is not a regular
+        file, ServiceUnavailable if a retry may help, else StorageFailed.
         """
         try:
             descriptor = os.open(path, _OPEN)
@@ -188,7 +192,7 @@ class LocalFiles:
             try:
                 if self._linked(source, target):
                     return
-            except FileNotFoundError:  # the target or the source was deleted meanwhile
+            except FileNotFoundError:  # the target or the source was deleted concurrently
                 continue
             break
         raise file_errors.taken_error(target)
@@ -196,7 +200,9 @@ class LocalFiles:
     def _linked(self, source: str, target: str) -> bool:
         """Create a hard link `target` to the file `source`. Returns False if the target exists with other bytes.
 
-        Raises FileNotFoundError if one of the two files is deleted while they are compared.
+        Copies the file if the file system has no hard links. Raises MissingFile if the source is missing or not a
+        regular file, FileNotFoundError if one of the two files is deleted while they are compared, and the errors of
+        `storage_error`.
         """
         here, path = _path(source), _path(target)
         try:
@@ -214,7 +220,10 @@ class LocalFiles:
         return True
 
     def _copy_new(self, source: str, target: str) -> None:
-        """Copy a file to a new name, on a file system without hard links."""
+        """Copy a file to a new name.
+
+        Raises MissingFile if the source is missing, AlreadyExists if the target exists with different content.
+        """
         data = self.read(source)
         try:
             self.write_new(target, data)
@@ -236,7 +245,7 @@ class LocalFiles:
         empty.
         """
         self.delete(location)
-        _remove_both(_above(_path(location)))
+        _remove_with_parent(_above(_path(location)))
 
     def delete(self, location: str) -> None:
         try:
@@ -296,14 +305,14 @@ def real_path(location: str) -> str:
 
 
 def sweep_empty(location: str, beat: Callable[[], None]) -> int:
-    """Remove a local directory and its subdirectories as far as they are empty. Links are not followed.
+    """Delete the empty directories at and below a local location, bottom up. Links are not followed.
 
     Args:
         location: The directory.
-        beat: Called after each directory, to renew the caller's lease.
+        beat: Called after each directory, so that the caller can renew its lease.
 
     Returns:
-        The number of removed directories.
+        The number of deleted directories.
     """
     removed = 0
     for directory, _, _ in os.walk(_path(location), topdown=False):
@@ -315,7 +324,7 @@ def sweep_empty(location: str, beat: Callable[[], None]) -> int:
 
 
 _PLAIN_NAMES: Final = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._-]*){3}")
-"""A table's directory, `metadata` and a file's name, if they need no normalisation."""
+"""The last three components of a metadata file's path (table, `metadata`, file) if they are in normal form."""
 
 
 @lru_cache(maxsize=_PATHS_MAX)
@@ -326,7 +335,7 @@ def _path(location: str) -> str:
 def _new_path(location: str) -> str:
     """Return the file system path of a new file.
 
-    Its name is unique, so the cache has only the path of the table directory's parent.
+    Caches only the path of the directory that contains the table's directory, because the rest of the path is unique.
     """
     above = location.rsplit("/", 3)[0]
     names = location[len(above) :]
@@ -369,13 +378,13 @@ def _make_one(directory: str) -> bool:
     return True
 
 
-def _make_both(directory: str) -> None:
-    """Create a directory after its parent, which is probably missing, too."""
+def _make_with_parent(directory: str) -> None:
+    """Create a directory whose parent probably does not exist either: the parent first."""
     _make(_above(directory))
     _make(directory)
 
 
-def _remove_both(directory: str) -> None:
+def _remove_with_parent(directory: str) -> None:
     """Remove a directory and its parent if they are empty: a new table's metadata directory and its own."""
     with suppress(OSError):
         os.rmdir(directory)  # noqa: PTH106 - as above

@@ -1,9 +1,9 @@
-"""Locations as text: their normal form, and whether a location lies below a root. Pure.
+"""Location strings: their normal form, and whether a location lies below a root. Pure.
 
-May import only `model`. Must not touch a file system: locations are compared as text, and symbolic links are not
+May import only `model`. Must not access a file system: locations are compared as strings, and symbolic links are not
 followed.
 
-A location is an absolute local path (`/x`, `file:/x`, `file:///x`) or a URL of an object store. The text after the
+A location is an absolute local path (`/x`, `file:/x`, `file:///x`) or a URL of an object store. The part after the
 scheme is raw, as Iceberg's Java and Python readers interpret it: percent signs are not decoded, and spaces and Unicode
 are not escaped. Spellings that readers interpret differently are refused, so that no spelling leads out of a root.
 These are dot segments (also percent-encoded), control characters, and a query or fragment on an object store.
@@ -69,7 +69,7 @@ def is_local(location: str) -> bool:
 
 @lru_cache(maxsize=PARSED_MAX)
 def parse(location: str) -> ParsedLocation:
-    """Parse a location. Raises BadRequest if it is not absolute, ambiguous, or of an unknown scheme."""
+    """Parse a location. Raises BadRequest if it is relative or ambiguous, or if its scheme is unknown."""
     if _UNSAFE.search(location):
         raise _illegal_location(location, "it contains a control character or a lone surrogate")
     scheme, rest = _scheme_and_rest(location)
@@ -150,7 +150,7 @@ def check_within(location: str, roots: Sequence[str]) -> None:
 
 
 def check_size(location: str) -> None:
-    """Raise BadRequest if a new location has too many characters or path segments."""
+    """Raise BadRequest if a new location has too many bytes or path segments, or is malformed."""
     place = parse(location)
     if len(place.segments) > SEGMENTS_MAX:
         raise _illegal_location(
@@ -185,7 +185,7 @@ def _scheme_and_rest(location: str) -> tuple[str, str]:
 def _local_segments(location: str, rest: str) -> tuple[str, ...]:
     """Split the path after `file:`, with or without `//`.
 
-    Repeated slashes are collapsed, as by the operating system.
+    Repeated slashes are collapsed, as by the operating system. Raises BadRequest for a relative path or a host.
     """
     if location.startswith("//") or (rest.startswith("//") and not rest.startswith("///") and rest != "//"):
         raise _illegal_location(location, "it names a host; write local paths as file:///path")
@@ -195,7 +195,10 @@ def _local_segments(location: str, rest: str) -> tuple[str, ...]:
 
 
 def _object_place(location: str, scheme: str, rest: str) -> ParsedLocation:
-    """Parse `//bucket/key`. Repeated slashes inside a key are part of the key."""
+    """Parse `//bucket/key`. Repeated slashes inside a key are part of the key.
+
+    Raises BadRequest for a query or fragment, and for a missing bucket.
+    """
     if "?" in rest or "#" in rest:
         raise _illegal_location(location, "'?' and '#' would start a query or fragment for some readers")
     authority, _, path = rest.removeprefix("//").rstrip("/").partition("/")

@@ -1,4 +1,4 @@
-"""Reads parts of files within a common byte budget, for formats with an index at the end of the file (Parquet).
+"""Range reads of files within a common byte budget, for formats with a footer (Parquet).
 
 May import `model` and this package. Must not know the content of files. A local file is opened once, after its links
 are resolved within the roots. From an object store each part is read with a range request.
@@ -48,7 +48,7 @@ class ReadBudget:
 
 
 class RangeReader(io.RawIOBase):
-    """A file opened for reading parts of it. Its bytes count against a budget."""
+    """A file opened for range reads. The bytes read count against a budget."""
 
     def __init__(self, source: RangeSource, budget: ReadBudget) -> None:
         self._source, self._budget, self._at = source, budget, 0
@@ -84,7 +84,7 @@ class RangeReader(io.RawIOBase):
         return data
 
     def readall(self) -> bytes:
-        """Read all remaining bytes."""
+        """Read all remaining bytes. Raises UnsupportedOperation if the budget is exceeded."""
         return self.read()
 
     def size(self) -> int:
@@ -142,7 +142,7 @@ class _RemoteSource:
 def open_ranges(
     location: str, properties: Mapping[str, str], *, roots: Sequence[str], allowed: AllowedStorage, budget: ReadBudget
 ) -> RangeReader:
-    """Open a file below the roots for reading parts of it.
+    """Open a file below the roots for range reads.
 
     Raises MissingFile (also for a link that leads out of the roots), ServiceUnavailable if a retry may help, else
     StorageFailed.

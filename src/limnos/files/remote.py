@@ -54,7 +54,7 @@ _GS_SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _CONNECT_TIMEOUT_S: Final = 5
 _READ_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 3
-_LOOKED_AT: Final = 100
+_LISTED_MAX: Final = 100
 """The number of objects of a prefix that are inspected for a file."""
 
 
@@ -108,7 +108,7 @@ class RemoteFiles:
     def __init__(self, scheme: str, *, root: str, options: StoreOptions) -> None:
         self._class = _class_of(scheme)
         account = self._class._get_kwargs_from_urls(root)  # noqa: SLF001 - how fsspec itself opens URLs
-        arguments = _arguments(scheme, {**dict(options.values), **_words_of(account)})
+        arguments = _arguments(scheme, {**dict(options.values), **_string_values(account)})
         # No instance from fsspec's own cache: those are shared with other users of fsspec in this process.
         try:
             self._fs = self._class(**(arguments | account), use_listings_cache=False, skip_instance_cache=True)
@@ -125,7 +125,7 @@ class RemoteFiles:
         except Exception as error:
             if not _is_taken(error):
                 raise file_errors.storage_error("write", location, error, remote=True) from error
-            # A retry after a lost answer finds the file that the first try wrote.
+            # A retry after a lost response finds the file that the first attempt wrote.
             if self.read(location) != data:
                 raise file_errors.taken_error(location) from error
 
@@ -145,7 +145,10 @@ class RemoteFiles:
         return data
 
     def read_range(self, location: str, *, start: int, count: int) -> bytes:
-        """Read `count` bytes of a file from the given position. Raises MissingFile if the file does not exist."""
+        """Read `count` bytes of a file from the given position.
+
+        Raises MissingFile if the file does not exist, ServiceUnavailable if a retry may help, else StorageFailed.
+        """
         path = self._path(location)
         try:
             return self._fs.cat_file(path, start=start, end=start + count)
@@ -200,7 +203,7 @@ class RemoteFiles:
         listing = getattr(self._fs, "call_s3", None)
         if listing is not None:
             bucket, _, key = path.partition("/")
-            page = listing("list_objects_v2", Bucket=bucket, Prefix=f"{key}/", MaxKeys=_LOOKED_AT)
+            page = listing("list_objects_v2", Bucket=bucket, Prefix=f"{key}/", MaxKeys=_LISTED_MAX)
             result = page.get("Contents", [])
             # Hadoop's clients leave an empty object for each directory.
             return bool(page.get("IsTruncated")) or any(
@@ -265,13 +268,13 @@ class RemoteFiles:
         except MissingFile:
             return
         self.write_new(target, data)
-        if self._is_still(source, data):
+        if self._has_content(source, data):
             self.delete(source)
 
-    def _is_still(self, location: str, data: bytes) -> bool:
-        """Return whether a file still has these bytes.
+    def _has_content(self, location: str, data: bytes) -> bool:
+        """Return whether a file exists with this content.
 
-        Needed because stores have no conditional delete, and another process may have replaced the file.
+        Checked before a delete, because stores have no conditional delete and another process may replace the file.
         """
         try:
             return self.read(location) == data
@@ -308,7 +311,7 @@ def _entry_of(name: str, fields: Mapping[str, object]) -> FileEntry:
     )
 
 
-def _words_of(account: Mapping[str, object]) -> dict[str, str]:
+def _string_values(account: Mapping[str, object]) -> dict[str, str]:
     return {key: value for key, value in account.items() if isinstance(value, str)}
 
 

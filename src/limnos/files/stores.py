@@ -90,9 +90,9 @@ class FileStore(Protocol):
         """
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file to a new name. No-op if the source is missing.
+        """Rename a file to a new name, which must not exist. No-op if the source is missing.
 
-        An object store copies first and then deletes the source, unless the source has changed meanwhile.
+        In an object store the file is copied, then the source is deleted unless it was changed concurrently.
         """
 
 

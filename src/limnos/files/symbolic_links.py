@@ -18,7 +18,7 @@ from limnos.model.errors import BadRequest, MissingFile
 
 
 class LocalRoots:
-    """The roots of a reader, and the server's own directories, with links resolved once for several reads.
+    """The roots below which a reader may read, and the server's own directories, with links resolved once.
 
     Methods block.
     """

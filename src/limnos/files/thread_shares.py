@@ -1,4 +1,4 @@
-"""Thread pools for blocking calls, one per catalog: a store that never answers delays no other catalog.
+"""Thread pools for blocking calls, one per catalog, so that an unresponsive store does not delay other catalogs.
 
 May import only `model`. Must not know the functions that are called. Threads are daemons, started on demand and ended
 when idle; the process never waits for a stuck thread. A call that exceeds its timeout, or whose caller is cancelled, is
@@ -24,9 +24,7 @@ _SHARES_MAX: Final = 1024
 
 
 class _BlockingCall:
-    """A submitted call, the future of its caller, and the function that undoes its effect if it ends after it was
-    abandoned.
-    """
+    """A submitted call, the future of its caller, and the function that undoes the effect of an abandoned call."""
 
     __slots__ = ("future", "given_up", "late", "loop", "run", "started")
 
@@ -62,7 +60,8 @@ class _ThreadShare:
     def add(self, call: _BlockingCall) -> None:
         """Queue a call.
 
-        Raises the error that `silent` builds if all threads are stuck or the queue is full.
+        Raises the error that `silent` builds (by default ServiceUnavailable) if all threads are stuck or the queue is
+        full.
         """
         with self.changed:
             if self.stuck >= self.threads_max or len(self.waiting) >= WAITING_MAX:
@@ -98,10 +97,10 @@ class _ThreadShare:
 
     def _work(self) -> None:
         while (call := self._next()) is not None:
-            self._carry_out(call)
+            self._execute(call)
             del call  # an idle thread keeps no reference to the last call, so that its connections close
 
-    def _carry_out(self, call: _BlockingCall) -> None:
+    def _execute(self, call: _BlockingCall) -> None:
         result, error = None, None
         try:
             result = call.run()
@@ -123,7 +122,7 @@ class _ThreadShare:
                 call.late()
 
 
-def _no_answer() -> ServiceUnavailable:
+def _timeout_error() -> ServiceUnavailable:
     return ServiceUnavailable(
         "The catalog's storage does not answer: nothing was changed. Try again, or have the storage checked",
         retry_after_s=5,
@@ -134,7 +133,7 @@ class ThreadShares:
     """Runs blocking calls in threads, with a limited number of threads for each key (a catalog)."""
 
     def __init__(
-        self, *, timeout_s: float, threads_max: int = THREADS_MAX, silent: Callable[[], LimnosError] = _no_answer
+        self, *, timeout_s: float, threads_max: int = THREADS_MAX, silent: Callable[[], LimnosError] = _timeout_error
     ) -> None:
         self.timeout_s = timeout_s
         self.threads_max = threads_max

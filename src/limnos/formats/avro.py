@@ -38,7 +38,7 @@ _SYNC_SIZE: Final = 16
 
 
 class BadAvro(ValueError):
-    """The data is no Avro file or exceeds a limit; the message names the limit."""
+    """The data is not an Avro file, is malformed, or exceeds a limit; the message has the reason."""
 
 
 def texts_of(data: bytes, *path: str) -> Iterator[str]:
@@ -52,8 +52,10 @@ def texts_of(data: bytes, *path: str) -> Iterator[str]:
 
 
 def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> Iterator[tuple[object, ...]]:
-    """Yield the strings, numbers and maps of these at some paths of nested fields in each row, with None for an absent
-    field. A map with integer keys is a list of dictionaries with `key` and `value`, as Iceberg writes it.
+    """Yield a tuple for each row: the values at some paths of nested fields, None for an absent field.
+
+    Only strings, integers, booleans, and maps with integer keys are read. A map is a list of dictionaries with `key`
+    and `value`, as Iceberg writes it.
 
     Args:
         data: The file.
@@ -69,7 +71,7 @@ def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> 
 def values_of_files(
     files: Iterable[bytes], *paths: tuple[str, ...], is_needed: bool = False
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the values of several files as `values_of` does, file by file."""
+    """Yield the values of several files as `values_of` does, file by file. Raises BadAvro as `values_of` does."""
     try:
         for text, same in groupby(map(_opened, files), key=lambda file: _schema_text(file.entries)):
             has_first, target = _reader_schema(text, paths)
@@ -111,7 +113,7 @@ def _value_at(row: object, path: tuple[str, ...]) -> object:
 
 
 def decompress(data: bytes) -> bytes:
-    """Return the file with uncompressed blocks, for a reader without limits of its own.
+    """Return the file with uncompressed blocks, for a library that does not limit decompression.
 
     Raises BadAvro if the file is malformed or exceeds a limit.
     """
@@ -157,7 +159,7 @@ class _UncompressedFiles:
         return file
 
     def read(self, size: int = -1) -> bytes:
-        """Read `size` bytes, fewer only at the end."""
+        """Read `size` bytes, fewer only at the end of the last file. Raises BadAvro for a malformed block."""
         data = self._rest.read(size)
         while len(data) < size and (piece := self._block()):
             self._rest = io.BytesIO(piece)
@@ -165,7 +167,7 @@ class _UncompressedFiles:
         return data
 
     def whole(self) -> bytes:
-        """Read all remaining bytes of all files."""
+        """Read all remaining bytes of all files. Raises BadAvro for a malformed block."""
         pieces = [self._rest.read()]
         while piece := self._block():
             pieces.append(piece)
@@ -213,7 +215,10 @@ def _unpacked(packed: bytes, codec: str) -> bytes:
 
 
 def _head(source: io.BytesIO) -> tuple[dict[str, bytes], bytes]:
-    """Read the header. Returns its metadata map, and the sync marker that ends each block."""
+    """Read the header. Returns its metadata map, and the sync marker that ends each block.
+
+    Raises BadAvro if the header is missing or truncated.
+    """
     if source.read(len(_MAGIC)) != _MAGIC:
         raise BadAvro("it has no Avro header")
     entries: dict[str, bytes] = {}
@@ -366,7 +371,7 @@ def _is_pairs(schema: object) -> bool:
 
 
 def _only(schema: object, paths: Sequence[tuple[str, ...]]) -> object:
-    """Return a schema reduced to the strings, numbers and lists of pairs at some paths; None if none of them exists."""
+    """Return a schema reduced to the primitive values and maps at some paths; None if none of them exists."""
     if () in paths:
         branches = schema if isinstance(schema, list) else [schema]
         return schema if all(_is_leaf(each) or _is_pairs(each) for each in branches) else None

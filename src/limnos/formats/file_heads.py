@@ -1,4 +1,4 @@
-"""Previews of files: the first rows or the first text of Parquet, CSV, JSON and plain text files.
+"""Previews of files: the first rows or characters of Parquet, CSV, JSON and plain text files.
 
 Other files count as binary. May import pyarrow and `formats.preview_cells`. Must not know stores or users: the file is
 opened by the caller. The content is only decoded, never executed: HTML, for example, is text. The extension of the name
@@ -113,7 +113,7 @@ def _decoded(data: bytes, *, is_whole: bool) -> str | None:
     """Decode bytes as UTF-8 text, with invalid bytes replaced; None for a binary file."""
     text = data.decode("utf-8-sig", "replace")
     if not is_whole:
-        text = text.removesuffix("\ufffd")  # the end cut a multi-byte character
+        text = text.removesuffix("\ufffd")  # a multi-byte character is truncated at the end
     return None if _BINARY.search(text) else text
 
 

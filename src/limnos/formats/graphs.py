@@ -1,8 +1,8 @@
-"""Layout of directed graphs in layers, for pictures of lineage and of pipelines.
+"""Layered layout (Sugiyama) of directed graphs, for diagrams of lineage and of pipelines.
 
 May import the standard library only. Pure. Layers go from left to right. Cycles are allowed: the edges that close a
 cycle are marked as back edges, and drawn from right to left. An edge over several layers has a waypoint in each layer
-between.
+that it crosses.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class GraphLayout(NamedTuple):
 def layered_layout(
     nodes: Sequence[str], edges: Iterable[tuple[str, str]], *, sizes: GraphSizes = DEFAULT_SIZES
 ) -> GraphLayout:
-    """Return the layout of a graph. Edges from a node to itself and repeated edges are omitted."""
+    """Return the layout of a graph. Self-loops, duplicate edges, and edges with unknown nodes are omitted."""
     known = set(nodes)
     chosen = list(dict.fromkeys(each for each in edges if each[0] != each[1] and known.issuperset(each)))
     back = _closing_edges(nodes, chosen)
@@ -130,7 +130,7 @@ def _layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str,
 def _chains(edges: Sequence[tuple[str, str]], layer_of: dict[str, int]) -> list[list[_Key]]:
     """Return the waypoints of each edge.
 
-    If there are more than `POINTS_MAX`, the longest edges are straight lines without any.
+    If all edges together have more than `POINTS_MAX` waypoints, the longest edges are straight lines without waypoints.
     """
     lengths = sorted(layer_of[target] - layer_of[source] for source, target in edges)
     points, longest = 0, 0

@@ -92,7 +92,7 @@ def tables_of(folders: Iterable[str], layout: DirectoryLayout) -> list[TableFold
 
 
 def folder_table(folder: str, layout: DirectoryLayout) -> TableFolder | None:
-    """Return the table of a folder; None if the folder is no table."""
+    """Return the table of a folder; None if the folder is not a table."""
     if not folder or _is_hidden(folder) or folder == MANIFEST:
         return None
     if layout is DirectoryLayout.V0:
@@ -161,7 +161,7 @@ def place_below(root: str, location: str) -> str:
 def root_of(text: str, *, here: str) -> str:
     """Return a directory's URI or absolute path, without a slash at the end. A relative path is relative to `here`.
 
-    Raises BadRequest for an empty text.
+    Raises BadRequest for an empty string.
     """
     if not text:
         raise BadRequest("Give the directory: a path, or a URI such as s3://bucket/prefix")

@@ -15,7 +15,7 @@ from uuid import UUID
 from limnos.formats.lance_manifests import VERSIONS
 
 BYPASSED: Final = "_bypassed"
-"""The folder for manifests that belong to no version in the store: readers do not look there."""
+"""The folder for manifests that belong to no version in the store: readers ignore them."""
 _BRANCH: Final = re.compile(r"tree/(?:[^/]+/)+?(?=(?:data|_[a-z]+)/)")
 _DATA: Final = re.compile(r"data/([0-9a-f]{32,64})(?:\.lance|/.+)")
 _UNFINISHED: Final = re.compile(r"data/\.tmp[^/]*")
@@ -29,8 +29,8 @@ _NAMED: Final = re.compile(rb"\.lance")
 _IDS: Final = re.compile(rb"(?=\x18([\x80-\xff]{0,9}[\x00-\x7f]))", re.DOTALL)
 _UUIDS: Final = re.compile(rb"(?=\x0a\x10(.{16}))", re.DOTALL)
 SUSPECTS_MAX: Final = 500
-"""The maximum number of marks that are searched for in every manifest in one round; the others wait for the next
-round.
+"""The maximum number of references that are searched for in every manifest in one run; the others wait for the next
+run.
 """
 
 
@@ -44,12 +44,12 @@ class AgedFile(NamedTuple):
 
 
 class FilesByKind(NamedTuple):
-    """Old files of a Lance table that may be deleted, and the manifests that may reference these."""
+    """Old files of a Lance table that may be deleted, and the manifests that may reference them."""
 
     unowned: list[str]
     """Old files that can be deleted without a search: unfinished, staged or set aside."""
     marked: Mapping[bytes, list[str]]
-    """Old data, deletion and index files, by the mark with which a manifest references them."""
+    """Old data, deletion and index files, by the bytes with which a manifest references them."""
     transactions: Mapping[bytes, list[str]]
     manifests: list[str]
     """Manifests that may reference files, the newest versions first."""
@@ -125,8 +125,8 @@ def references_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes
 
 
 class ReferenceSearch:
-    """A search for files that no manifest references: first a quick pass by the known encoding, then a full-text search
-    for the remaining candidates (`suspects`).
+    """A search for files that no manifest references: first by the known encoding, then for the remaining candidates
+    (`suspects`) by a search of each manifest's bytes.
     """
 
     def __init__(self, marks: Iterable[bytes]) -> None:

@@ -69,7 +69,7 @@ def check_expression(text: str) -> None:
     beside = last = ""
     for match in _TOKEN.finditer(text):
         token = match[0]
-        if _is_unanswered(token, beside=beside, last=last):
+        if _hangs_library(token, beside=beside, last=last):
             raise BadRequest(
                 f"The expression {text[:_BRIEF]} has {token[:1]} in the place of a value: parameters are not supported, and strings are written 'text', with no letter or $ before the quote"
             )
@@ -84,10 +84,10 @@ def check_expression(text: str) -> None:
             )
 
 
-def _is_unanswered(part: str, *, beside: str, last: str) -> bool:
+def _hangs_library(part: str, *, beside: str, last: str) -> bool:
     """Return whether a token makes the library hang.
 
-    `beside` is the preceding token, `last` the preceding token that is no white space.
+    `beside` is the preceding token, `last` the preceding token that is not white space.
     """
     if part in ("?", "$"):
         return part == "?" or not (beside[-1:].isalnum() or beside[-1:] == "_")

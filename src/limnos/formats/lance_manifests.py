@@ -90,8 +90,8 @@ def staged_name(path: str, *, table: tuple[str, ...], branch: str) -> str:
         branch: The branch's name.
 
     Raises:
-        BadRequest: The path is no staged manifest directly in the branch's directory. A commit may reference only files
-            of its own table.
+        BadRequest: The path is not that of a staged manifest directly in the branch's directory. A commit may reference
+            only files of its own table.
     """
     expected = (*table, *directory_of(branch).split("/"))
     segments = tuple(_bare(path).split("/"))

@@ -279,7 +279,10 @@ def _links(output: _Dataset) -> list[ColumnLink]:
 
 
 def _sources(event: _Event, outputs: tuple[EventOutput, ...]) -> tuple[EventDataset, ...]:
-    """Return the distinct source datasets: the inputs, and datasets that only column lineage names."""
+    """Return the distinct source datasets: the inputs, and datasets that only column lineage refers to.
+
+    Raises BadRequest for too many sources.
+    """
     datasets: dict[tuple[str, str], EventDataset] = {}
     for each in event.inputs or ():
         dataset = _dataset(each)

@@ -1,7 +1,7 @@
 """Converts values of Arrow tables to JSON values for previews.
 
-Long values are truncated; of vectors only the first items are shown. May import pyarrow. Pure: must not know files or
-users.
+Long values are truncated; of vectors only the first items are included. May import pyarrow. Pure: must not know files
+or users.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _value_of(scalar: pa.Scalar) -> object:
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column with values that Python can represent: timestamps in nanoseconds become strings, and vectors are
-    cut to their first items.
+    truncated to their first items.
     """
     kind = column.type
     if is_vector(kind):
@@ -114,5 +114,5 @@ def _nested(value: object) -> object:
 
 
 def cut_text(text: str) -> str:
-    """Return a text cut to `CELL_CHARACTERS_MAX` characters."""
+    """Truncate a string to `CELL_CHARACTERS_MAX` characters."""
     return text if len(text) <= CELL_CHARACTERS_MAX else f"{text[:CELL_CHARACTERS_MAX]}…"

@@ -77,7 +77,7 @@ GATE_POSTGRES = Sql(
 
 
 def gate_query_postgres(epoch: int, known: tuple[tuple[int, int], ...]) -> Query:
-    """Return the statement of the freshness gate on PostgreSQL: one prepared statement for any number of zones."""
+    """Return the query of the freshness gate on PostgreSQL: one prepared statement for any number of zones."""
     return GATE_POSTGRES, {
         "epoch": epoch,
         "zones": [zone for zone, _ in known],

@@ -44,7 +44,7 @@ _file = os.environ.get("LIMNOS_FAULT_FILE", "")
 def fault_point(point: str) -> None:
     """Kill or stop the process if a fault is configured for this point."""
     if _file:
-        _look()
+        _read_fault_file()
     if _fault.point == point:
         _fault.left -= 1
         if _fault.left == 0:
@@ -52,8 +52,8 @@ def fault_point(point: str) -> None:
             signal.pthread_kill(threading.get_ident(), _fault.signal)
 
 
-def _look() -> None:
-    """Read the fault from the file, once. The file is deleted, so that each new file starts a new count."""
+def _read_fault_file() -> None:
+    """Read the fault from the file if it exists, and delete the file, so that each new file starts a new count."""
     global _fault  # noqa: PLW0603 - one fault for the process is the point
     path = Path(_file)
     if path.exists():

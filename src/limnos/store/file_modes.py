@@ -1,4 +1,4 @@
-"""File modes of the server's own files: 700 for its directory, 600 for the database. Decision record 0018.
+"""Restricts the modes of the server's own files: 700 for its directory, 600 for the database (decision record 0018).
 
 May import `telemetry`. Must not know table files: those are read by engines and get their mode from the process's
 umask.
@@ -28,7 +28,7 @@ def private_directory(path: Path, *, marks: tuple[str, ...]) -> None:
     """
     path.mkdir(mode=DIRECTORY, parents=True, exist_ok=True)
     if any((path / mark).exists() for mark in marks) or not any(path.iterdir()):
-        _tighten(path, DIRECTORY)
+        _restrict_mode(path, DIRECTORY)
     elif _is_open(path):
         log.warning(
             "directory is open to other users of this machine, and contains other files than the server's",
@@ -45,14 +45,14 @@ def private_database(path: Path) -> None:
     with suppress(FileExistsError, FileNotFoundError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE))
     for ending in _BESIDE:
-        _tighten(path.with_name(path.name + ending), FILE)
+        _restrict_mode(path.with_name(path.name + ending), FILE)
 
 
 def _is_open(path: Path) -> bool:
     return bool(path.stat().st_mode & 0o077)
 
 
-def _tighten(path: Path, mode: int) -> None:
+def _restrict_mode(path: Path, mode: int) -> None:
     """Remove the permissions of other users from a file or directory of the server."""
     try:
         result = path.stat()

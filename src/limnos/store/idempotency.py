@@ -33,7 +33,7 @@ PRUNE = Sql(
 
 
 class IdempotencyKey(NamedTuple):
-    """A key to look up: its zone, the caller who sent it, and its text."""
+    """An idempotency key: its zone, the caller who sent it, and its value."""
 
     zone: int
     caller: str
@@ -43,7 +43,7 @@ class IdempotencyKey(NamedTuple):
 class RequestOutcome(NamedTuple):
     """The outcome of a request: fingerprint, operation, status, and the object that it created or changed.
 
-    `body` is stored only if the answer cannot be rebuilt from the current state.
+    `body` is stored only if the response cannot be rebuilt from the current state.
     """
 
     fingerprint: bytes

@@ -38,7 +38,7 @@ class StoreClock(Protocol):
 
 
 class StoreWriter(Protocol):
-    """The writing half of a store, to which mutations are submitted."""
+    """The write interface of a store, to which mutations are submitted."""
 
     @property
     def time(self) -> StoreClock:

@@ -2,7 +2,7 @@
 
 May import this package. Must not know resources. It serves large reads, such as an export; requests use the view and
 loads. While a snapshot is open, SQLite cannot checkpoint its write-ahead log beyond it, and PostgreSQL cannot vacuum
-replaced rows. So close it soon.
+replaced rows, so callers close it as soon as possible.
 """
 
 from __future__ import annotations

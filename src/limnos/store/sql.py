@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 Value = int | str | bytes | bool | None | Sequence[int] | Sequence[str]
 Params = Mapping[str, Value]
-Row = tuple[Any, ...]  # a driver's row; its columns are named by the statement beside it
+Row = tuple[Any, ...]  # a driver's row, with the columns of its statement
 T = TypeVar("T")
 
 _PARAM = re.compile(r"(?<![:\w]):(\w+)")

@@ -52,7 +52,7 @@ class StoreSession(Protocol):
 
 
 class StoreTransaction:
-    """The transaction of one mutation, without the reads and writes of resources, which `Tx` adds."""
+    """The transaction of one mutation, without the writes of resources, which `Tx` adds."""
 
     def __init__(self, session: StoreSession, *, permit: Permit[object], revision: int, now_ms: int) -> None:
         self.session = session
@@ -87,7 +87,7 @@ class StoreTransaction:
 
 
 class Writes:
-    """Base class for the writes of one resource, such as `NodeWrites`. It holds the transaction."""
+    """Base class for the writes of one resource, such as `NodeWrites`. `tx` is the transaction."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx

@@ -139,7 +139,7 @@ class Tx(StoreTransaction):
     scan_plans = ResourceWrites(ScanPlanWrites)
     """Scan plans with parts left to fetch."""
     node_beats = ResourceWrites(NodeBeatWrites)
-    """Signs of life of server nodes."""
+    """Heartbeats of server nodes."""
     search = ResourceWrites(SearchIndexWrites)
     """Writes of the search index."""
     webhooks = ResourceWrites(WebhookWrites)
@@ -150,7 +150,7 @@ Mutation = Callable[[Tx], T]
 
 
 class MutationBatch:
-    """Mutations that commit together. Holds the clocks read under the locks, and the change drafts until the commit.
+    """Mutations that commit together, with the clocks read under the locks, and the change rows to write at the commit.
 
     A mutation that changes an access revision closes the batch (rule 9): later mutations are checked after its commit.
     """
@@ -166,7 +166,7 @@ class MutationBatch:
         self._changes: list[Params] = []
 
     def clock(self, zone: int) -> tuple[int, int]:
-        """Return the zone's revision and access revision as they will be after this batch."""
+        """Return the zone's revision and access revision, including the changes of this batch so far."""
         _clocks = self._clocks.get(zone)
         if _clocks is None:
             self._read((zone,))

@@ -24,7 +24,7 @@ PRIMARY: Final = "PRIMARY_KEY"
 
 
 class FieldPosition(NamedTuple):
-    """The list that holds a field, and the field's index in it."""
+    """The list that contains a field, and the field's index in it."""
 
     fields: list[Json]
     position: int
@@ -61,7 +61,9 @@ class SchemaDraft:
     def add(self, path: Sequence[str], column: Json, *, position: object) -> None:
         """Add a column at a position.
 
-        Raises BadRequest for a required column without a default, which existing rows need.
+        Raises BadRequest for a name that exists, a missing parent, an invalid position or type, and a required column
+        without a default value, because existing rows would lack a value. Raises UnsupportedOperation for a feature
+        that Iceberg lacks.
         """
         *above, name = path
         fields = self._fields(above)
@@ -80,7 +82,10 @@ class SchemaDraft:
         self._put(fields, len(fields) - 1, position=position)
 
     def rename(self, path: Sequence[str], new_name: str) -> None:
-        """Rename a column. Its id, and all references to it, stay the same."""
+        """Rename a column. Its id, and all references to it, stay the same.
+
+        Raises BadRequest for a missing column, and for a new name that is empty or exists.
+        """
         if not new_name:
             raise BadRequest(f"Column {_dotted(path)} needs a name: the new one is empty")
         place = self._find(path)
@@ -89,7 +94,10 @@ class SchemaDraft:
         place.field["name"] = new_name
 
     def retype(self, path: Sequence[str], new_type: object) -> None:
-        """Change a column's type to a wider one."""
+        """Promote a column's type to a wider primitive type.
+
+        Raises BadRequest for a missing column, a nested type, and a type that is not wider.
+        """
         field = self._find(path).field
         old, name = field["type"], _dotted(path)
         if not isinstance(old, str) or not isinstance(new_type, str):
@@ -113,21 +121,28 @@ class SchemaDraft:
         return (old, new) in _WIDER and (self.version > 2 or (old, new) not in _FROM_DATE)
 
     def comment(self, path: Sequence[str], comment: str | None) -> None:
-        """Change a column's comment."""
+        """Change or remove (None) a column's comment. Raises BadRequest for a missing column."""
         field = self._find(path).field
         field.pop("doc", None)
         if comment is not None:
             field["doc"] = comment
 
     def nullability(self, path: Sequence[str], *, nullable: bool) -> None:
-        """Make a column nullable. The reverse is refused, because existing rows may contain nulls."""
+        """Make a column nullable.
+
+        Raises BadRequest for a missing column, and if a nullable column is made required: existing rows may contain
+        nulls.
+        """
         field = self._find(path).field
         if not nullable and field.get("required") is not True:
             raise BadRequest(f"Column {_dotted(path)} is nullable and may contain nulls: it cannot become required")
         field["required"] = not nullable
 
     def default(self, path: Sequence[str], value: object) -> None:
-        """Change a column's default for new rows."""
+        """Change or remove (None) a column's default value for new rows.
+
+        Raises BadRequest for a missing column, otherwise as `default_of` does.
+        """
         field = self._find(path).field
         result = None if value is None else default_of(value, field["type"], name=_dotted(path))
         field.pop("write-default", None)
@@ -140,12 +155,16 @@ class SchemaDraft:
             raise UnsupportedOperation("Iceberg has no auto-increment: leave autoIncrement out")
 
     def reposition(self, path: Sequence[str], position: object) -> None:
-        """Move a column among its siblings."""
+        """Move a column among its siblings. Raises BadRequest for a missing column or an invalid position."""
         place = self._find(path)
         self._put(place.fields, place.position, position=position)
 
     def delete(self, path: Sequence[str], *, if_exists: bool, used: Mapping[object, str]) -> None:
-        """Delete a column. `used` maps ids of fields that must not be deleted to their use, such as partitioning."""
+        """Delete a column.
+
+        Raises BadRequest for a column that is in `used` or in the primary key, and for a missing column unless
+        `if_exists`. `used` maps the ids of fields in use to their use, such as partitioning.
+        """
         try:
             place = self._find(path)
         except BadRequest:
@@ -161,11 +180,11 @@ class SchemaDraft:
         del place.fields[place.position]
 
     def add_index(self, index: Json) -> None:
-        """Set the primary key: Iceberg's identifier fields."""
+        """Set the primary key: Iceberg's identifier fields. Raises as `set_identifiers` does."""
         set_identifiers(self.schema, index)
 
     def delete_index(self, name: str, *, if_exists: bool) -> None:
-        """Remove the primary key."""
+        """Remove the primary key. Raises BadRequest if it does not exist, unless `if_exists`."""
         if not self._identifiers() or name.upper() not in (PRIMARY, "PRIMARY"):
             if if_exists:
                 return
@@ -186,12 +205,15 @@ class SchemaDraft:
         raise BadRequest(f"The table has no column {_dotted(path)}")
 
     def _fields(self, path: Sequence[str]) -> list[Json]:
-        """Return the list of fields at a path: of the table, or of a nested struct."""
+        """Return the list of fields at a path: of the table, or of a nested struct.
+
+        Raises BadRequest if the path does not exist or is not a struct.
+        """
         schema: object = self.schema
         walked: list[str] = []
         for name in path:
             walked.append(name)
-            schema = _within(schema, name)
+            schema = _child_type(schema, name)
             if schema is None:
                 raise BadRequest(f"The table has no column {_dotted(walked)}")
         if not isinstance(schema, dict) or schema.get("type") != "struct":
@@ -203,7 +225,10 @@ class SchemaDraft:
             raise BadRequest(f"The table has a column {preview_value(name)} already")
 
     def _put(self, fields: list[Json], index: int, *, position: object) -> None:
-        """Move a field to a position: first, after another field, or unchanged."""
+        """Move a field to a position: first, after another field, or unchanged.
+
+        Raises BadRequest for a malformed position, or if the other field does not exist.
+        """
         if isinstance(position, str) and position.lower() == "first":
             fields.insert(0, fields.pop(index))
         elif isinstance(position, dict) and isinstance(position.get("after"), str):
@@ -219,7 +244,8 @@ class SchemaDraft:
 def set_identifiers(schema: Json, index: Json) -> None:
     """Make the columns of a primary key a schema's identifier fields.
 
-    Raises UnsupportedOperation for an index other than a primary key, BadRequest for unsuitable columns.
+    Raises UnsupportedOperation for an index other than a primary key, BadRequest if the schema has identifier fields
+    already or lacks a column.
     """
     kind = str(index.get("indexType", "")).upper()
     if kind != PRIMARY:
@@ -248,7 +274,7 @@ def indexes_of(schema: Json) -> list[Json]:
     return [{"indexType": PRIMARY, "name": PRIMARY, "fieldNames": names}]
 
 
-def _within(value: object, name: str) -> object:
+def _child_type(value: object, name: str) -> object:
     """Return the type of the child `name` of a struct, list or map type.
 
     A list's item is called `element`, a map's `key` and `value`.

@@ -1,8 +1,8 @@
 """Columns: converts Gravitino's JSON columns to Iceberg schemas and back (JsonUtils of 1.3; reference section 2.1).
 
 May import `formats.iceberg` for its typed JSON, and `model`. Must not know tables. Pure. A type that Iceberg lacks
-(`varchar(20)`) becomes an Iceberg type that can hold its values. The original type is stored by field id, and returned
-as long as the field has that Iceberg type. Types that neither system has are refused on input and returned as
+(`varchar(20)`) becomes an Iceberg type that can represent its values. The original type is stored by field id, and is
+returned as long as the field has that Iceberg type. Types that neither system has are refused on input and returned as
 `external` on output.
 """
 
@@ -22,20 +22,20 @@ from limnos.model.errors import BadRequest, UnsupportedOperation
 
 ORIGINAL_TYPES: Final = "gravitino.types"
 """The property of an Iceberg table with the original types: JSON, by field id."""
-_INTO = {
+_ICEBERG_TYPES = {
     "boolean": "boolean", "integer": "int", "long": "long", "float": "float", "double": "double", "date": "date",
     "time": "time", "timestamp": "timestamp", "timestamp_tz": "timestamptz", "string": "string", "binary": "binary",
     "uuid": "uuid", "null": "unknown", "variant": "variant",
 }  # fmt: skip
-_OUT_OF = {iceberg: ours for ours, iceberg in _INTO.items()} | {
+_GRAVITINO_TYPES = {iceberg: ours for ours, iceberg in _ICEBERG_TYPES.items()} | {
     "timestamp_ns": "timestamp(9)", "timestamptz_ns": "timestamp_tz(9)"
 }  # fmt: skip
-_HELD_BY = {
+_REPRESENTED_BY = {
     "byte": "int", "short": "int", "byte unsigned": "int", "short unsigned": "int", "integer unsigned": "long",
     "long unsigned": "decimal(20, 0)", "timestamp(7)": "timestamp_ns", "timestamp(8)": "timestamp_ns",
     "timestamp_tz(7)": "timestamptz_ns", "timestamp_tz(8)": "timestamptz_ns",
 }  # fmt: skip
-"""Iceberg types that can hold the values of types that Iceberg lacks."""
+"""Iceberg types that can represent the values of types that Iceberg lacks."""
 _SIZED = re.compile(r"(time|timestamp|timestamp_tz|fixed|char|varchar)\(\s*(\d{1,9})\s*\)")
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _SPATIAL = re.compile(r"(geometry|geography)(\(.*\))?")
@@ -86,7 +86,10 @@ class FieldBuilder:
         return built
 
     def type(self, value: object, name: str, *, field_id: int, depth: int = 0) -> object:
-        """Convert a type in Gravitino's JSON to an Iceberg type, and record the original type if Iceberg lacks it."""
+        """Convert a type in Gravitino's JSON to an Iceberg type, and record the original type if Iceberg lacks it.
+
+        Raises BadRequest for an unknown, malformed or too deeply nested type.
+        """
         if depth > DEPTH_MAX:
             raise BadRequest(f"Column {preview_value(name)} is nested more than {DEPTH_MAX} levels deep")
         if isinstance(value, str):
@@ -127,7 +130,7 @@ def schema_of(columns: list[Json]) -> Json:
 
 
 def table_schema_of(columns: list[Json]) -> AnnotatedSchema:
-    """Build an Iceberg schema and the original types to store with it."""
+    """Build an Iceberg schema and the original types to store with it. Raises as `FieldBuilder.field` does."""
     fields = FieldBuilder()
     schema, ids = with_fresh_ids({"type": "struct", "fields": [fields.field(one) for one in columns]})
     return AnnotatedSchema(schema, {str(ids.renumbered[int(key)]): word for key, word in fields.original_types.items()})
@@ -136,10 +139,10 @@ def table_schema_of(columns: list[Json]) -> AnnotatedSchema:
 def plain_of(text: str, name: str) -> PlainType:
     """Return Iceberg's primitive type for a type in Gravitino's JSON. Raises BadRequest for an unknown type."""
     word = " ".join(text.lower().split())
-    if word in _INTO:
-        return PlainType(_INTO[word])
-    if word in _HELD_BY:
-        return PlainType(_HELD_BY[word], word)
+    if word in _ICEBERG_TYPES:
+        return PlainType(_ICEBERG_TYPES[word])
+    if word in _REPRESENTED_BY:
+        return PlainType(_REPRESENTED_BY[word], word)
     decimal, sized = _DECIMAL.fullmatch(word), _SIZED.fullmatch(word)
     if decimal is not None:
         return PlainType(parse_primitive(f"decimal({decimal[1]}, {decimal[2]})").text)
@@ -150,13 +153,13 @@ def plain_of(text: str, name: str) -> PlainType:
         if kind in ("char", "varchar"):
             return PlainType("string", f"{kind}({size})")
         if size <= 6:
-            return PlainType(_INTO[kind], f"{kind}({size})")
+            return PlainType(_ICEBERG_TYPES[kind], f"{kind}({size})")
         if size == 9 and kind != "time":
             return PlainType("timestamp_ns" if kind == "timestamp" else "timestamptz_ns")
     if _SPATIAL.fullmatch(word):
         return PlainType(parse_primitive(text.strip()).text)
     raise BadRequest(
-        f"Column {preview_value(name)}: Iceberg has no type {preview_value(text)}; known are {', '.join((*_INTO, *_HELD_BY))}, decimal(p,s), fixed(n), "
+        f"Column {preview_value(name)}: Iceberg has no type {preview_value(text)}; known are {', '.join((*_ICEBERG_TYPES, *_REPRESENTED_BY))}, decimal(p,s), fixed(n), "
         "char(n), varchar(n)"
     )
 
@@ -171,7 +174,8 @@ def _external(text: str, name: str) -> str:
 def default_of(value: object, kind: object, *, name: str) -> object:
     """Convert Gravitino's literal to the default value of an Iceberg field.
 
-    Raises UnsupportedOperation for another expression than a literal, BadRequest for a value that is not of the type.
+    Raises UnsupportedOperation for an expression other than a literal, or for a column that is not primitive.
+    Raises BadRequest for a value that is not of the type.
     """
     fields = as_object(value, f"The default of column {preview_value(name)}")
     if fields.get("type") != "literal" or not isinstance(kind, str):
@@ -245,7 +249,7 @@ def _type_json(value: object, entries: Mapping[str, str], *, field_id: object) -
 
 def _plain_type_json(text: str, word: str | None) -> object:
     """Return a primitive type as Gravitino's JSON: the original type, if the field still has the Iceberg type that
-    stands for it.
+    represents it.
     """
     if word is not None and stands_for(word, text):
         return word
@@ -253,7 +257,7 @@ def _plain_type_json(text: str, word: str | None) -> object:
         return text.replace(" ", "")
     if text.startswith("fixed"):
         return text.replace("[", "(").replace("]", ")")
-    return _OUT_OF.get(text) or {"type": "external", "catalogString": text}
+    return _GRAVITINO_TYPES.get(text) or {"type": "external", "catalogString": text}
 
 
 def stands_for(word: str, iceberg: str) -> bool:

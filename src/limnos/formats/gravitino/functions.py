@@ -1,7 +1,7 @@
 """Registered functions: checks of definitions, and changes applied to them (reference section 2.3).
 
 May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know engines: types are stored unchanged.
-Ambiguous definitions, which the same call could match, are refused.
+Two definitions that the same call could match are ambiguous, and refused.
 """
 
 from __future__ import annotations
@@ -204,8 +204,8 @@ def _position(function: Function, parameters: list[FunctionParameter]) -> int:
     for place, each in enumerate(function.definitions):
         if [(one.name, _type_text(one.data_type)) for one in each.parameters or ()] == requested:
             return place
-    told_as = ", ".join(f"{name} {kind}" for name, kind in requested)
-    raise BadRequest(f"The function has no definition with the parameters ({told_as})")
+    parameters_text = ", ".join(f"{name} {kind}" for name, kind in requested)
+    raise BadRequest(f"The function has no definition with the parameters ({parameters_text})")
 
 
 def _definition(definition: FunctionDefinition, function_type: str) -> FunctionDefinition:
@@ -275,12 +275,12 @@ def check_type(value: object, what: str, *, depth: int = 0) -> None:
     if kind in _WORDS:
         text_at(fields, _WORDS[kind], where=where)
         return
-    for inner in _inner(fields, kind, where=where):
+    for inner in _child_types(fields, kind, where=where):
         check_type(inner, what, depth=depth + 1)
 
 
-def _inner(fields: Json, kind: str, *, where: str) -> Iterator[object]:
-    """Yield the child types of a struct, list, map or union type."""
+def _child_types(fields: Json, kind: str, *, where: str) -> Iterator[object]:
+    """Yield the child types of a struct, list, map or union type. Raises BadRequest for any other type."""
     if kind in ("struct", "union"):
         parts = fields.get("fields" if kind == "struct" else "types")
         if not isinstance(parts, list) or not parts:
@@ -295,14 +295,14 @@ def _inner(fields: Json, kind: str, *, where: str) -> Iterator[object]:
 
 
 def _type_text(value: object) -> str:
-    """Return a canonical text of a type, equal for equal types, to compare signatures."""
+    """Return the canonical string of a type, equal for equal types, to compare signatures."""
     return value.strip().lower() if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
 
 
 def _refuse_ambiguous(definitions: Sequence[FunctionDefinition]) -> None:
     seen: dict[tuple[str, ...], int] = {}
     for place, each in enumerate(definitions):
-        for call in _calls(each):
+        for call in _argument_types(each):
             other = seen.setdefault(call, place)
             if other != place:
                 raise BadRequest(
@@ -310,8 +310,8 @@ def _refuse_ambiguous(definitions: Sequence[FunctionDefinition]) -> None:
                 )
 
 
-def _calls(definition: FunctionDefinition) -> Iterator[tuple[str, ...]]:
-    """Yield the lists of argument types with which a definition can be called.
+def _argument_types(definition: FunctionDefinition) -> Iterator[tuple[str, ...]]:
+    """Yield the argument types of each possible call of a definition.
 
     Trailing parameters with default values may be omitted.
     """

@@ -55,7 +55,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def type_of(word: str) -> str:
-    """Return a template's type from its name, ignoring case. Raises BadRequest for an unknown type."""
+    """Return a job type in lower case. Raises BadRequest for a type other than `shell` or `spark`."""
     if word.lower() not in TYPES:
         raise BadRequest(f"Field jobType must be shell or spark, not {preview_value(word)}")
     return word.lower()
@@ -89,11 +89,11 @@ def content_altered(job_type: str, text: str, *, changes: Mapping[str, object]) 
         raise BadRequest(
             f"The job template is of type {job_type}: newTemplate must have that @type, which cannot change"
         )
-    fields = {_old(name): each for name, each in update.items() if each is not None}
+    fields = {_stored_field_name(name): each for name, each in update.items() if each is not None}
     return content_of(job_type, {**msgspec.to_builtins(content_read(text)), **fields})
 
 
-def _old(name: str) -> str:
+def _stored_field_name(name: str) -> str:
     if not name.startswith("new") or len(name) < 4:
         raise BadRequest(
             f"Unknown field {preview_value(name)} of newTemplate: its fields are newExecutable, newArguments and so on"
@@ -123,7 +123,7 @@ def _checked(content: TemplateContent) -> TemplateContent:
 def placeholders(content: TemplateContent) -> dict[str, str | None]:
     """Return the names of a template's placeholders with their defaults.
 
-    Raises BadRequest if a placeholder has two different defaults.
+    Raises BadRequest for a malformed placeholder, or one with two different defaults.
     """
     results: dict[str, str | None] = {}
 
@@ -135,14 +135,14 @@ def placeholders(content: TemplateContent) -> dict[str, str | None]:
             )
         for match in _PLACE.finditer(text):
             if match[1] is not None:
-                _note(results, match[1], otherwise=match[2])
+                _add_placeholder(results, match[1], otherwise=match[2])
         return text
 
-    _map(content, note)
+    _map_strings(content, note)
     return results
 
 
-def _note(results: dict[str, str | None], name: str, *, otherwise: str | None) -> None:
+def _add_placeholder(results: dict[str, str | None], name: str, *, otherwise: str | None) -> None:
     known = results.get(name)
     if known is not None and otherwise is not None and known != otherwise:
         raise BadRequest(
@@ -167,7 +167,7 @@ def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> Te
     def fill(match: re.Match[str]) -> str:
         return "{{" if match[1] is None else values.get(match[1], known[match[1]] or "")
 
-    done = _map(content, lambda text: _PLACE.sub(fill, text))
+    done = _map_strings(content, lambda text: _PLACE.sub(fill, text))
     if "\\u0000" in done.text:
         raise BadRequest("A value contains a zero byte, which is not possible in process arguments")
     if done.class_name and not _CLASS.fullmatch(done.class_name):
@@ -175,8 +175,8 @@ def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> Te
     return done
 
 
-def _map(content: TemplateContent, change: Callable[[str], str]) -> TemplateContent:
-    """Apply a function to every text of a template. Raises BadRequest if two keys of a map become equal."""
+def _map_strings(content: TemplateContent, change: Callable[[str], str]) -> TemplateContent:
+    """Apply a function to every string of a template. Raises BadRequest if two keys of a map become equal."""
     return TemplateContent(
         change(content.executable),
         tuple(map(change, content.arguments)),

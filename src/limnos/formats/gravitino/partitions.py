@@ -166,7 +166,10 @@ def order_of(sort_orders: list[Json], schema: Json) -> Json:
 
 
 def _term_of(term: Json) -> tuple[str, list[str]]:
-    """Return the transform and the column path of a sort term."""
+    """Return the transform and the column path of a sort term.
+
+    Raises BadRequest for a malformed term, UnsupportedOperation for a term that Iceberg lacks.
+    """
     where = "sortTerm"
     kind = text_at(term, "type", where=where).lower()
     if kind == "field":

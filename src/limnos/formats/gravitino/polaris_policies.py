@@ -77,10 +77,11 @@ def translate_policy(policy_type: str, text: str) -> TranslatedPolicy | None:
     return TranslatedPolicy(translated, content_text(translated, own), content.enable, left_out)
 
 
-def _take(fields: Json, name: str, *, least: int) -> int | None:
+def _pop_integer(fields: Json, name: str, *, least: int) -> int | None:
     """Remove an integer field from `fields` and return it.
 
-    If it is missing, no integer, or below `least`, return None without removing it.
+    If it is missing, not an integer, or below `least`, return None without removing it. A string of digits is an
+    integer, too.
     """
     value = fields.get(name)
     if isinstance(value, str) and value.isascii() and value.isdecimal():
@@ -91,7 +92,7 @@ def _take(fields: Json, name: str, *, least: int) -> int | None:
     return value
 
 
-def _given(**values: object) -> Json:
+def _without_nulls(**values: object) -> Json:
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -102,10 +103,10 @@ def _data_compaction(config: Json, _: Json) -> tuple[str, Json]:
     options: dict[str, str] = {}
     for name in list(config):
         option = _ACTION_OPTIONS.get(name.replace("-", "_"))
-        number = None if option is None else _take(config, name, least=1)
+        number = None if option is None else _pop_integer(config, name, least=1)
         if option is not None and number is not None:
             options[option] = str(number)
-    return COMPACTION, _given(rewriteOptions=options or None)
+    return COMPACTION, _without_nulls(rewriteOptions=options or None)
 
 
 def _metadata_compaction(_: Json, __: Json) -> tuple[str, Json]:
@@ -113,13 +114,16 @@ def _metadata_compaction(_: Json, __: Json) -> tuple[str, Json]:
 
 
 def _orphans(_: Json, top: Json) -> tuple[str, Json]:
-    days = _take(top, "max_orphan_file_age_in_days", least=0)
-    return ORPHAN_FILE_REMOVAL, _given(olderThanDays=None if days is None else max(days, ORPHAN_DAYS_MIN))
+    days = _pop_integer(top, "max_orphan_file_age_in_days", least=0)
+    return ORPHAN_FILE_REMOVAL, _without_nulls(olderThanDays=None if days is None else max(days, ORPHAN_DAYS_MIN))
 
 
 def _expiry(config: Json, _: Json) -> tuple[str, Json]:
-    days, least = _take(config, "max_snapshot_age_days", least=0), _take(config, "min_snapshot_to_keep", least=1)
-    return SNAPSHOT_EXPIRATION, _given(olderThanDays=days, retainLast=least)
+    days, least = (
+        _pop_integer(config, "max_snapshot_age_days", least=0),
+        _pop_integer(config, "min_snapshot_to_keep", least=1),
+    )
+    return SNAPSHOT_EXPIRATION, _without_nulls(olderThanDays=days, retainLast=least)
 
 
 _TRANSLATIONS: Final[Mapping[str, _Translation]] = {

@@ -1,4 +1,4 @@
-"""Contents of policies: custom rules, or settings for the maintenance of Iceberg tables (content classes of Gravitino).
+"""Contents of policies: custom rules, or settings for the maintenance of tables (Gravitino's content classes).
 
 May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know the application of policies.
 """

@@ -1,6 +1,6 @@
 """Tables: Gravitino's create and alter requests as Iceberg's, and stored Iceberg tables as Gravitino's JSON.
 
-May import `formats.iceberg`, `model` and this package. Must not know HTTP. Pure. Changes have the shapes of Gravitino's
+May import `formats.iceberg`, `model` and this package. Must not know HTTP. Pure. Changes have the fields of Gravitino's
 `*UpdateRequest` classes of 1.3.
 """
 
@@ -81,7 +81,7 @@ class AddColumn(_TableEdit, frozen=True, tag="addColumn"):
 
 
 class RenameColumn(_TableEdit, frozen=True, tag="renameColumn"):
-    """Rename a column, found by its path."""
+    """Rename the column at a path."""
 
     old_field_name: tuple[str, ...]
     new_field_name: str
@@ -380,7 +380,7 @@ def _apply(draft: SchemaDraft, change: ColumnChange, *, stored: IcebergTableMeta
 
 
 def _fields_in_use(stored: IcebergTableMetadata) -> dict[object, str]:
-    """Return the fields that partitioning or sort order use, by field id, with the use as text for messages."""
+    """Return the fields that partitioning or sort order use: a description of the use for messages, by field id."""
     results: dict[object, str] = {}
     for what, holder in (("the sort order", stored.order), ("the partitioning", stored.spec)):
         fields = holder.get("fields")

@@ -66,7 +66,8 @@ class _StoredView(msgspec.Struct, rename="kebab"):
 def gravitino_view_of(metadata: bytes) -> GravitinoView:
     """Convert an Iceberg view's metadata to Gravitino's representation.
 
-    Raises DecodeError, StopIteration and others for malformed metadata.
+    Raises msgspec.DecodeError for malformed JSON, StopIteration if the current version or its schema is missing, and
+    BadRequest or KeyError for a malformed schema.
     """
     stored = msgspec.json.decode(metadata, type=_StoredView)
     current = next(one for one in stored.versions if one.version_id == stored.current_version_id)

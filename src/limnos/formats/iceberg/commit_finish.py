@@ -1,4 +1,4 @@
-"""The last step of a commit: correct the logs, check the whole document, set the time.
+"""The last step of a commit: corrects the logs, checks the whole document, and sets its time.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know single updates.
 """
@@ -74,8 +74,9 @@ def _correct_snapshot_log(draft: MetadataDraft) -> None:
 
 
 def _check_complete(draft: MetadataDraft, *, has_layout: bool) -> None:
-    """Check that the document has all required fields; unless `has_layout` (these are unchanged), also schemas,
-    partition specs and sort orders.
+    """Raise BadRequest if the document lacks a required field.
+
+    With `has_layout`, schemas, partition specs and sort orders are unchanged and not checked.
     """
     missing = []
     if draft.doc.get("table-uuid") is None and (draft.version > 1 or draft.origin is None):
@@ -114,7 +115,7 @@ def _default_row(draft: MetadataDraft, key: str, default: str) -> Json:
 
 
 def _correct_future(draft: MetadataDraft) -> None:
-    """Replace timestamps in the future by the current time in the logs.
+    """Replace future timestamps in the snapshot log and the metadata log by the current time.
 
     An older release accepted such timestamps from clients whose clock was ahead. Iceberg's Java library refuses every
     commit to the table until that time.

@@ -68,7 +68,7 @@ class MetadataDraft:
         return integer_at(self.doc, "format-version", where=HERE)
 
     def integer(self, key: str) -> int:
-        """Return an integer field of the document. Raises BadRequest if it is missing or no integer."""
+        """Return an integer field of the document. Raises BadRequest if it is missing or not an integer."""
         return integer_at(self.doc, key, where=HERE)
 
     def rows(self, key: str) -> DocumentRows:
@@ -128,7 +128,7 @@ class MetadataDraft:
         return self._refs_to
 
     def put_ref(self, name: str, ref: Json | None) -> None:
-        """Set or remove (None) a reference."""
+        """Set or remove (None) a reference. Does not change the current snapshot."""
         refs = self.edit_map("refs")
         before = refs.pop(name, None) if ref is None else refs.get(name)
         if ref is not None:
@@ -176,14 +176,14 @@ class MetadataDraft:
         return schema_columns
 
     def know_columns(self, schema_id: int, schema_columns: SchemaColumns) -> None:
-        """Record the columns of a schema that was just added."""
+        """Cache the columns of a schema that was just added."""
         self._columns[schema_id] = schema_columns
 
     @property
     def latest_ms(self) -> int:
         """The latest allowed timestamp from a client, in milliseconds since 1970.
 
-        A later stored timestamp came from a wrong clock.
+        A later timestamp in the document is from a wrong clock.
         """
         return self.now_ms + self.ahead_ms
 

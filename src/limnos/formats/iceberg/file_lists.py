@@ -196,7 +196,7 @@ def offloaded_added(request: bytes) -> list[bytes]:
 
 
 def offloaded_snapshots(body: bytes) -> list[bytes]:
-    """Return a document's snapshots, statistics files and current snapshot id, as three JSON texts."""
+    """Return a document's snapshots, statistics files and current snapshot id, as three JSON documents."""
     metadata = iceberg_metadata.decode(body)
     current = metadata.get("current-snapshot-id")
     return [msgspec.json.encode(each) for each in (snapshots_of(metadata), statistics_of(metadata), current)]

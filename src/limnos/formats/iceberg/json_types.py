@@ -40,19 +40,19 @@ def preview_value(value: object) -> str:
 
 
 def hashable(value: object) -> object:
-    """Return the value itself if it is hashable, else its text, as a key for comparisons."""
+    """Return the value itself if it is hashable, else its `repr`, as a key for comparisons."""
     return repr(value) if isinstance(value, (dict, list)) else value
 
 
 def as_object(value: object, what: str) -> Json:
-    """Return the value as a JSON object; `what` names it in the error message."""
+    """Return the value if it is a JSON object, else raise BadRequest with `what` as its name."""
     if isinstance(value, dict):
         return value
     raise wrong_type_error(what, "an object", value)
 
 
 def as_list(value: object, what: str) -> list[object]:
-    """Return the value as a JSON array, else raise BadRequest with `what` as its name."""
+    """Return the value if it is a JSON array, else raise BadRequest with `what` as its name."""
     if isinstance(value, list):
         return value
     raise wrong_type_error(what, "an array", value)
@@ -66,7 +66,10 @@ def as_string(value: object, what: str) -> str:
 
 
 def as_integer(value: object, what: str, *, low: int = -LONG_MAX - 1, high: int = LONG_MAX) -> int:
-    """Return the value as an integer between `low` and `high`, both inclusive. Booleans and fractions are refused."""
+    """Return the value if it is an integer between `low` and `high` (inclusive), else raise BadRequest.
+
+    Booleans and fractions are not integers, and `what` names the value in the message.
+    """
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type_error(what, "an integer", value)
     if not low <= value <= high:
@@ -88,20 +91,20 @@ def _required(doc: Json, key: str, where: str) -> object:
 def object_at(doc: Json, key: str, *, where: str) -> Json:
     """Return the object in a required field.
 
-    Raises BadRequest if it is missing or no object; `where` names the document.
+    Raises BadRequest if it is missing or not an object; `where` names the document.
     """
     value = doc.get(key)
     return value if isinstance(value, dict) else as_object(_required(doc, key, where), _field(key, where))
 
 
 def list_at(doc: Json, key: str, *, where: str) -> list[object]:
-    """Return the array in a required field. Raises BadRequest if it is missing or no array."""
+    """Return the array in a required field. Raises BadRequest if it is missing or not an array."""
     value = doc.get(key)
     return value if isinstance(value, list) else as_list(_required(doc, key, where), _field(key, where))
 
 
 def objects_at(doc: Json, key: str, *, where: str) -> list[Json]:
-    """Return the array of objects in a required field (the stored array itself, not a copy)."""
+    """Return the array of objects in a required field (not a copy). Raises BadRequest otherwise."""
     value = doc.get(key)
     items = value if isinstance(value, list) else list_at(doc, key, where=where)
     for item in items:
@@ -111,7 +114,7 @@ def objects_at(doc: Json, key: str, *, where: str) -> list[Json]:
 
 
 def as_objects(value: object, what: str) -> list[Json]:
-    """Return the value as an array of objects (the array itself, not a copy)."""
+    """Return the value if it is an array of objects (not a copy), else raise BadRequest with `what` as its name."""
     items = value if isinstance(value, list) else as_list(value, what)
     for position, item in enumerate(items):
         if not isinstance(item, dict):
@@ -120,7 +123,7 @@ def as_objects(value: object, what: str) -> list[Json]:
 
 
 def string_at(doc: Json, key: str, *, where: str) -> str:
-    """Return the string in a required field. Raises BadRequest if it is missing or no string."""
+    """Return the string in a required field. Raises BadRequest if it is missing or not a string."""
     value = doc.get(key)
     return value if isinstance(value, str) else as_string(_required(doc, key, where), _field(key, where))
 
@@ -135,7 +138,7 @@ def text_at(doc: Json, key: str, *, where: str) -> str:
 
 
 def optional_string_at(doc: Json, key: str, *, where: str) -> str | None:
-    """Return the string in a field; None if it is missing or null."""
+    """Return the string in a field; None if it is missing or null. Raises BadRequest for another type."""
     value = doc.get(key)
     return None if value is None else as_string(value, _field(key, where))
 
@@ -151,12 +154,15 @@ def integer_at(doc: Json, key: str, *, where: str, low: int = -LONG_MAX - 1, hig
 def optional_integer_at(
     doc: Json, key: str, *, where: str, low: int = -LONG_MAX - 1, high: int = LONG_MAX
 ) -> int | None:
-    """Return the integer in a field; None if it is missing or null."""
+    """Return the integer in a field; None if it is missing or null.
+
+    Raises BadRequest for another type, or a value that is not between `low` and `high` (inclusive).
+    """
     return None if doc.get(key) is None else integer_at(doc, key, where=where, low=low, high=high)
 
 
 def boolean_at(doc: Json, key: str, *, where: str) -> bool:
-    """Return the boolean in a required field. Raises BadRequest if it is missing or no boolean."""
+    """Return the boolean in a required field. Raises BadRequest if it is missing or not a boolean."""
     value = _required(doc, key, where)
     if isinstance(value, bool):
         return value
@@ -178,7 +184,7 @@ def strings_at(doc: Json, key: str, *, where: str) -> list[str]:
 
 
 def as_string_map(value: object, what: str) -> dict[str, str]:
-    """Return the value as an object whose values are all strings (the object itself, not a copy)."""
+    """Return the value if it is an object whose values are all strings (not a copy), else raise BadRequest."""
     items = value if isinstance(value, dict) else as_object(value, what)
     for key, item in items.items():
         if not isinstance(item, str):

@@ -58,7 +58,10 @@ _HERE = "Table metadata"
 
 
 def decode(data: bytes) -> Json:
-    """Parse a metadata file, gzip-compressed or not. Integers stay exact. Raises BadRequest if it is no JSON object."""
+    """Parse a metadata file, gzip-compressed or not. Integers stay exact.
+
+    Raises BadRequest if it is not a JSON object, or too large when decompressed.
+    """
     try:
         value = msgspec.json.decode(_unpack(data))
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -136,7 +139,7 @@ def property_of(metadata: Json, key: str) -> str | None:
 
 
 def whole_number(text: str) -> int | None:
-    """Parse a property's value as a non-negative integer of at most 9 digits; None for other text."""
+    """Parse a property's value as a non-negative integer of at most 9 digits; None for any other string."""
     return int(text) if _WHOLE_NUMBER.fullmatch(text.strip()) else None
 
 
@@ -166,7 +169,7 @@ def outside_paths(metadata: Json) -> dict[str, str]:
     """Return the properties that set a location for the table's files outside of the table's location, with these
     locations.
 
-    Locations are compared as text.
+    Locations are compared as strings.
     """
     properties = metadata.get("properties")
     if not properties or (isinstance(properties, dict) and _DATA_PATHS.isdisjoint(properties)):
@@ -237,8 +240,8 @@ def no_snapshot(version: int) -> int | None:
 def refs_only(metadata: Json) -> Json:
     """Return the document with only the snapshots that references point to (`snapshots=refs`).
 
-    Statistics of the other snapshots are removed, too; logs, location and times are kept. The given document is not
-    changed.
+    Statistics of the other snapshots are removed, too; logs, location and times are unchanged. The given document is
+    not modified.
     """
     entries = {ref.get("snapshot-id") for ref in references(metadata).values()}
     reduced = dict(metadata)

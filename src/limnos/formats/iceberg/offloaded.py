@@ -1,4 +1,4 @@
-"""Heavy work on metadata as pure functions from bytes to bytes, for worker processes that can be killed.
+"""CPU-intensive work on metadata as pure functions from bytes to bytes, for worker processes that can be killed.
 
 May import the standard library, msgspec, `limnos.model.errors` and this package. Decoding, building and encoding are
 done together here, so that the server never decodes a large request or document. The server receives an outline (the

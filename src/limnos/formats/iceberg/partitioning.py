@@ -1,4 +1,4 @@
-"""Partition specs as JSON: check them against a schema, assign field ids, compare them.
+"""Partition specs as JSON: checks them against a schema, assigns field ids, and compares them.
 
 May import the standard library, `limnos.model.errors` and this package's schema and transforms. Must not know tables
 or commits. Source: Iceberg specification, "Partitioning".
@@ -61,7 +61,7 @@ def _check_unique(what: str, values: list[object]) -> None:
 
 
 def stored_fields(spec: Json) -> list[Json]:
-    """Return the `fields` of a stored partition spec. Raises BadRequest if they are no list of objects."""
+    """Return the `fields` of a stored partition spec. Raises BadRequest if they are not a list of objects."""
     return objects_at(spec, "fields", where="Partition spec")
 
 

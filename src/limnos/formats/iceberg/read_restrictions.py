@@ -42,7 +42,7 @@ _HIDES_MORE: Final = {
     frozenset(("sha-256-global", QUERY_LOCAL)): QUERY_LOCAL,
 }
 NAME_MAPPING: Final = "schema.name-mapping.default"
-_KEPT: Final = ("read.", "write.")
+_VISIBLE_PREFIXES: Final = ("read.", "write.")
 _HERE: Final = "Table metadata"
 
 
@@ -89,7 +89,7 @@ def fields_of(schema: Json) -> list[TopField]:
 
 
 def check_action(action: str) -> str:
-    """Return the name of a mask's action if it is known. Raises BadRequest for an unknown action."""
+    """Return the name of a mask's action. Raises BadRequest for an unknown action."""
     if action not in FITS:
         raise BadRequest(f"There is no mask '{preview_value(action)}': use one of {', '.join(FITS)}")
     return action
@@ -188,7 +188,10 @@ def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json) -> 
 
 
 def _masked_fields(mask: ColumnMask, fields: Iterable[TopField], *, name: str) -> list[TopField]:
-    """Return the columns that a mask applies to: by field id, or for a namespace's mask by name, ignoring case."""
+    """Return the columns that a mask applies to: by field id, or for a namespace's mask by name, ignoring case.
+
+    Raises PermissionDenied if no column has the field id.
+    """
     if not mask.field_id:
         return [each for each in fields if each.name.casefold() == mask.column.casefold()]
     results = [each for each in fields if each.id == mask.field_id]
@@ -271,7 +274,7 @@ def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
         "current-schema-id": schema["schema-id"], "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0,
         "last-partition-id": 999, "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0,
         "properties": {
-            key: value for key, value in iceberg_metadata.properties_of(shaped).items() if _is_kept(key)
+            key: value for key, value in iceberg_metadata.properties_of(shaped).items() if _is_visible_property(key)
         },
         "current-snapshot-id": iceberg_metadata.current_snapshot_id(shaped),
         "snapshots": [_snapshot(each, nowhere=nowhere, schema=schema) for each in iceberg_metadata.rows(shaped, "snapshots")],
@@ -321,9 +324,9 @@ def reading_shape(metadata: Json) -> Json:
     }  # fmt: skip
 
 
-def _is_kept(key: str) -> bool:
-    """Return whether a property concerns the reading and writing of files, not their locations."""
-    return key == "comment" or (key.startswith(_KEPT) and "path" not in key)
+def _is_visible_property(key: str) -> bool:
+    """Return whether restricted users receive a property: the comment, and `read.` and `write.` except paths."""
+    return key == "comment" or (key.startswith(_VISIBLE_PREFIXES) and "path" not in key)
 
 
 def _schema(schema: Json, bound: BoundRestrictions) -> Json:

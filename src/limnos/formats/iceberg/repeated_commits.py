@@ -52,8 +52,8 @@ def check_unless_applied(base: Json, requirements: list[object], updates: list[o
 def is_applied(base: Json, requirements: list[object], updates: list[object]) -> bool:
     """Return whether a refused commit was already applied: it adds snapshots, and all of its effects exist.
 
-    It may contain only snapshots and references. Each snapshot exists with equal content. Each reference points to its
-    snapshot or to a later descendant. Every requirement is met, except those about references.
+    True only if its updates add snapshots and set references, each snapshot exists with equal content, each reference
+    points to its snapshot or to a descendant, and all requirements are met except those about references.
     """
     known = {one.get("snapshot-id"): one for one in rows(base, "snapshots")}
     added: set[object] = set()
@@ -68,7 +68,7 @@ def is_applied(base: Json, requirements: list[object], updates: list[object]) ->
             added.add(number)
         elif update.get("action") != _SET or not _is_at_snapshot(base, known, update):
             return False
-    return bool(added) and _holds(base, [each for each in requirements if not _is_of_reference(each)])
+    return bool(added) and _are_requirements_met(base, [each for each in requirements if not _is_of_reference(each)])
 
 
 def _is_at_snapshot(base: Json, known: dict[object, Json], update: Json) -> bool:
@@ -87,7 +87,7 @@ def _is_of_reference(requirement: object) -> bool:
     return isinstance(requirement, dict) and requirement.get("type") == "assert-ref-snapshot-id"
 
 
-def _holds(base: Json, requirements: list[object]) -> bool:
+def _are_requirements_met(base: Json, requirements: list[object]) -> bool:
     try:
         iceberg_requirements.check(base, requirements)
     except (BadRequest, CommitConflict):

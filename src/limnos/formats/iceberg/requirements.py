@@ -1,4 +1,4 @@
-"""Requirements of a commit: conditions on the table's state that the client has assumed.
+"""Requirements of a commit: preconditions on the table's current state.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know updates, files or stores. Source:
 Iceberg REST specification, schema TableRequirement. Messages begin like those of the reference implementation, because

@@ -101,7 +101,10 @@ def _reference(value: object) -> Json:
 
 
 def _value(value: object) -> object:
-    """Return the value of a literal, which may be wrapped in an object of type `literal`."""
+    """Return the value of a literal, which may be wrapped in an object of type `literal`.
+
+    Raises BadRequest for a value other than a string, a boolean or a finite number.
+    """
     if isinstance(value, dict) and value.get("type") == "literal":
         value = value.get("value")
     if isinstance(value, float) and not math.isfinite(value):

@@ -21,7 +21,7 @@ class DocumentRows:
     Ids are integers or strings; a row whose id has another type cannot be found.
     """
 
-    __slots__ = ("_contents", "_gone", "_highest", "_id_key", "_places", "_rows", "_scans", "changed")
+    __slots__ = ("_contents", "_highest", "_id_key", "_places", "_removed_count", "_rows", "_scans", "changed")
 
     def __init__(self, rows: list[Json], id_key: str) -> None:
         self._rows: list[Json | None] = rows  # type: ignore[assignment]  # copied before the first change
@@ -29,19 +29,19 @@ class DocumentRows:
         self._places: dict[object, list[int]] | None = None
         self._contents: dict[Hashable, int] | None = None
         self._scans = 0
-        self._gone = 0
+        self._removed_count = 0
         self._highest: int | None = None
         self.changed = False
 
     def __len__(self) -> int:
-        return len(self._rows) - self._gone
+        return len(self._rows) - self._removed_count
 
     def __iter__(self) -> Iterator[Json]:
         return (row for row in self._rows if row is not None)
 
     def whole(self) -> list[Json]:
         """Return all rows as a list, to be written into the document."""
-        return self._rows if not self._gone else list(self)  # type: ignore[return-value]  # nothing is gone
+        return self._rows if not self._removed_count else list(self)  # type: ignore[return-value]  # no row was removed
 
     def find(self, expected: int | str) -> Json | None:
         """Return the last row with an id; None if there is none."""
@@ -80,7 +80,7 @@ class DocumentRows:
         places = [place for one in requested for place in index.pop(one, ())]
         if places:
             self._own()
-            self._gone += len(places)
+            self._removed_count += len(places)
             for place in places:
                 self._rows[place] = None
         return bool(places)

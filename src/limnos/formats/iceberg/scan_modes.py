@@ -19,7 +19,7 @@ class _TableProperties(msgspec.Struct):
 
 
 def scan_mode(body: bytes) -> list[bytes]:
-    """Return the scan planning mode of a table as a list with one element: one of `SCAN_MODES`, or empty bytes.
+    """Return the scan planning mode of a table as a list with one element: one of `SCAN_MODES`, or empty if not set.
 
     Runs in a worker process.
     """

@@ -1,4 +1,4 @@
-"""Iceberg schemas as JSON: check their shape, index their columns, compare them, assign fresh ids.
+"""Iceberg schemas as JSON: checks their structure, indexes their columns, compares them, and assigns fresh ids.
 
 May import the standard library, msgspec, `limnos.model.errors` and this package's types. Must not know tables or
 commits. Source: Iceberg specification, "Schemas and Data Types".
@@ -229,7 +229,10 @@ def _check_type(value: object, name: str) -> PrimitiveType | None:
 
 
 def _check_extras(holder: Json, parsed: PrimitiveType | None, name: str) -> bool:
-    """Check `doc` and the default values of a struct's field. Returns whether it has a default."""
+    """Check `doc` and the default values of a struct's field. Returns whether it has a default.
+
+    Raises BadRequest for a `doc` that is not a string, or a default value that is not of the field's type.
+    """
     if not isinstance(holder.get("doc"), (str, NoneType)):
         raise BadRequest(f"{_where(name)}: field 'doc' must be a string, not {json_kind(holder['doc'])}")
     if holder.get("initial-default") is None and holder.get("write-default") is None:
@@ -355,7 +358,7 @@ def _comparable(value: object) -> object:
 
 
 def _spelling(text: str) -> str:
-    """Return the canonical form of a primitive type, such as `decimal(9, 2)`; other text is returned unchanged."""
+    """Return the canonical form of a primitive type, such as `decimal(9, 2)`; an unknown type is returned unchanged."""
     try:
         return parse_primitive(text).text
     except BadRequest:

@@ -1,4 +1,4 @@
-"""Sort orders as JSON: check them against a schema and compare them.
+"""Sort orders as JSON: checks them against a schema, and compares them.
 
 May import the standard library, `limnos.model.errors` and this package's schema and transforms. Must not know tables
 or commits. Source: Iceberg specification, "Sorting".
@@ -50,7 +50,7 @@ def _choice(arguments: Json, key: str, where: str) -> str:
 
 
 def stored_fields(order: Json) -> list[Json]:
-    """Return the `fields` of a stored sort order. Raises BadRequest if they are no list of objects."""
+    """Return the `fields` of a stored sort order. Raises BadRequest if they are not a list of objects."""
     return objects_at(order, "fields", where="Sort order")
 
 

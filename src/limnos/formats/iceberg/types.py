@@ -44,7 +44,7 @@ _TEXT_MAX = 255
 
 
 class PrimitiveType(msgspec.Struct, frozen=True, gc=False):
-    """A parsed primitive type: its family, its canonical text, and the first format version that has it."""
+    """A parsed primitive type: its family, its canonical form, and the first format version that has it."""
 
     family: str
     text: str
@@ -68,7 +68,7 @@ def parse_primitive(text: str) -> PrimitiveType:
 
 @lru_cache(maxsize=4096)
 def plain_primitive(text: str) -> PrimitiveType | None:
-    """Return the primitive type for a text, if every format version has the type; None for other text."""
+    """Parse a primitive type that every format version has; None for any other string."""
     try:
         primitive_type = parse_primitive(text)
     except BadRequest:

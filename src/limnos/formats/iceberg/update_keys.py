@@ -13,7 +13,10 @@ _KEYS = "encryption-keys"
 
 
 def add_encryption_key(draft: MetadataDraft, update: Json) -> None:
-    """Add an encryption key. No-op if its key id exists."""
+    """Add an encryption key. No-op if its key id exists.
+
+    Raises BadRequest for a malformed key, or a format version before 3.
+    """
     key = object_at(update, "encryption-key", where="add-encryption-key")
     key_id = text_at(key, "key-id", where="add-encryption-key")
     text_at(key, "encrypted-key-metadata", where="add-encryption-key")

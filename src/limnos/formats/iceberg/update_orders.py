@@ -30,7 +30,10 @@ def add_sort_order(draft: MetadataDraft, update: Json) -> None:
 
 
 def set_default_sort_order(draft: MetadataDraft, update: Json) -> None:
-    """Make a sort order the default for new data; -1 is the last order added in this request."""
+    """Make a sort order the default for new data; -1 is the last order added in this request.
+
+    Raises BadRequest for an unknown order.
+    """
     chosen = integer_at(update, "sort-order-id", where="set-default-sort-order")
     chosen = added_or(chosen, draft.added_order_id, what="sort order", update="add-sort-order")
     if draft.rows("sort-orders").find(chosen) is None:

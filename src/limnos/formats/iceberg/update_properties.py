@@ -1,6 +1,6 @@
 """Updates of table properties: set and remove.
 
-Reserved properties, such as `format-version`, are carried out or ignored, but never stored. May import the standard
+Reserved properties, such as `format-version`, are executed or ignored, but never stored. May import the standard
 library, `limnos.model.errors` and this package. Must not know other updates.
 """
 
@@ -45,7 +45,7 @@ def check_codec(properties: dict[str, str]) -> None:
 def format_version(properties: dict[str, str]) -> int | None:
     """Return the format version that a property requests; None if the property is absent.
 
-    Raises BadRequest if its value is no integer.
+    Raises BadRequest if its value is not an integer.
     """
     text = properties.get(FORMAT_VERSION)
     if text is None:

@@ -24,12 +24,16 @@ _KNOWN = frozenset(("snapshot-id", "type", *_RETENTION))
 
 
 def set_snapshot_ref(draft: MetadataDraft, update: Json) -> None:
-    """Point a branch or tag to a snapshot, and set its retention. No-op if nothing changes."""
+    """Make a branch or tag point to a snapshot, and set its retention. No-op if nothing changes.
+
+    Setting `main` also makes the snapshot current and adds it to the snapshot log. Raises BadRequest for an unknown
+    snapshot or a malformed reference.
+    """
     name = text_at(update, "ref-name", where=_SET)
     ref = _reference(name, update)
     known = draft.map("refs").get(name)
     if isinstance(known, dict):
-        # Unknown fields of the stored reference are kept.
+        # Unknown fields of the stored reference are preserved.
         ref = {**{key: value for key, value in known.items() if key not in _KNOWN}, **ref}
         if known == ref:
             return
@@ -73,7 +77,7 @@ def remove_snapshot_ref(draft: MetadataDraft, update: Json) -> None:
 
 
 def drop_ref(draft: MetadataDraft, name: str) -> None:
-    """Remove a reference by name if it exists."""
+    """Remove a reference by name. No-op if it is missing. Without `main` the table has no current snapshot."""
     if name not in draft.map("refs"):
         return
     draft.put_ref(name, None)

@@ -39,7 +39,10 @@ def add_schema(draft: MetadataDraft, update: Json) -> None:
 
 
 def set_current_schema(draft: MetadataDraft, update: Json) -> None:
-    """Make a schema current; -1 is the last schema added in this request."""
+    """Make a schema current; -1 is the last schema added in this request.
+
+    Raises BadRequest for an unknown schema.
+    """
     chosen = integer_at(update, "schema-id", where="set-current-schema")
     chosen = added_or(chosen, draft.added_schema_id, what="schema", update="add-schema")
     if draft.rows("schemas").find(chosen) is None:
@@ -48,7 +51,7 @@ def set_current_schema(draft: MetadataDraft, update: Json) -> None:
 
 
 def remove_schemas(draft: MetadataDraft, update: Json) -> None:
-    """Remove schemas by id. The current schema cannot be removed; unknown ids are ignored."""
+    """Remove schemas by id; unknown ids are ignored. Raises BadRequest for the current schema."""
     removed = set(integers_at(update, "schema-ids", where="remove-schemas"))
     if draft.integer("current-schema-id") in removed:
         raise BadRequest("Cannot remove the current schema; set another one as current first")

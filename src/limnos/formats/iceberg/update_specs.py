@@ -69,7 +69,10 @@ def _check_numbers(draft: MetadataDraft, fields: list[Json]) -> None:
 
 
 def set_default_spec(draft: MetadataDraft, update: Json) -> None:
-    """Make a partition spec the default for new data; -1 is the last spec added in this request."""
+    """Make a partition spec the default for new data; -1 is the last spec added in this request.
+
+    Raises BadRequest for an unknown spec.
+    """
     chosen = integer_at(update, "spec-id", where="set-default-spec")
     chosen = added_or(chosen, draft.added_spec_id, what="partition spec", update="add-spec")
     if draft.rows("partition-specs").find(chosen) is None:
@@ -78,7 +81,7 @@ def set_default_spec(draft: MetadataDraft, update: Json) -> None:
 
 
 def remove_partition_specs(draft: MetadataDraft, update: Json) -> None:
-    """Remove partition specs by id. The default spec cannot be removed; unknown ids are ignored."""
+    """Remove partition specs by id; unknown ids are ignored. Raises BadRequest for the default spec."""
     removed = set(integers_at(update, "spec-ids", where="remove-partition-specs"))
     if draft.integer("default-spec-id") in removed:
         raise BadRequest("Cannot remove the default partition spec; set another one as default first")

@@ -14,7 +14,7 @@ from limnos.model.errors import BadRequest
 
 
 def assign_uuid(draft: MetadataDraft, update: Json) -> None:
-    """Set the table's uuid, which never changes afterwards. Raises BadRequest if the table has another uuid."""
+    """Set the table's uuid, which never changes afterwards. Raises BadRequest for another uuid."""
     text = string_at(update, "uuid", where="assign-uuid")
     try:
         UUID(text)
@@ -28,12 +28,15 @@ def assign_uuid(draft: MetadataDraft, update: Json) -> None:
 
 
 def upgrade_format_version(draft: MetadataDraft, update: Json) -> None:
-    """Raise the format version. No-op for the current version. Raises BadRequest for a lower version."""
+    """Upgrade the format version. No-op for the current version. Raises BadRequest as `upgrade_to` does."""
     upgrade_to(draft, integer_at(update, "format-version", where="upgrade-format-version"))
 
 
 def upgrade_to(draft: MetadataDraft, version: int) -> None:
-    """Upgrade the document to a format version and add the fields that it requires."""
+    """Upgrade the document to a format version and add the fields that it requires.
+
+    Raises BadRequest for a lower or unsupported version.
+    """
     before = draft.version
     if version == before:
         return

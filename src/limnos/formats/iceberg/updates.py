@@ -1,4 +1,4 @@
-"""Commits: apply a list of updates to a table's metadata. The base is never changed.
+"""Commits: applies a list of updates to a table's metadata. The base document is never changed.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know requirements, files or stores.
 Source: Iceberg REST specification, schema TableUpdate.
@@ -63,7 +63,7 @@ def apply(
 ) -> Json:  # fmt: skip
     """Return the metadata after a commit: `base` itself if nothing has changed, else a new document.
 
-    Neither `base` nor `updates` are changed. The new document shares their parts, so treat all three as immutable.
+    Neither `base` nor `updates` is changed. The new document shares parts with both, so treat all three as immutable.
 
     Args:
         base: The metadata before the commit; None for a commit that creates its table, whose updates must then be
@@ -98,7 +98,10 @@ def _action(update: Json) -> Callable[[MetadataDraft, Json], None]:
 
 
 def _first_version(updates: list[Json]) -> int:
-    """Return the format version of a new table: that of its first upgrade, else the default."""
+    """Return the format version of a new table: that of its first upgrade, else the default.
+
+    Raises BadRequest for an unsupported version.
+    """
     for update in updates:
         if update.get("action") == "upgrade-format-version":
             version = integer_at(update, "format-version", where="upgrade-format-version")

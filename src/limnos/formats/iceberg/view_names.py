@@ -2,7 +2,7 @@
 
 May import the standard library, msgspec and this package's JSON types. Must not know rights. It may miss names, but
 reports none wrongly: a reported name is in the position of a relation, outside of comments, strings and column names,
-and is no common table expression (WITH). Names in unknown syntax are not found, so they give no rights.
+and is not a common table expression (WITH). Names in unknown syntax are not found, so they give no rights.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _BracketFrame:
 
     has_select: bool = False
     in_from: bool = False
-    wants: bool = False
+    expects_relation: bool = False
     """Whether a relation may come next."""
     opened: int = 0
 
@@ -91,9 +91,9 @@ class _SqlReader:
 
     tokens: list[_SqlToken]
     frames: list[_BracketFrame] = field(default_factory=lambda: [_BracketFrame()])
-    found: list[tuple[str, ...]] = field(default_factory=list)
-    own: set[str] = field(default_factory=set)
-    """The names of the text's own queries (WITH)."""
+    relations: list[tuple[str, ...]] = field(default_factory=list)
+    cte_names: set[str] = field(default_factory=set)
+    """The names of the text's common table expressions (WITH)."""
 
 
 def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: TextBudget | None = None) -> bool:
@@ -113,7 +113,7 @@ def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: TextBud
     is_near = _is_namespace(tuple(version.default_namespace), path[:-1])
     room = TextBudget() if room is None else room
     return any(
-        _means(parts, path, catalogs=known, is_near=is_near)
+        _refers_to(parts, path, catalogs=known, is_near=is_near)
         for text in version.representations
         if _may_name(text.sql, path[-1]) and room.takes(text.sql)
         for parts in relations(text.sql, text.dialect)
@@ -123,7 +123,7 @@ def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: TextBud
 class TextBudget:
     """The number of characters of SQL text that one request may scan, over all views.
 
-    Scanning blocks the event loop.
+    The budget is limited because scanning blocks the event loop.
     """
 
     def __init__(self) -> None:
@@ -146,14 +146,17 @@ def _may_name(sql: str, name: str) -> bool:
 
 
 def relations(sql: str, dialect: str) -> list[tuple[str, ...]]:
-    """Return the names in a text that are used as relations, in order, each as its parts."""
+    """Return the names in a text that are used as relations, in order, each as its parts.
+
+    Empty for a text with more than `TEXT_CHARS_MAX` characters.
+    """
     if len(sql) > TEXT_CHARS_MAX:
         return []
     reading = _SqlReader(list(_tokens(sql, dialect)))
     at = 0
     while at < len(reading.tokens):
         at = _step(reading, at)
-    return [parts for parts in reading.found if len(parts) > 1 or parts[0].lower() not in reading.own]
+    return [parts for parts in reading.relations if len(parts) > 1 or parts[0].lower() not in reading.cte_names]
 
 
 def _tokens(sql: str, dialect: str) -> Iterator[_SqlToken]:
@@ -171,12 +174,19 @@ def _step(reading: _SqlReader, at: int) -> int:
     """Process the token at the index `at`. Returns the index of the next token to process."""
     token, frame = reading.tokens[at], reading.frames[-1]
     if token.text == "(" and token.kind == "sign":
-        reading.frames.append(_BracketFrame(in_from=frame.wants, wants=frame.wants, has_select=frame.wants, opened=at))
-        frame.wants = False
+        reading.frames.append(
+            _BracketFrame(
+                in_from=frame.expects_relation,
+                expects_relation=frame.expects_relation,
+                has_select=frame.expects_relation,
+                opened=at,
+            )
+        )
+        frame.expects_relation = False
     elif token.text == ")" and token.kind == "sign":
         _close(reading, at)
     elif token.text == "," and token.kind == "sign":
-        frame.wants = frame.in_from
+        frame.expects_relation = frame.in_from
     elif token.kind in ("name", "word") and not (token.kind == "word" and _keyword(reading, frame, at)):
         return _name(reading, frame, at)
     return at + 1
@@ -184,13 +194,13 @@ def _step(reading: _SqlReader, at: int) -> int:
 
 def _close(reading: _SqlReader, at: int) -> None:
     closed = reading.frames.pop() if len(reading.frames) > 1 else _BracketFrame()
-    if _is_own(reading.tokens, at + 1) and closed.opened:
-        reading.own.add(
+    if _is_cte_definition(reading.tokens, at + 1) and closed.opened:
+        reading.cte_names.add(
             reading.tokens[closed.opened - 1].text.lower()
         )  # the name of a WITH query stands before its column list
 
 
-def _is_own(tokens: list[_SqlToken], at: int) -> bool:
+def _is_cte_definition(tokens: list[_SqlToken], at: int) -> bool:
     """Return whether the tokens at `at` are `AS (`, so that the preceding name is that of a common table expression."""
     following = [token.text.lower() for token in tokens[at : at + 2]]
     return following == ["as", "("]
@@ -201,14 +211,14 @@ def _keyword(reading: _SqlReader, frame: _BracketFrame, at: int) -> bool:
     word = reading.tokens[at].text.lower()
     if word in ("from", "join"):
         before = reading.tokens[at - 1].text.lower() if at else ""
-        frame.wants = frame.in_from = (frame.has_select or frame.in_from) and before != "distinct"
+        frame.expects_relation = frame.in_from = (frame.has_select or frame.in_from) and before != "distinct"
     elif word in _ENDS_FROM:
         frame.has_select = frame.has_select or word == "select"
-        frame.in_from = frame.wants = False
+        frame.in_from = frame.expects_relation = False
     elif word == "on":
-        frame.wants = False
+        frame.expects_relation = False
     else:
-        return word in ("lateral", "table", "only") and frame.wants
+        return word in ("lateral", "table", "only") and frame.expects_relation
     return True
 
 
@@ -222,22 +232,22 @@ def _name(reading: _SqlReader, frame: _BracketFrame, at: int) -> int:
     while end + 1 < len(tokens) and tokens[end].text == "." and tokens[end + 1].kind in ("name", "word"):
         parts.append(tokens[end + 1].text)
         end += 2
-    if _is_own(tokens, end):
-        reading.own.add(parts[0].lower())
+    if _is_cte_definition(tokens, end):
+        reading.cte_names.add(parts[0].lower())
     called = end < len(tokens) and tokens[end].text == "("
-    if frame.wants and not called:
-        reading.found.append(tuple(parts))
-    frame.wants = False
+    if frame.expects_relation and not called:
+        reading.relations.append(tuple(parts))
+    frame.expects_relation = False
     return end
 
 
-def _means(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str], is_near: bool) -> bool:
+def _refers_to(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str], is_near: bool) -> bool:
     """Return whether a name may refer to the object at a path: relative to the catalog, qualified with the catalog's
     name, or unqualified in the default namespace.
 
     `is_near`: the path is in the default namespace.
     """
-    if not _is_spelled(parts[-1], path[-1]):
+    if not _is_same_name(parts[-1], path[-1]):
         return False
     if len(parts) == 1:
         return is_near
@@ -255,10 +265,10 @@ def _is_namespace(levels: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
         return False
     if len(levels) < len(namespace):
         levels = tuple(".".join(levels).split(".")) if levels else levels
-    return len(levels) == len(namespace) and all(map(_is_spelled, levels, namespace))
+    return len(levels) == len(namespace) and all(map(_is_same_name, levels, namespace))
 
 
-def _is_spelled(text: str, called: str) -> bool:
+def _is_same_name(text: str, called: str) -> bool:
     """Return whether the name in a text refers to the object `called`: equal, or equal in lower case, as
     case-insensitive engines store names.
     """

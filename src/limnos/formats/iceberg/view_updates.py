@@ -1,4 +1,4 @@
-"""Replaces of views: requirements, updates, and the resulting metadata. The base document is never changed.
+"""Replacement of views: requirements, updates, and the resulting metadata. The base document is never changed.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. Source: Iceberg
 REST specification, schemas ViewUpdate and ViewRequirement. Ids, trimming of versions and dialects follow the reference
@@ -95,6 +95,8 @@ def check(base: Json, requirements: list[object]) -> None:
 def apply(base: Json, updates: list[object], *, now_ms: int, ahead_ms: int = AHEAD_MS) -> Json:
     """Return the metadata after a replace: `base` itself if nothing has changed, else a new document that shares its
     parts.
+
+    Raises BadRequest for too many, unknown or invalid updates, or if a dialect is dropped without permission.
     """
     requested = as_objects(updates, "Field 'updates'")
     if len(requested) > UPDATES_MAX:
@@ -106,7 +108,7 @@ def apply(base: Json, updates: list[object], *, now_ms: int, ahead_ms: int = AHE
 
 
 def writes_text(updates: list[object]) -> bool:
-    """Return whether updates set the view's text, even to its current text."""
+    """Return whether updates set the view's SQL text, even to its current text."""
     return any(one.get("action") in _TEXTUAL for one in as_objects(updates, "Field 'updates'"))
 
 
@@ -151,7 +153,10 @@ def _add_schema(draft: ViewDraft, update: Json) -> None:
 
 
 def _add_version(draft: ViewDraft, update: Json) -> None:
-    """Add a version, or reuse one with equal content. The version id in the request is ignored."""
+    """Add a version, or reuse one with equal content. The version id in the request is ignored.
+
+    Raises BadRequest for a malformed version, an unknown schema, or a time in the future.
+    """
     version = object_at(update, "view-version", where="add-view-version")
     check_version(version)
     schema_id = integer_at(version, "schema-id", where="Invalid view version")
@@ -178,7 +183,10 @@ def _same_version(one: Json, other: Json) -> bool:
 
 
 def _set_current(draft: ViewDraft, update: Json) -> None:
-    """Make a version current; -1 is the last version added in this request."""
+    """Make a version current; -1 is the last version added in this request.
+
+    Raises BadRequest for an unknown version.
+    """
     chosen = integer_at(update, "view-version-id", where="set-current-view-version")
     chosen = added_or(chosen, draft.added_version_id, what="view version", update="add-view-version")
     if chosen == draft.doc.get("current-version-id"):
@@ -230,7 +238,7 @@ _TEXTUAL = frozenset(("add-view-version", "set-current-view-version"))
 def _finish(draft: ViewDraft, base: Json | None) -> Json:
     """Return the finished document: with an entry in the version log and expired versions removed.
 
-    Raises BadRequest if a dialect was dropped that must stay.
+    Raises BadRequest if a dialect was dropped, unless the property `replace.drop-dialect.allowed` permits that.
     """
     doc = draft.doc
     if draft.switched_ms is not None:

@@ -174,7 +174,7 @@ def _deletes(files: int | None, deletes: int | None, *, target: int, rules: Asse
 def _old_rows(metadata: TableMetadata, rules: AssessmentRules, *, now_ms: int) -> list[AssessmentFinding]:
     """Return a finding if a row retention policy applies to the table and it has rows.
 
-    Whether it has old rows, only a query can determine.
+    Only a query can determine whether it has old rows.
     """
     if rules.retention is None or (metadata.current is not None and metadata.current.count("total-records") == 0):
         return []
@@ -211,7 +211,7 @@ def _metadata_files(metadata: TableMetadata, size: int, *, version: int) -> list
     if old >= OLD_FILES_MIN:
         parts.append(f"about {old} metadata files are outside of its metadata log and are kept")
     figures = {"document_bytes": size, "old_metadata_files": old, "metadata_log": log}
-    score = size >> 10 if size > DOCUMENT_BYTES_MAX else 1  # old files slow no reader or writer down
+    score = size >> 10 if size > DOCUMENT_BYTES_MAX else 1  # old files do not slow readers or writers down
     return [AssessmentFinding(METADATA, score, "; ".join(parts), figures)]
 
 

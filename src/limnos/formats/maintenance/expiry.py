@@ -51,7 +51,7 @@ class ExpiryGuards(NamedTuple):
 
 
 class SnapshotAge(NamedTuple):
-    """The age after which snapshots expire, in milliseconds, and its source as text for people."""
+    """The age after which snapshots expire, in milliseconds, and a description of its source for users."""
 
     ms: int
     source: str
@@ -81,7 +81,8 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
         now_ms: The store's time.
 
     Returns:
-        The plan. A snapshot is removed only if that is known to be safe.
+        The plan, which removes only snapshots that no reference, guard or retention rule protects; none if the table
+        property `gc.enabled` is false.
     """
     snapshots = metadata.snapshots or []
     if metadata.is_off(GC_ENABLED):
@@ -89,9 +90,9 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
             (), (), {each.snapshot_id: "gc.enabled is false" for each in snapshots}, "gc.enabled is false"
         )
     reasons: dict[int, str] = {}
-    gone_refs = _old_refs(metadata, guards=guards, now_ms=now_ms)
+    expired_refs = _old_refs(metadata, guards=guards, now_ms=now_ms)
     for name, ref in metadata.references.items():
-        if name not in gone_refs:
+        if name not in expired_refs:
             _keep_ref(reasons, metadata, rules=rules, name=name, ref=ref, now_ms=now_ms)
     for snapshot_id, reason in (*guards.pinned.items(), *guards.checkpoints.items()):
         reasons.setdefault(snapshot_id, reason)
@@ -110,7 +111,7 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
             reasons.setdefault(each.snapshot_id, f"is younger than {age}, the age at which snapshots expire")
     removed = tuple([each.snapshot_id for each in snapshots if each.snapshot_id not in reasons])
     snapshot_ids = {each.snapshot_id for each in snapshots}
-    return ExpiryPlan(removed, gone_refs, {key: reason for key, reason in reasons.items() if key in snapshot_ids})
+    return ExpiryPlan(removed, expired_refs, {key: reason for key, reason in reasons.items() if key in snapshot_ids})
 
 
 def expiry_updates(plan: ExpiryPlan) -> list[dict[str, object]]:
@@ -177,7 +178,7 @@ def _keep_ref(
 
 
 def _recent(metadata: TableMetadata, *, since_ms: int) -> Iterable[int]:
-    """Yield the ids of snapshots that were current at or after `since_ms`.
+    """Yield the ids of snapshots that were created, or ceased to be current, at or after `since_ms`.
 
     A snapshot is current until the next entry of the log.
     """

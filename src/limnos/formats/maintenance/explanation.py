@@ -17,7 +17,7 @@ from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
 SHOWN_MAX: Final = 200
 APPENDS: Final = "appends"
 ROW_LEVEL: Final = "row-level"
-_WRITES_LOOKED_AT: Final = 50
+_SNAPSHOTS_MAX: Final = 50
 
 
 class ExplanationTerms(msgspec.Struct, array_like=True):
@@ -84,7 +84,7 @@ def explain_table(body: bytes, terms: ExplanationTerms) -> TableExplanation:
 
 
 def _writer(metadata: TableMetadata) -> str:
-    newest = sorted(metadata.snapshots or (), key=lambda each: -each.timestamp_ms)[:_WRITES_LOOKED_AT]
+    newest = sorted(metadata.snapshots or (), key=lambda each: -each.timestamp_ms)[:_SNAPSHOTS_MAX]
     operations = {(each.summary or {}).get("operation") for each in newest}
     if not operations:
         return "none"

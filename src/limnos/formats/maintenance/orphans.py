@@ -55,9 +55,9 @@ class OrphanSearch(NamedTuple):
 
     candidates: tuple[ListedFileState, ...]
     missing: tuple[str, ...]
-    """Files that the metadata names below the table's location, and that were not listed."""
+    """Files below the table's location that the metadata references and that were not listed."""
     elsewhere: tuple[str, ...]
-    """Files outside of the table's location that the metadata names."""
+    """Files outside of the table's location that the metadata references."""
 
 
 def references_of(body: bytes) -> TableReferences:
@@ -98,7 +98,7 @@ def referenced_files(*manifests: bytes) -> list[str]:
 
 
 def is_removable_name(name: str) -> bool:
-    """Return whether a file has a name that Iceberg's writers give, in a directory in which they write.
+    """Return whether a file's directory and name are those of a file that Iceberg's writers create.
 
     False for metadata files, which a separate rule covers.
     """

@@ -1,4 +1,4 @@
-"""Rewrites of a table's files: checks the content of a maintenance operation's commit, and that it keeps the rows.
+"""Rewrites of a table's files: checks the content of a maintenance operation's commit, and that it retains the rows.
 
 May import this package, `formats.avro` and `model`. Must not read files or know leases. The server trusts neither
 summaries nor executors: it compares the manifests of the new snapshot with those of the previous one. Only the row
@@ -98,7 +98,7 @@ def rewrite_request(
     The operation retains all rows unless it `deletes_rows`.
 
     Raises:
-        BadRequest: An update that maintenance operations may not make.
+        BadRequest: An update is not allowed for maintenance operations, or the snapshot is malformed.
         CommitConflict: The snapshot is for a former head or schema of the table. Iceberg's client then refreshes the
             table, validates its rewrite again, and repeats the commit.
     """
@@ -197,7 +197,7 @@ def read_manifest_entries(data: bytes) -> list[ManifestEntry]:
 
 
 def check_rewrite(terms: RewriteTerms, manifests: Sequence[bytes]) -> RewriteFigures:
-    """Check by record counts that a snapshot has the same rows as the previous snapshot.
+    """Check by record counts that a rewrite retains the rows of the previous snapshot, or only deletes rows.
 
     Args:
         terms: The manifests that only one of the two snapshots has, and all manifests of delete files.
@@ -278,8 +278,9 @@ def _check_data(removed: Iterable[LiveFile], added: Iterable[LiveFile], *, befor
 def _applied_deletes(
     removed: Mapping[tuple[str, int], LiveFile], added: Mapping[tuple[str, int], LiveFile], *, least_after: int
 ) -> dict[tuple[str, int], LiveFile]:
-    """Return those of the removed delete files that may still apply to rows by their sequence numbers and their only
-    data files. Raises BadRequest if other delete files than position deletes are rewritten.
+    """Return the removed delete files that may still apply to live rows, by sequence number and referenced data file.
+
+    Empty if position deletes were rewritten. Raises BadRequest if the rewrite adds any other delete files.
     """
     new = [file for file in added.values() if file.content]
     dropped_files = [(path, file) for (path, _), file in removed.items() if file.content]
@@ -298,9 +299,9 @@ def _applied_deletes(
 
 
 def _path_ranges(manifests: Sequence[bytes]) -> dict[str, tuple[bytes, bytes]]:
-    """Return the least and the greatest path of a data file that each position delete file names, by its statistics.
+    """Return the lower and upper bounds of the column `file_path` of each position delete file.
 
-    A greatest path that is truncated stands for all paths that begin with it. Files without statistics are left out.
+    A truncated upper bound covers all paths that begin with it. Files without bounds are omitted.
     """
     names = ("file_path", "lower_bounds", "upper_bounds")
     ranges = {}
@@ -313,7 +314,7 @@ def _path_ranges(manifests: Sequence[bytes]) -> dict[str, tuple[bytes, bytes]]:
 
 
 def _bound_of(pairs: object) -> bytes:
-    """Return the bound of the column of paths in the bounds of a delete file; empty if it is absent."""
+    """Return the bound of the column `file_path` among a delete file's bounds; empty if it is absent."""
     items = pairs if isinstance(pairs, list) else []
     return next((bytes(each["value"]) for each in items if each["key"] == _PATH_FIELD), b"")
 
@@ -355,7 +356,7 @@ OVERWRITES_PER_REWRITE: Final = 100
 """The number of commits that overwrite or delete rows after which a busy table is rewritten."""
 RECHECK_MS_MIN: Final = 60_000
 """The minimum delay before the overwrites of a busy table are counted again, in milliseconds."""
-_WRITES_SEEN: Final = 50
+_COMMITS_MAX: Final = 50
 
 
 class WriterActivity(NamedTuple):
@@ -385,7 +386,7 @@ def writer_activity(metadata: TableMetadata, *, now_ms: int) -> WriterActivity:
         if operation == "replace":
             is_rewritten = True
             continue
-        if len(times) < _WRITES_SEEN:
+        if len(times) < _COMMITS_MAX:
             times.append(each.timestamp_ms)
         elif is_rewritten or overwritten_ms is None:
             break
@@ -412,10 +413,10 @@ def _usual_gap_ms(times: Sequence[int]) -> int:
 
 
 def _quiet_ms(gap_ms: int) -> int:
-    """Return for how long a table has no overwriting commit until it counts as quiet, in milliseconds.
+    """Return the time without overwriting commits after which a table counts as quiet, in milliseconds.
 
-    20 times the usual gap between commits: at least ten minutes, at most an hour. If commits are further apart than
-    twenty minutes, ten minutes after a commit is a quiet time between two commits.
+    It is 20 times the median interval between commits, from ten minutes to an hour; ten minutes if the interval is at
+    least twenty minutes.
     """
     if gap_ms >= 2 * QUIET_MS_MIN:
         return QUIET_MS_MIN

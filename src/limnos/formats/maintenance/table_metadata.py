@@ -30,7 +30,7 @@ class Snapshot(msgspec.Struct, rename="kebab", frozen=True):
     summary: dict[str, str] | None = None
 
     def count(self, key: str) -> int | None:
-        """Return an integer in the snapshot's summary, such as `total-data-files`; None if it is missing or no
+        """Return an integer in the snapshot's summary, such as `total-data-files`; None if it is missing or not an
         integer.
         """
         text = (self.summary or {}).get(key, "")

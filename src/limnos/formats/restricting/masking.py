@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 Json = dict[str, Any]
 SHOWN: Final = 4
-"""The number of characters of a text that show-first-4 and show-last-4 reveal."""
+"""The number of characters of a string that show-first-4 and show-last-4 reveal."""
 _TEXT: Final = "XXXXXXXX"
 
 

@@ -126,7 +126,10 @@ class _FilterReader:
         self._leaves = self._values = 0
 
     def read(self, value: object, *, holds: bool, depth: int) -> ScanFilter:
-        """Parse a filter; if `holds` is False, return its negation."""
+        """Parse a filter; if `holds` is False, return its negation.
+
+        Raises BadRequest for a malformed filter, or one that exceeds a limit.
+        """
         if depth > DEPTH_MAX:
             raise BadRequest(f"The filter is nested more than {DEPTH_MAX} levels deep")
         if isinstance(value, bool):
@@ -198,7 +201,7 @@ class _FilterReader:
         return cast("BooleanExpression", _COMPARED[kind](Reference(name), literal))
 
     def _column(self, term: object) -> tuple[str, IcebergType] | None:
-        """Return the name and type of a term's column; None if the term is no plain column or cannot be compared.
+        """Return the name and type of a term's column; None if the term is not a plain column or cannot be compared.
 
         Raises BadRequest for an unknown column or a malformed term.
         """

@@ -47,7 +47,8 @@ def manifests(aim: bytes, request: bytes, *lists: bytes) -> list[bytes]:
 def tasks(aim: bytes, requested: bytes, *files: bytes) -> list[bytes]:
     """Plan the files of some manifests: takes scope, request, a `ScanManifests` and the manifests' bytes.
 
-    Returns the tasks, the delete files, and the number of rows in files that match completely.
+    Returns the tasks and the delete files, both as comma-separated JSON objects, and the number of rows in files that
+    match completely and have no deletes.
     """
     file_scan_tasks = tasks_of(
         msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(requested, type=ScanRequest),

@@ -114,7 +114,7 @@ class ScannedTable:
 
     def may_hold(self, manifest: ManifestFile) -> bool:
         """Return whether a manifest may contain a file with a matching row, by its partition summaries."""
-        return self.is_open or _unless_known(lambda: self._of_lists[manifest.partition_spec_id](manifest))
+        return self.is_open or _true_on_error(lambda: self._of_lists[manifest.partition_spec_id](manifest))
 
     def may_match(self, file: DataFile) -> bool:
         """Return whether a data file may contain a matching row, by its partition and column bounds."""
@@ -122,7 +122,7 @@ class ScannedTable:
             return False
         if self.is_open:
             return True
-        return _unless_known(lambda: self._of_places[file.spec_id](file)) and _unless_known(
+        return _true_on_error(lambda: self._of_places[file.spec_id](file)) and _true_on_error(
             lambda: self._of_bounds.eval(file)
         )
 
@@ -154,13 +154,13 @@ class ScannedTable:
         ]  # fmt: skip
 
 
-def _unless_known(ask: Callable[[], bool]) -> bool:
-    """Call `ask`, an evaluation by pyiceberg.
+def _true_on_error(evaluate: Callable[[], bool]) -> bool:
+    """Return the result of an evaluation by pyiceberg.
 
-    Returns True if it raises, for example for bounds of a column's former type.
+    True if it raises an error other than InvalidTable, for example for bounds of a column's former type.
     """
     try:
-        return ask()
+        return evaluate()
     except InvalidTable:
         raise
     except Exception:  # noqa: BLE001 - extra files are harmless, missing ones are not

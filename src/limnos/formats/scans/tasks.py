@@ -74,16 +74,16 @@ def tasks_of(aim: ScanScope, request: ScanRequest, *, needed: ScanManifests, fil
         entry
         for manifest, raw in data
         for entry in manifests.entries_read(raw, manifest)
-        if _is_asked(entry, aim) and table.may_match(entry.data_file)
+        if _is_in_scope(entry, aim) and table.may_match(entry.data_file)
     ]
     raw_deletes = zip(needed.deletes, files[len(needed.data) :], strict=True)
     deletes = [each for manifest, raw in raw_deletes for each in manifests.entries_read(raw, manifest)]
-    return _TaskWriter(table, DeleteIndex(deletes, whole=table.whole)).tell(
+    return _TaskWriter(table, DeleteIndex(deletes, whole=table.whole)).build(
         entries, least_rows=request.min_rows_requested
     )
 
 
-def _is_asked(entry: ManifestEntry, aim: ScanScope) -> bool:
+def _is_in_scope(entry: ManifestEntry, aim: ScanScope) -> bool:
     if aim.appended is None:
         return True
     return entry.status == ManifestEntryStatus.ADDED and entry.snapshot_id in aim.appended
@@ -98,7 +98,7 @@ class _TaskWriter:
         self._numbers: dict[int, int] = {}
         self._encode = msgspec.json.Encoder().encode
 
-    def tell(self, entries: list[ManifestEntry], *, least_rows: int | None) -> FileScanTasks:
+    def build(self, entries: list[ManifestEntry], *, least_rows: int | None) -> FileScanTasks:
         """Build the file scan tasks of manifest entries, without files that the filter excludes.
 
         Raises UnsupportedOperation if the response is too large.
@@ -138,11 +138,11 @@ class _TaskWriter:
 
     def _delete_file(self, file: DataFile) -> Iterator[tuple[str, object]]:
         yield from self._content(file)
-        told_if_there = (
+        optional_fields = (
             ("equality-ids", file.equality_ids), ("referenced-data-file", file[manifests.REFERENCED]), ("content-offset", file[manifests.CONTENT_OFFSET]),
             ("content-size-in-bytes", file[manifests.CONTENT_SIZE]),
         )  # fmt: skip
-        yield from ((name, value) for name, value in told_if_there if value is not None)
+        yield from ((name, value) for name, value in optional_fields if value is not None)
 
     def _content(self, file: DataFile) -> Iterator[tuple[str, object]]:
         spelling = self._table.spelling[file.spec_id]

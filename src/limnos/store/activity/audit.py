@@ -114,14 +114,14 @@ def _page(names: tuple[str, ...]) -> Sql:
 def lines_read(audit_filter: AuditFilter, *, limit: int) -> Load[list[AuditRecord]]:
     """Read up to `limit` records in the order of their IDs: the newest first, or with `after` the oldest first."""
     params: dict[str, Value] = {name: value for name in _FILTERS if (value := getattr(audit_filter, name)) is not None}
-    rows = yield _page(tuple(params)), {**params, **_around(audit_filter.path), "limit": limit}
+    rows = yield _page(tuple(params)), {**params, **_path_range(audit_filter.path), "limit": limit}
     return [AuditRecord(*row) for row in rows]
 
 
-def _around(path: str | None) -> dict[str, Value]:
-    """Return the query parameters that bound the range of all paths below a path, in sort order.
+def _path_range(path: str | None) -> dict[str, Value]:
+    """Return the query parameters for the range of paths that have `path` and a dot as their prefix.
 
-    A path component that contains a dot is quoted, so no unrelated path has this prefix.
+    A path component that contains a dot is quoted, so only paths below `path` have this prefix.
     """
     return {} if path is None else {"below": f"{path}.", "beyond": f"{path}/"}
 
@@ -174,9 +174,9 @@ def lines_due() -> Load[bool]:
 
 
 def lines_collect(tx: StoreTransaction) -> bool:
-    """Create records for the next batch of changes and notes.
+    """Create records for the next batch of changes and notes, and delete the notes.
 
-    Returns whether unprocessed ones may remain. The permit's zone is 0.
+    Returns whether more changes or notes may wait. The permit's zone is 0.
     """
     events, reached = _changes(tx)
     more = max(len(events), len(reached)) >= CHANGES_AT_ONCE
@@ -195,7 +195,7 @@ def lines_collect(tx: StoreTransaction) -> bool:
 
 
 def _changes(tx: StoreTransaction) -> tuple[list[_AuditedEvent], dict[int, int]]:
-    """Read the next changes of the zones that the audit has not reached, and the position reached in each zone."""
+    """Read the next changes that have no audit record yet, and the revision reached in each of their zones."""
     events: list[_AuditedEvent] = []
     reached: dict[int, int] = {}
     for zone, since, revision in tx.rows(BEHIND, {"zones": CHANGES_AT_ONCE}):
@@ -222,7 +222,7 @@ def _of_one_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
 
 
 def _node_positions(tx: StoreTransaction, events: Iterable[_AuditedEvent]) -> dict[int, NodePosition]:
-    """Read the tree positions of the zones, and of the nodes that no recorded access decision names."""
+    """Read the tree positions of the zones, and of the changed nodes without a recorded access decision."""
     about: set[int] = set()
     for each in events:
         about.add(each.zone)
@@ -235,7 +235,7 @@ def _node_positions(tx: StoreTransaction, events: Iterable[_AuditedEvent]) -> di
 
 
 def _lines_of(event: _AuditedEvent, node_positions: Mapping[int, NodePosition]) -> list[AuditRecord]:
-    """Create the record of a change, or one record for each object that the request of a note decided about."""
+    """Create the record of a change, or one record for each access decision of a note."""
     if event.change is not None:
         return [_line(event, event.change, node_positions=node_positions)]
     return [
@@ -245,7 +245,7 @@ def _lines_of(event: _AuditedEvent, node_positions: Mapping[int, NodePosition]) 
 
 def _line(event: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[int, NodePosition]) -> AuditRecord:
     names = {right.object_id: (right.kind, right.name) for right in event.account.rights if right.object_id > 0}
-    ends = _PathSpeller(names, node_positions)
+    ends = _PathBuilder(names, node_positions)
     here = names.get(change.node_id)
     old, new = ends.of(change.old_parent, change.old_name), ends.of(change.new_parent, change.new_name)
     path = (here[1] if here is not None else "") or old or new or ends.name(change.node_id)
@@ -293,7 +293,7 @@ def _metalake_of(event: _AuditedEvent, about: AuditedDecision, *, node_positions
     return event.zone if node_position.kind is Kind.METALAKE else node_position.parent_id
 
 
-class _PathSpeller(NamedTuple):
+class _PathBuilder(NamedTuple):
     """Builds the path of an object: from the names at the decision, else from the current positions of the nodes."""
 
     names: Mapping[int, tuple[str, str]]

@@ -62,7 +62,7 @@ class FeedSlice(NamedTuple):
 
     @property
     def behind(self) -> int:
-        """The number of revisions after this slice that the caller has still to read."""
+        """The number of revisions after this slice, which the caller has not read yet."""
         return sum(self.clocks[zone].revision - at for zone, at in self.reached.items())
 
 
@@ -127,8 +127,8 @@ def _resolve_position(position: int, clock: ZoneClock) -> int:
 def revisions_read(statement: Sql, zone: int, *, since: int, until: int, rows_max: int) -> Load[tuple[list[Row], int]]:
     """Read rows of complete revisions, and return them with the last revision read.
 
-    Revisions that do not fit into `rows_max` rows are left to the next call; a single revision is always read
-    completely. The statement has the parameters of `FEED_SLICE`, and the revision as its second column.
+    Revisions that exceed `rows_max` rows are left to the next call, except the first, which is always read completely.
+    The statement has the parameters of `FEED_SLICE`, and the revision as its second column.
     """
     params = {"zone": zone, "since": since, "until": until, "rows": rows_max + 1}
     rows = yield statement, params

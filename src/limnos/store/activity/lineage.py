@@ -21,16 +21,16 @@ EVERY_FIELD: Final = 0
 UNKNOWN_FIELD: Final = -1
 """A field id that means unknown: the column's name identifies it."""
 JOBS_MAX: Final = 100
-"""The maximum number of jobs whose edges into one target are kept: the latest ones."""
+"""The maximum number of jobs whose edges into one target are stored: the latest ones."""
 SOURCES_MAX: Final = 2_000
-"""The maximum number of sources that are kept per job and target: those reported last."""
+"""The maximum number of sources that are stored per job and target: those reported last."""
 EXPORTS_MAX: Final = 1_000
-"""The maximum number of edges that are kept from one object to external datasets.
+"""The maximum number of edges that are stored from one object to external datasets.
 
 Every user who may load the object may report one.
 """
 COLUMNS_MAX: Final = 20_000
-"""The maximum number of pairs of columns that are kept per job and target."""
+"""The maximum number of pairs of columns that are stored per job and target."""
 
 
 class LineageJobRow(NamedTuple):
@@ -91,7 +91,7 @@ class ExternalDataset(NamedTuple):
 
 
 def _digest(*parts: str) -> bytes:
-    """Return a hash of some texts as a key, since the texts may be longer than an index accepts."""
+    """Return a hash of some strings as a key, since the strings may be longer than an index accepts."""
     return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
 
 
@@ -115,11 +115,11 @@ UP = _ids_statement(f"SELECT {_EDGE} FROM lineage_edge e WHERE e.target_id IN ({
 DOWN = _ids_statement(f"SELECT {_EDGE} FROM lineage_edge e WHERE e.source_id IN ({{ids}}) {_ORDER}")
 _PAIR = "c.source_id, c.target_field_id, c.target_field, c.source_field_id, c.source_field, c.subtype, c.direct"
 _JOIN = "JOIN lineage_edge e ON e.target_id = c.target_id AND e.job_digest = c.job_digest AND e.source_id = c.source_id"
-_WANTED = (
+_COLUMNS_WANTED = (
     "SELECT CAST(w.value ->> 0 AS bigint) AS id, CAST(w.value ->> 1 AS bigint) AS field_id, w.value ->> 2 AS field"
     " FROM jsonb_array_elements(CAST(:fields AS jsonb)) w"
 )
-_WANTED_SQLITE = (
+_COLUMNS_WANTED_SQLITE = (
     "SELECT json_extract(w.value, '$[0]') AS id, json_extract(w.value, '$[1]') AS field_id,"
     " json_extract(w.value, '$[2]') AS field FROM json_each(:fields) w"
 )
@@ -133,7 +133,7 @@ def _columns(end: str, other: str) -> Sql:
         f"SELECT {_EDGE}, {_PAIR} FROM ({{wanted}}) w JOIN lineage_column c ON c.{end}_id = w.id AND {fits} {_JOIN}"
         f" {_COLUMNS_ORDER}"
     )
-    return Sql(text.replace("{wanted}", _WANTED), on_sqlite=text.replace("{wanted}", _WANTED_SQLITE))
+    return Sql(text.replace("{wanted}", _COLUMNS_WANTED), on_sqlite=text.replace("{wanted}", _COLUMNS_WANTED_SQLITE))
 
 
 COLUMNS_UP = _columns("target", f" OR c.target_field_id = {EVERY_FIELD}")
@@ -257,10 +257,11 @@ class LineageWrites(Writes):
         return number
 
     def put(self, target_id: int, job: LineageJobRow, *, sources: Collection[int], pairs: Iterable[LineagePair]) -> int:
-        """Store the edges that a job reported for a target. Returns the number of edges.
+        """Store the edges that a job reported for a target. Returns the number of stored edges.
 
-        They replace the edges of an earlier run of the job, and add to those of the same parent run. A report that is
-        older than the stored one is ignored.
+        The edges replace those of an earlier parent run of the job, and are added to those of the same parent run. A
+        report that is older than the edges of another parent run is ignored. Deletes the oldest edges of the job beyond
+        `SOURCES_MAX`, and the edges of the oldest jobs beyond `JOBS_MAX`.
         """
         key: Params = {"target": target_id, "job": job.digest}
         last = self.tx.rows(LAST, key)
@@ -302,7 +303,7 @@ class LineageWrites(Writes):
         )  # fmt: skip
 
     def _add_pairs(self, key: Params, pairs: Iterable[LineagePair]) -> list[LineagePair]:
-        """Add pairs to those of a job and a target, and return all of them."""
+        """Add column pairs to those of a job and a target, up to `COLUMNS_MAX`, and return all of them."""
         rows = self.tx.rows(PAIRS, key)
         lineage_pair = [_pair_of(row) for row in rows]
         following = rows[-1][-1] + 1 if rows else 0

@@ -38,7 +38,7 @@ SOME, SOME_WITH_TRASH = _among(f"{_TABLES} n.deleted = 0 AND {_SOME}"), _among(f
 BODIES = _among("SELECT node_id, version, metadata_location, body FROM document WHERE node_id IN ({nodes})")
 VERSIONS = _among("SELECT node_id, version FROM document WHERE node_id IN ({nodes})")
 LOCK_CHECKPOINTS = Sql("SELECT pg_advisory_xact_lock(4999503, 1)", on_sqlite="SELECT 1")
-"""Two assessments replace checkpoints one after the other, also on different nodes. SQLite has one writer."""
+"""Serializes replacements of checkpoints over all nodes. SQLite has one writer anyway."""
 CLOCKS = Sql(
     "SELECT c.zone, c.revision, c.pruned_to, n.kind, s.epoch FROM clock c CROSS JOIN store s"
     " LEFT JOIN node n ON n.id = c.zone WHERE n.deleted = 0"
@@ -192,7 +192,7 @@ class OperationRow(NamedTuple):
     """An operation on a table: `waiting`, `running`, `done`, `failed`, `cancelled` or `lost`.
 
     Times are in milliseconds since 1970. `started_at` is the time of the request, `leased_at` the time at which an
-    executor last leased the operation: None if none did, as for an operation that the server carries out itself.
+    executor last leased the operation: None if none did, as for an operation that the server executes itself.
     """
 
     id: int
@@ -226,10 +226,7 @@ def tables_page(
 def tables_of(
     node_ids: Sequence[int], *, with_trash: bool = False, table_format: str = "iceberg"
 ) -> Load[list[TableHead]]:
-    """Read the tables of a format among some ids, without the documents.
-
-    Dropped tables are read only `with_trash`.
-    """
+    """Read the tables of a format among some ids, without the documents; with `with_trash` also dropped ones."""
     statement = SOME_WITH_TRASH if with_trash else SOME
     return _heads((yield statement, {"nodes": dumps(node_ids), "kind": int(Kind.TABLE), "format": table_format}))
 
@@ -332,7 +329,7 @@ def operation_read(operation_id: int) -> Load[OperationRow | None]:
 
 
 def metalake_operations_read(metalake_id: int, *, limit: int) -> Load[list[OperationRow]]:
-    """Read operations of all catalogs of a metalake, newest first."""
+    """Read up to `limit` operations of all live catalogs of a metalake, newest first."""
     rows = yield OPERATIONS_OF_METALAKE, {"metalake": metalake_id, "limit": limit}
     return [OperationRow(*row) for row in rows]
 
@@ -406,10 +403,13 @@ class MaintenanceWrites(Writes):
         return str(rows[0][0]) if rows else None
 
     def end(self, operation_id: int, *, state: str, result: str) -> None:
-        """Set the final state of an operation, and its result as text for users."""
+        """Set the final state of an operation, and its result as a message for users. No-op if it has ended."""
         self.tx.count(END, {"id": operation_id, "state": state, "result": result, "now": self.tx.now_ms})
 
     def tidy(self, *, lost_ms: int, keep_ms: int) -> None:
-        """Mark operations without an end after `lost_ms` as lost, and delete ended operations after `keep_ms`."""
+        """Mark running operations as lost `lost_ms` after their start, and delete ended operations after `keep_ms`.
+
+        Operations in the queue of rewrites are not marked, because their leases expire.
+        """
         self.tx.count(LOST, {"before": self.tx.now_ms - lost_ms, "now": self.tx.now_ms})
         self.tx.count(OLD, {"before": self.tx.now_ms - keep_ms})

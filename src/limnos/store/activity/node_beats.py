@@ -1,7 +1,7 @@
 """Heartbeats of server nodes: each node's name, release, start, last heartbeat, and clock.
 
-May import the store's `sql`. Must not know rights. A node writes its row at intervals; these rows are no changes of any
-zone.
+May import the store's `sql`. Must not know rights. A node writes its row at intervals; such a write is not a change of
+any zone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NodeSeen(NamedTuple):
 
 
 def nodes_read(limit: int) -> Load[tuple[NodeSeen, ...]]:
-    """Read up to `limit` server nodes, the node with the oldest heartbeat first."""
+    """Read up to `limit` server nodes, in the order of their start times."""
     rows = yield LIST, {"limit": limit}
     return tuple(NodeSeen(*row) for row in rows)
 

@@ -19,7 +19,7 @@ from limnos.store.transaction import Writes
 
 CANDIDATE: Final = 0
 REMOVING: Final = 1
-"""The state of a file that is marked for deletion: no commit of the table may name it from now on."""
+"""The state of a file that is marked for deletion: commits of the table that reference it are refused."""
 DELETED: Final = 2
 _FILE = "node_id, name, size, modified_ms, first_seen_at, seen_at, waited_ms, state, reason"
 FILES = Sql(f"SELECT {_FILE} FROM maintenance_orphan_file WHERE node_id = :node AND state <= :state ORDER BY name")
@@ -125,7 +125,7 @@ def orphan_files_read(node_id: int) -> Load[list[OrphanFileRow]]:
 
 
 def removed_files_read(node_id: int, *, limit: int) -> Load[list[OrphanFileRow]]:
-    """Read the deleted files of a table, the last ones first."""
+    """Read up to `limit` deleted files of a table, the last deleted first."""
     return [OrphanFileRow(*row) for row in (yield REMOVED, {"node": node_id, "limit": limit})]
 
 
@@ -213,7 +213,10 @@ class OrphanFileWrites(Writes):
             self.tx.session.many(INSERT, params)
 
     def drop(self, node_id: int, names: Iterable[str]) -> None:
-        """Delete the rows of files that are no orphans or no longer exist. Commits may reference the files again."""
+        """Delete the rows of files that are not orphans or no longer exist, so that commits may reference them again.
+
+        Rows of files that the server deleted (`DELETED`) are not changed.
+        """
         params: list[Params] = [{"node": node_id, "name": name} for name in names]
         if params:
             self.tx.session.many(DROP, params)
@@ -227,7 +230,7 @@ class OrphanFileWrites(Writes):
             self.tx.session.many(MARK, params)
 
     def audit(self, catalog_id: int, *, actor: str, request_id: str, accounts: Sequence[str]) -> None:
-        """Store an audit note for each deleted file. `accounts` are the encoded request contexts of the notes."""
+        """Store an audit note for each item of `accounts`, the encoded request contexts of deleted files."""
         ids = self.tx.session.next_ids(len(accounts))
         params: list[Params] = [
             {"id": number, "zone": catalog_id, "actor": actor, "request": request_id, "at": self.tx.now_ms, "payload": text}

@@ -53,7 +53,7 @@ def reports_read(
 
 
 def reports_put(tx: StoreTransaction, reports: Sequence[MetricsReportRow], *, keep_ms: int) -> None:
-    """Insert reports in their order. Of each table only the newest `PER_TABLE_MAX` are kept."""
+    """Insert reports in their order, and delete all but the newest `PER_TABLE_MAX` reports of each table."""
     for each in reports:
         tx.count(
             PUT,

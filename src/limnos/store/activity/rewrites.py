@@ -108,7 +108,7 @@ TAKE = Sql(
     f"INSERT INTO maintenance_lease ({_LEASE}) VALUES (:node, :id, :token, :holder, :expires, 0) ON CONFLICT DO NOTHING"
 )
 _OF_METALAKE = "EXISTS (SELECT 1 FROM maintenance_rewrite r WHERE r.operation_id = :id AND r.metalake_id = :metalake)"
-"""True for operations that executors lease in a metalake: not for operations of the server itself."""
+"""True for operations in the queue of a metalake, which executors lease; False for operations of the server itself."""
 RENEW = Sql(
     "UPDATE maintenance_lease SET expires_at = :expires WHERE operation_id = :id AND holder = :holder"
     f" AND expires_at > :now AND {_OF_METALAKE}"
@@ -261,8 +261,9 @@ class RewriteWrites(Writes):
         })  # fmt: skip
 
     def due(self, metalake_id: int, *, limit: int) -> list[WaitingRewrite]:
-        """Read the due operations of a metalake whose tables have no unexpired lease, at most `limit` for each owner,
-        the most urgent first (priority times waiting time).
+        """Read the due operations of a metalake whose tables have no unexpired lease, at most `limit` for each owner.
+
+        Owners alternate: first the most urgent operation of each (priority times waiting time), then the second, etc.
         """
         rows = self.tx.rows(DUE, {"metalake": metalake_id, "now": self.tx.now_ms, "limit": limit})
         return [WaitingRewrite(*row) for row in rows]
@@ -276,10 +277,9 @@ class RewriteWrites(Writes):
         return {row[1]: row[2] for row in self.tx.rows(OPEN_OF, {"nodes": dumps([node_id])})}
 
     def hasten(self, operation_id: int, *, user: str, priority: int, options: str) -> bool:
-        """Turn a waiting operation of a policy into one that a user requested, and make it due now. Returns whether it
-        was one.
+        """Turn a waiting operation of a policy into one that a user requested, and make it due now.
 
-        Operations that users requested, and leased ones, are not changed.
+        Returns False for an operation that is leased, or has this priority or a higher one already: it is not changed.
         """
         is_given = self.tx.count(GIVE, {"id": operation_id, "user": user, "priority": priority}) > 0
         if is_given:
@@ -297,7 +297,7 @@ class RewriteWrites(Writes):
         self.tx.count(SET_OPTIONS, {"id": operation_id, "options": options})
 
     def take(self, operation_id: int, *, node_id: int, token_id: int, holder: str, lease_ms: int) -> bool:
-        """Lease a table for an operation, unless it is already leased. Returns whether it succeeded."""
+        """Lease a table for an operation and mark the operation as running. Returns False if the table has a lease."""
         count = self.tx.count(TAKE, {
             "node": node_id, "id": operation_id, "token": token_id, "holder": holder,
             "expires": self.tx.now_ms + lease_ms,
@@ -307,7 +307,7 @@ class RewriteWrites(Writes):
         return bool(count)
 
     def renew(self, operation_id: int, *, metalake_id: int, holder: str, lease_ms: int) -> bool:
-        """Renew an unexpired lease of a metalake's operation. Returns False if it has expired."""
+        """Renew a holder's lease for an operation of a metalake. Returns False if it has expired or does not exist."""
         now_ms = self.tx.now_ms
         params: Params = {
             "id": operation_id, "metalake": metalake_id, "holder": holder, "now": now_ms, "expires": now_ms + lease_ms,
@@ -337,14 +337,14 @@ class RewriteWrites(Writes):
         self.tx.count(RELEASE, {"id": lease.operation_id})
 
     def expired(self) -> list[LeaseRow]:
-        """Read the leases that expired."""
+        """Read up to 1000 expired leases."""
         return [LeaseRow(*row) for row in self.tx.rows(OVER, {"now": self.tx.now_ms})]
 
     def give_back(self, operation_id: int, *, delay_ms: int, failed: bool, reason: str) -> int:
         """End an operation's lease, and return it to the queue with a reason. Returns how often it has failed.
 
-        It is due after `delay_ms`. Each failure before doubles the delay of a failed one.
-        A failed operation has rewritten files, so its bytes still count toward the limits.
+        It is due after `delay_ms`, doubled for each previous failure if it `failed`. A failed operation has rewritten
+        files, so its bytes still count toward the limits.
         """
         self.tx.count(RELEASE, {"id": operation_id})
         self.tx.count(BACK, {"id": operation_id, "result": reason})
@@ -355,12 +355,14 @@ class RewriteWrites(Writes):
         return int(rows[0][0]) if rows else 0
 
     def is_waiting(self, operation_id: int, *, below: int) -> bool:
-        """Return whether an operation of a priority below `below` waits, without a lease."""
+        """Return whether an operation is in the queue without a lease, and its priority is below `below`."""
         return bool(self.tx.rows(IS_WAITING, {"id": operation_id, "below": below}))
 
     def reschedule(self, operation_id: int, *, delay_ms: int, reason: str | None, below: int) -> None:
-        """Make a waiting operation of a priority below `below` due after `delay_ms`, with a reason. No-op if a user has
-        requested it meanwhile. Of a leased one only the due time changes, which the end of its lease sets again.
+        """Make a waiting operation due after `delay_ms`, and store the reason.
+
+        No-op unless its priority is below `below`, as that of an operation that a user has requested is not. For a
+        leased operation only the due time changes, and the end of the lease replaces it.
         """
         params: Params = {"id": operation_id, "due": self.tx.now_ms + delay_ms, "below": below}
         if self.tx.count(RESCHEDULE, params):

@@ -126,7 +126,7 @@ FINDING_NEW = Sql(
 )
 
 
-def _becomes(state: str, sets: str, *, only: str = "") -> Sql:
+def _state_update(state: str, sets: str, *, only: str = "") -> Sql:
     """Build the UPDATE that sets a run's state, if the run is in an expected state and under the same attempt."""
     return Sql(
         f"UPDATE pipeline_run SET state = '{state}', {sets} WHERE id = :id AND attempt = :attempt"
@@ -137,14 +137,14 @@ def _becomes(state: str, sets: str, *, only: str = "") -> Sql:
 _OUT = "beat_at + lease_ms <= :now"
 FINISH = {
     state: (
-        _becomes(state, "message = :message" if state == HELD else "ended_at = :now, message = :message"),
+        _state_update(state, "message = :message" if state == HELD else "ended_at = :now, message = :message"),
         operation,
     )
     for state, operation in ((FAILED, "fail"), (CANCELLED, "cancel"), (HELD, "hold"), (DISCARDED, "discard"))
 }
 """For each state that a runner may report: the statement, and the operation name in the change feed."""
-PUBLISH = _becomes("published", "ended_at = :now, message = NULL, catalog_id = :catalog, revision = :revision")
-RESUME = _becomes(
+PUBLISH = _state_update("published", "ended_at = :now, message = NULL, catalog_id = :catalog, revision = :revision")
+RESUME = _state_update(
     "running",
     "attempt = attempt + 1, holder = :holder, lease_ms = :lease, beat_at = :now, resumed_at = :now, ended_at = NULL, message = NULL,"
     " progress = NULL, phases = NULL",
@@ -207,7 +207,7 @@ class RunViewer(NamedTuple):
 
 
 class RunReporter(NamedTuple):
-    """The process that reports about a run: its user, and the number of its attempt."""
+    """The process that executes a run and reports its progress: its user, and the number of its attempt."""
 
     metalake_id: int
     uuid: str
@@ -288,10 +288,10 @@ class RunWrites(Writes):
         return [PipelineRun(*row) for row in self.tx.rows(LIVE_OF, {"pipeline": pipeline_id})]
 
     def lose(self, pipeline_id: int, *, but: int, message: str) -> None:
-        """Mark a pipeline's runs with expired leases as failed, except the run `but`."""
+        """Set the state of a pipeline's runs with expired leases to failed, except for the run `but`."""
         params: dict[str, Value] = {"pipeline": pipeline_id, "id": but, "now": self.tx.now_ms, "message": message}
         for run_id, uuid in self.tx.rows(LOSE, params):
-            self._told("fail", run_id, pipeline_id=pipeline_id, uuid=uuid)
+            self._add_change("fail", run_id, pipeline_id=pipeline_id, uuid=uuid)
 
     def create(self, run: PipelineRun, steps: Sequence[RunStepState]) -> PipelineRun:
         """Insert a run with its owner and its steps."""
@@ -310,7 +310,7 @@ class RunWrites(Writes):
         ]
         if rows:
             tx.session.many(STEP_NEW, rows)
-        self._told("start", run_id, pipeline_id=run.pipeline_id, uuid=run.uuid)
+        self._add_change("start", run_id, pipeline_id=run.pipeline_id, uuid=run.uuid)
         pipeline_run = self.by_id(run_id)
         return run if pipeline_run is None else pipeline_run
 
@@ -323,7 +323,7 @@ class RunWrites(Writes):
         return (rows[0][0], rows[0][1]) if rows else None
 
     def phases_set(self, actor: RunReporter, phases: str) -> None:
-        """Store the time that the reporter's attempt spent in each phase. Does nothing if a newer attempt exists."""
+        """Store the time that the reporter's attempt spent in each phase. No-op if a newer attempt exists."""
         self.tx.count(PHASES_SET, {**actor.params(), "phases": phases})
 
     def touch(self, actor: RunReporter) -> tuple[int, int] | None:
@@ -367,37 +367,37 @@ class RunWrites(Writes):
             tx.session.many(FINDING_NEW, rows)
 
     def finish(self, run: PipelineRun, state: str, *, attempt: int, message: str | None) -> bool:
-        """Set a run's state to `state` (one of `FINISHES`) if `attempt` is its newest attempt.
+        """Set a run's state to `state` (a key of `FINISH`).
 
-        Returns False if its current state does not allow that.
+        Returns False if `attempt` is not its newest attempt, or its current state does not allow that.
         """
         statement, operation = FINISH[state]
-        return self._moved(run, operation, by=statement, attempt=attempt, message=message)
+        return self._change_state(run, operation, by=statement, attempt=attempt, message=message)
 
     def publish(self, run: PipelineRun, *, attempt: int, catalog_id: int) -> bool:
         """Mark a run as published with the revision of this transaction.
 
-        Returns False if its state does not allow that.
+        Returns False if `attempt` is not its newest attempt, or its current state does not allow that.
         """
         more: dict[str, Value] = {"catalog": catalog_id, "revision": self.tx.revision}
-        return self._moved(run, "publish", by=PUBLISH, attempt=attempt, **more)
+        return self._change_state(run, "publish", by=PUBLISH, attempt=attempt, **more)
 
     def resume(self, run: PipelineRun, *, holder: str, lease_ms: int) -> bool:
         """Begin the next attempt. Returns False if another attempt began or a process still executes the run."""
-        return self._moved(run, "resume", by=RESUME, attempt=run.attempt, holder=holder, lease=lease_ms)
+        return self._change_state(run, "resume", by=RESUME, attempt=run.attempt, holder=holder, lease=lease_ms)
 
     def cancel(self, run: PipelineRun) -> bool:
-        """Request that a run's process stops. Returns whether the run is running."""
-        return self._moved(run, "cancelling", by=CANCEL, attempt=run.attempt)
+        """Request that a run's process stops. Returns False if the run is not running."""
+        return self._change_state(run, "cancelling", by=CANCEL, attempt=run.attempt)
 
-    def _moved(self, run: PipelineRun, operation: str, *, by: Sql, **params: Value) -> bool:
+    def _change_state(self, run: PipelineRun, operation: str, *, by: Sql, **params: Value) -> bool:
         arguments: dict[str, Value] = {"id": run.id, "now": self.tx.now_ms, **params}
         if not self.tx.count(by, arguments):
             return False
-        self._told(operation, run.id, pipeline_id=run.pipeline_id, uuid=run.uuid)
+        self._add_change(operation, run.id, pipeline_id=run.pipeline_id, uuid=run.uuid)
         return True
 
-    def _told(self, operation: str, run_id: int, *, pipeline_id: int, uuid: str) -> None:
+    def _add_change(self, operation: str, run_id: int, *, pipeline_id: int, uuid: str) -> None:
         """Write the change row: its parent is the pipeline, its name the run's id."""
         draft = ChangeDraft(operation, Kind.JOB, run_id, Kind.JOB.word, new_parent=pipeline_id, new_name=uuid)
         self.tx.changed(draft)
@@ -405,8 +405,8 @@ class RunWrites(Writes):
     def prune(self, *, keep_ms: int, limit: int) -> int:
         """Delete up to `limit` runs that ended more than `keep_ms` ago. Returns the number of deleted runs.
 
-        A published run is kept until later published runs include each of its steps: it describes the content of the
-        tables.
+        A published run is retained until later published runs include each of its steps, because it describes the
+        content of the tables.
         """
         rows = self.tx.rows(EXPIRED, {"before": self.tx.now_ms - keep_ms, "limit": limit})
         for (run_id,) in rows:

@@ -1,7 +1,7 @@
 """Server-side scan plans that clients have not fetched completely: the scan, the owner, and the plan tasks of each.
 
 May import `model` and the store's `sql`. Must not know scans. No decision and no cache depends on these rows, so none
-leaves a change row. A plan's content is computed from its row at each request; no row holds a result.
+leaves a change row. A plan's content is computed from its row at each request; no row stores a result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OVER = Sql("SELECT id FROM scan_plan WHERE expires_at <= :now ORDER BY expires_a
 
 
 class ScanPlan(NamedTuple):
-    """A plan. `scan` describes the scan; `parts` is a JSON array of its parts, "" while they are unknown."""
+    """A plan. `scan` describes the scan; `parts` is a JSON array of its plan tasks, "" until they are computed."""
 
     id: str
     scan: bytes
@@ -53,7 +53,7 @@ def plan_of(rows: list[Row]) -> ScanPlan | None:
 
 
 class ScanPlanWrites(Writes):
-    """Inserts and deletes the rows of scan plans and their tasks, inside a mutation."""
+    """Writes of scan plans, for mutations."""
 
     def insert(self, plan: ScanPlan, *, asker: Requester, table_id: int, keep_ms: int, most: int) -> None:
         """Insert a plan for `keep_ms` milliseconds. The oldest plans of its user beyond `most` are deleted."""
@@ -65,7 +65,7 @@ class ScanPlanWrites(Writes):
             self.tx.count(DELETE, {"id": older})
 
     def tell(self, plan_id: str, parts: str) -> None:
-        """Store the parts of a plan, a JSON array, once they are known."""
+        """Store the plan tasks of a plan, a JSON array, once they are computed."""
         self.tx.count(PARTS, {"id": plan_id, "parts": parts})
 
     def cancel(self, plan_id: str) -> None:

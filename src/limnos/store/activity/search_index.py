@@ -1,8 +1,8 @@
 """The full-text index: words of objects, the revision up to which each zone is indexed, and the node that updates it.
 
 May import `model` and the store's `sql`, `feed`, `name_search`. Must not know rights or word forms: words are given as
-texts separated by spaces. On SQLite a full-text table (FTS5) indexes the texts, on PostgreSQL `tsvector` columns. Only
-ids come from the index: callers read names, paths and rights from the view.
+strings, separated by spaces. On SQLite a full-text table (FTS5) indexes these strings, on PostgreSQL `tsvector`
+columns. Only ids come from the index: callers read names, paths and rights from the view.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class IndexedText(NamedTuple):
 class ZoneProgress(NamedTuple):
     """The indexing progress of a zone.
 
-    `revision` and `epoch` are None before the first indexing. `scan_after` is set while all its objects are read again.
+    `newest` is the zone's newest revision, `epoch` that of the store; `revision` and `indexed_epoch` are None before
+    the first indexing. `scan_after` is set while all objects of the zone are indexed again.
     """
 
     zone: int
@@ -51,7 +52,7 @@ class ZoneProgress(NamedTuple):
 
     @property
     def behind(self) -> int:
-        """The number of changes that are not indexed; all of them while the objects are read again."""
+        """The number of changes that are not indexed yet; all changes while the zone is indexed again."""
         if self.is_lost or self.scan_after is not None or self.revision is None:
             return max(1, self.newest)
         return self.newest - self.revision
@@ -127,7 +128,7 @@ WORDS_PUT = Sql(
     on_sqlite="INSERT INTO search_word (word) SELECT value FROM json_each(:words) WHERE TRUE ON CONFLICT DO NOTHING",
 )
 _SINGLE_MAX: Final = "\u04ff"
-"""The last letter of which each version of Unicode knows that it is one."""
+"""The last character of the Cyrillic block: up to it, all versions of Unicode agree on which characters are letters."""
 WORDS_FORGET = Sql(
     "DELETE FROM search_word WHERE word IN (SELECT v FROM json_array_elements_text(CAST(:words AS json)) v) AND NOT EXISTS"
     " (SELECT 1 FROM search_text t WHERE t.all_vector @@ CAST(quote_literal(search_word.word) AS tsquery))",
@@ -151,7 +152,7 @@ LEASE = Sql(
 
 
 def zones_behind_read(*, limit: int) -> Load[list[ZoneProgress]]:
-    """Read the zones with changes that are not indexed yet."""
+    """Read up to `limit` zones with changes that are not indexed yet."""
     rows = yield BEHIND, {"limit": limit}
     return [ZoneProgress(*row) for row in rows]
 
@@ -163,13 +164,13 @@ def progress_read(zones: Collection[int]) -> Load[list[ZoneProgress]]:
 
 
 def changed_read(zone: int, *, since: int, until: int) -> Load[list[int]]:
-    """Read the ids of the nodes that changed between two revisions."""
+    """Read the ids of the nodes whose indexed words may have changed between two revisions."""
     rows = yield CHANGED, {"zone": zone, "since": since, "until": until}
     return [row[0] for row in rows]
 
 
 def scan_read(zone: int, *, after: int, limit: int) -> Load[list[int]]:
-    """Read the ids of live nodes of a zone, starting after an id."""
+    """Read up to `limit` ids of live nodes of a zone, starting after an id."""
     rows = yield SCAN, {"zone": zone, "after": after, "limit": limit}
     return [row[0] for row in rows]
 
@@ -183,7 +184,7 @@ def texts_read(ids: Collection[int]) -> Load[dict[int, IndexedText]]:
 def words_read(
     words: Sequence[str], *, names_only: bool, zones: Collection[int], kinds: Collection[int], limit: int
 ) -> Load[list[SearchCandidate]]:
-    """Read candidates that match all words by prefix: in the name with `names_only`, else anywhere."""
+    """Read up to `limit` candidates that match all words by prefix: in the name with `names_only`, else anywhere."""
     match = " ".join(f'"{word}" *' for word in words)
     params: dict[str, Value] = {
         "match": f"name : ({match})" if names_only else match,

@@ -35,13 +35,13 @@ INSERT = Sql(
 BESIDE = Sql(
     f"SELECT {_COLUMNS} FROM sqlpp_lock m JOIN sqlpp_lock o ON {_same('o', 'm')} WHERE m.token = :token ORDER BY o.token"
 )
-"""The condition for all rows at the keys of a request, its own included."""
+"""The query for all rows at the keys of a request, including its own."""
 BEHIND = Sql(
     f"SELECT {_COLUMNS} FROM (SELECT DISTINCT k.catalog_id, k.kind, k.dataverse, k.entity FROM sqlpp_lock k WHERE k.token IN"
     f" (SELECT w.token FROM sqlpp_lock m JOIN sqlpp_lock w ON {_same('w', 'm')} WHERE m.token = :token AND w.mode <> w.wanted)"
     f") b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
 )
-"""The condition for all rows at all keys of the requests that wait at a key of a request."""
+"""The query for all rows at all keys of the requests that wait at a key of a request."""
 UPGRADES = Sql(
     f"SELECT {_COLUMNS} FROM (SELECT DISTINCT catalog_id, kind, dataverse, entity FROM sqlpp_lock WHERE mode <> 0 AND"
     f" mode <> wanted) b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
@@ -105,11 +105,10 @@ class SqlppLockWrites(Writes):
     """Writes of lock requests, and the check of a lock that a mutation depends on."""
 
     def require(self, token: int, covers: LockRequest | None = None, *, secret: str | None = None) -> None:
-        """Check that a token's lock is held, optionally for a given key, and lock its row until this transaction's
-        commit.
+        """Check that a lock is granted to a token, and lock its row until this transaction's commit.
 
-        `secret` is the text that a client sent with the token, since token numbers can be guessed. Raises LockLost if
-        the lock's node was considered dead, or the token holds another lock or none.
+        Raises LockLost if the token has no lock (its node may have been considered dead), or none that `covers` the
+        given request, or if `secret` is wrong. Clients send this secret with a token, since tokens can be guessed.
         """
         if covers is None:
             rows = self.tx.rows(HOLD_ANY, {"token": token})
@@ -123,7 +122,7 @@ class SqlppLockWrites(Writes):
             )
 
     def insert(self, token: int, *, holder: str, wishes: Sequence[LockRequest]) -> None:
-        """Insert a waiting request."""
+        """Insert a waiting request: a row for each of the locks in `wishes`."""
         rows: list[Params] = [
             {**_params(wish.key), "token": token, "wanted": int(wish.mode), "holder": holder} for wish in wishes
         ]
@@ -148,7 +147,7 @@ class SqlppLockWrites(Writes):
         self.tx.count(GRANT, {"token": token})
 
     def want(self, token: int, wish: LockRequest) -> None:
-        """Request an upgrade of a held lock to another mode."""
+        """Request the upgrade of a granted lock to another mode."""
         self.tx.count(WANT, {**_params(wish.key), "token": token, "wanted": int(wish.mode)})
 
     def lessen(self, token: int, key: LockKey) -> None:

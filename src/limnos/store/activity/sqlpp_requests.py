@@ -64,7 +64,7 @@ def request_query(handle: str, asker: Requester) -> Query:
 
 
 def runs_query(asker: Requester, *, everybody: bool, now_ms: int) -> Query:
-    """Return the statement that reads the running requests of live nodes: of one user, or of all with `everybody`."""
+    """Return the statement that reads the running requests of live nodes: of one user, or with `everybody` of all."""
     return RUNS, {"user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": now_ms}
 
 
@@ -106,7 +106,7 @@ class RequestWrites(Writes):
         return [row[0] for row in self.tx.rows(CANCEL[by], params)]
 
     def count_results(self, asker: Requester) -> tuple[int, int]:
-        """Return the number of a user's stored results, and their size in bytes."""
+        """Return the number of a user's requests that store results, and the size of these results in bytes."""
         ((count, size),) = self.tx.rows(KEPT, {"user": asker.name, "user_id": asker.id})
         return count, int(size)
 
@@ -121,7 +121,7 @@ class RequestWrites(Writes):
         return True
 
     def end(self, handle: str, *, state: str, outcome: bytes, keep_ms: int) -> None:
-        """Store the outcome of a request for `keep_ms`. The results of a failed request are deleted."""
+        """Store the outcome of a running request for `keep_ms`. The results of an unsuccessful request are deleted."""
         if state != "success":
             self.tx.count(DELETE_PARTS, {"handle": handle})
         self.tx.count(END, {"handle": handle, "state": state, "outcome": outcome, "expires": self.tx.now_ms + keep_ms})

@@ -2,7 +2,7 @@
 
 May import `model` and the store's `sql`. Must not know kinds of tasks. A worker leases a task, stores its progress, and
 deletes it when done. If the worker dies, the task is leased again and continues from its progress. A failed task, or
-one with a result, is kept as ended.
+one with a result, is retained as ended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from limnos.store.transaction import Writes
 
 
 class LeasedTask(msgspec.Struct, frozen=True):
-    """A leased task. `progress` is the text from which the last worker's successor continues."""
+    """A leased task. `progress` is the progress that the previous worker stored; None if it stored none."""
 
     id: int
     kind: str
@@ -130,9 +130,9 @@ class TaskWrites(Writes):
             self.create(kind, payload, delay_ms=delay_ms)
 
     def lease(self, *, lease_ms: int, kinds: Sequence[str] = (), among: bool = False) -> LeasedTask | None:
-        """Lease the oldest due task, of the given `kinds` with `among`, else of all other kinds.
+        """Lease the task that became due first: of the given `kinds` with `among`, else of all other kinds.
 
-        Returns None if no task is due.
+        Counts the attempt. Returns None if no task is due.
         """
         rows = self.tx.rows(DUE, _due(self.tx.now_ms, kinds, among=among))
         if not rows:
@@ -145,11 +145,11 @@ class TaskWrites(Writes):
         self.tx.count(PROGRESS, {"id": task_id, "progress": progress, "until": self.tx.now_ms + lease_ms})
 
     def retry(self, task_id: int, error: str, *, delay_ms: int) -> None:
-        """Return a failed task to the queue, due after `delay_ms`."""
+        """Return a failed task to the queue with its error, due after `delay_ms`."""
         self.tx.count(RETRY, {"id": task_id, "due": self.tx.now_ms + delay_ms, "error": error})
 
     def again(self, task_id: int, *, payload: str, result: str | None, delay_ms: int) -> None:
-        """Return a recurring task to the queue with its result, due after `delay_ms`."""
+        """Return a recurring task to the queue with its result, due after `delay_ms`. Resets attempts and progress."""
         params: dict[str, Value] = {
             "id": task_id,
             "due": self.tx.now_ms + delay_ms,
@@ -176,7 +176,7 @@ class TaskWrites(Writes):
     def forget(self, *, keep_ms: int) -> int:
         """Delete tasks that were done more than `keep_ms` ago.
 
-        Returns the number of deleted tasks. Failed tasks are kept.
+        Returns the number of deleted tasks. Failed tasks are not deleted.
         """
         return self.tx.count(FORGET, {"before": self.tx.now_ms - keep_ms})
 

@@ -95,7 +95,7 @@ OPERATIONS: Final = {SUCCEEDED: "succeed", FAILED: "fail", CANCELLED: "cancel"}
 
 
 def job_read(metalake_id: int, uuid: str) -> Load[TemplateJob | None]:
-    """Read a job by its id in the protocol, or None."""
+    """Read a job by its UUID, or None."""
     rows = yield BY_UUID, {"metalake": metalake_id, "uuid": uuid}
     return TemplateJob(*rows[0]) if rows else None
 
@@ -116,7 +116,7 @@ def template_jobs_read(of: int, caller: RunViewer, *, of_template: bool, limit: 
 
 
 def jobs_due(now_ms: int) -> Load[bool]:
-    """Return whether a job waits for a node to run it, or runs on a node whose lease has expired."""
+    """Return whether a job waits for a node, or has an expired lease."""
     rows = yield DUE, {"now": now_ms}
     return bool(rows)
 
@@ -136,7 +136,7 @@ class TemplateJobWrites(Writes):
         return TemplateJob(*rows[0]) if rows else None
 
     def waiting_of(self, metalake_id: int, user: str) -> int:
-        """Count the jobs of a user that have not ended."""
+        """Count the jobs of a user in a metalake that have not ended, waiting or running."""
         rows: int = self.tx.rows(WAITING, {"metalake": metalake_id, "user": user})[0][0]
         return rows
 
@@ -151,7 +151,7 @@ class TemplateJobWrites(Writes):
         if job.owner_id is not None:
             OwnerWrites(tx).insert(job_id, job.owner_id)
         template_job = self.by_id(job_id) or job
-        self._told("start", template_job)
+        self._add_change("start", template_job)
         return template_job
 
     def cancel(self, job: TemplateJob) -> bool:
@@ -161,9 +161,9 @@ class TemplateJobWrites(Writes):
         """
         message = f"Cancelled by {self.tx.actor} before it started"
         if self.tx.count(WITHDRAW, {"id": job.id, "now": self.tx.now_ms, "message": message}):
-            self._told("cancel", job)
+            self._add_change("cancel", job)
         elif self.tx.count(CANCEL, {"id": job.id}):
-            self._told("cancelling", job)
+            self._add_change("cancelling", job)
         else:
             return False
         return True
@@ -171,12 +171,12 @@ class TemplateJobWrites(Writes):
     def claim(self, holder: str, *, limit: int, lease_ms: int) -> list[tuple[TemplateJob, str]]:
         """Lease up to `limit` waiting jobs, oldest first. Returns each job with the encoded command to execute."""
         params: dict[str, Value] = {"holder": holder, "now": self.tx.now_ms, "lease": lease_ms}
-        used_names: list[tuple[TemplateJob, str]] = []
+        claimed_jobs: list[tuple[TemplateJob, str]] = []
         for (job_id,) in self.tx.rows(NEXT, {"limit": limit}):
             job = self.by_id(job_id) if self.tx.count(CLAIM, {**params, "id": job_id}) else None
             if job is not None:
-                used_names.append((job, self.tx.rows(WORK, {"id": job_id})[0][0]))
-        return used_names
+                claimed_jobs.append((job, self.tx.rows(WORK, {"id": job_id})[0][0]))
+        return claimed_jobs
 
     def lost(self, limit: int) -> list[TemplateJob]:
         """Read running jobs whose lease has expired."""
@@ -200,11 +200,11 @@ class TemplateJobWrites(Writes):
         }  # fmt: skip
         if not self.tx.count(FINISH, params):
             return False
-        self._told(OPERATIONS[state], job)
+        self._add_change(OPERATIONS[state], job)
         return True
 
-    def _told(self, operation: str, job: TemplateJob) -> None:
-        """Write the change row: its parent is the template, its name the job's id in the protocol."""
+    def _add_change(self, operation: str, job: TemplateJob) -> None:
+        """Write the change row: its parent is the template, its name the job's UUID."""
         draft = ChangeDraft(operation, Kind.JOB, job.id, Kind.JOB.word, new_parent=job.template_id, new_name=job.uuid)
         self.tx.changed(draft)
 

@@ -52,7 +52,7 @@ exist.
 
 
 def orphans_sweep(tx: StoreTransaction) -> int:
-    """Delete rows of dropped objects, such as grants; their ids are never reused.
+    """Delete rows that belong to permanently dropped objects, such as grants; ids of objects are never reused.
 
     Returns the number of deleted rows.
     """

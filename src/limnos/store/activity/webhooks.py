@@ -63,13 +63,13 @@ def webhooks_read(metalake_id: int) -> Load[list[Webhook]]:
 
 
 def webhook_secrets_read() -> Load[list[tuple[int, int, str]]]:
-    """Read every webhook of the store: its id, its metalake's id, and its secret as stored."""
+    """Read the webhook id, metalake id and stored secret of each webhook of the store."""
     rows = yield SECRETS, {}
     return [(row[0], row[1], row[2]) for row in rows]
 
 
 def webhooks_due(now_ms: int) -> Load[bool]:
-    """Return whether a webhook is due and not leased."""
+    """Return whether an enabled webhook is due and not leased."""
     rows = yield ANY_DUE, {"now": now_ms}
     return bool(rows)
 
@@ -120,7 +120,7 @@ class WebhookWrites(Writes):
         return self.tx.count(DELETE, {"id": webhook_id, "metalake": metalake_id}) > 0
 
     def retry(self, metalake_id: int, webhook_id: int, *, position: str | None) -> bool:
-        """Make a webhook due immediately, optionally from another position in the change feed.
+        """Enable a webhook, end its lease, and make it due immediately, optionally from another position in the feed.
 
         Returns whether it exists.
         """
@@ -130,7 +130,7 @@ class WebhookWrites(Writes):
         return self.tx.count(RETRY, params) > 0
 
     def lease(self, holder: str, *, limit: int, lease_ms: int) -> list[Webhook]:
-        """Lease up to `limit` webhooks that are due."""
+        """Lease up to `limit` enabled webhooks that are due."""
         now = self.tx.now_ms
         params: dict[str, Value] = {"now": now, "until": now + lease_ms, "holder": holder}
         rows = self.tx.rows(DUE, {"now": now, "limit": limit})

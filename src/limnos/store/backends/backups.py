@@ -35,7 +35,7 @@ class BadBackup(LimnosError):
 def backup_write(database: Path, target: Path) -> int:
     """Copy a store to a new file of mode 600, completely or not at all. Returns its size in bytes.
 
-    Raises BadBackup if the source cannot be read or the target cannot be written.
+    Raises BadBackup if the source is missing or damaged, or if the target exists or cannot be written.
     """
     if not database.exists():
         raise BadBackup(f"There is no store at {database}: name the server's directory with --data")
@@ -49,7 +49,7 @@ def backup_write(database: Path, target: Path) -> int:
                 copy.execute(f"PRAGMA user_version = {MARK}")
                 _check_whole(copy, target)
             _sync(draft)
-            os.link(draft, target)  # unlike a rename, it fails if the target was created meanwhile
+            os.link(draft, target)  # unlike a rename, it fails if the target was created concurrently
     except (OSError, sqlite3.Error) as error:
         raise BadBackup(f"The backup {target} was not made: {error}") from error
     _sync(target.parent)
@@ -59,9 +59,10 @@ def backup_write(database: Path, target: Path) -> int:
 def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched: bool) -> tuple[Path | None, int]:
     """Replace a store by a backup. No server may be using the store.
 
-    Returns the path of the old store, if any, and the number of revoked tokens. The copy gets a new epoch, and its next
-    id is one that was never used. A token of the copy stays valid if it is valid in the replaced store. If that store
-    cannot be read, all tokens are revoked unless `keeps_tokens`. Raises BadBackup, with nothing changed.
+    Returns the path of the replaced store, if any, and the number of revoked tokens. The copy is migrated to this
+    release and gets a new epoch, and its next id is one that was never used. A token of the copy stays valid if it is
+    valid in the replaced store. If that store cannot be read, all tokens are revoked unless `keeps_tokens`. Raises
+    BadBackup, or WrongSchema for a backup of a newer release; the store is then not replaced.
 
     Args:
         database: The store to replace.
@@ -151,7 +152,10 @@ def _exclusive_store(database: Path) -> Iterator[set[int] | None]:
 
 
 def _valid_tokens(database: Path) -> set[int] | None:
-    """Read the valid tokens, and leave write-ahead mode, which succeeds only if no other process has the file open."""
+    """Read the ids of the valid tokens, and end WAL mode, which succeeds only if no other process has the file open.
+
+    Returns None if the store is damaged. Raises BadBackup if a server uses it.
+    """
     with closing(sqlite3.connect(database, isolation_level=None, timeout=1)) as connection:
         try:
             results = {row[0] for row in connection.execute("SELECT id FROM token WHERE NOT revoked")}

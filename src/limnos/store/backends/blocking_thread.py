@@ -50,7 +50,7 @@ class BlockingThread:
 
 def _settle(future: asyncio.Future[None], error: BaseException | None) -> None:
     if future.done():
-        return  # the waiter has gone
+        return  # the caller's event loop is closed
     if error is None:
         future.set_result(None)
     else:

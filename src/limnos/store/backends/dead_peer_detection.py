@@ -3,7 +3,7 @@
 May import `telemetry` and the standard library. Must not know drivers or SQL: callers provide the start time of the
 running statement and a function that closes the connection, and functions that query and end the database's backends.
 If a cable, firewall or proxy fails, a socket can stay open without a peer. A timeout cannot distinguish that from a
-long statement, so the detector asks the database on a new connection whether it is still executing the statement.
+long statement, so the detector queries the database on a new connection whether it is still executing the statement.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DeadPeerDetector:
         self._lines.discard(line)
 
     def start(self) -> None:
-        """Start the checks on the running loop. Does nothing if they run already."""
+        """Start the checks on the running event loop. No-op if they are running."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._silence_s / 3, self._look)
 
@@ -89,7 +89,7 @@ class DeadPeerDetector:
             await asyncio.wait({self._asking})
 
     def cut_all(self) -> None:
-        """Close every connection with a running statement, since no caller waits for its result any more."""
+        """Close every connection with a running statement, since no caller waits for its result anymore."""
         for line in tuple(self._lines):
             if line.since is not None:
                 line.cut()
@@ -99,10 +99,10 @@ class DeadPeerDetector:
         now = time.monotonic()
         silent = [line for line in tuple(self._lines) if line.silent_s(now) > self._silence_s]
         if silent and (self._asking is None or self._asking.done()):
-            self._asking = asyncio.get_running_loop().create_task(self._ask_about(silent))
+            self._asking = asyncio.get_running_loop().create_task(self._check_backends(silent))
         self.start()
 
-    async def _ask_about(self, silent: Iterable[MonitoredConnection]) -> None:
+    async def _check_backends(self, silent: Iterable[MonitoredConnection]) -> None:
         """Close the unresponsive connections except those whose statement the database is still executing."""
         sent = {line: line.since for line in silent}
         try:
@@ -111,10 +111,10 @@ class DeadPeerDetector:
             log.warning("the database cannot be queried about a silent connection", error=str(error) or repr(error))
             at_work = None
         now = time.monotonic()
-        ghosts = []
+        abandoned_backends = []
         for line, since in sent.items():
             if since is None or line.since != since:
-                continue  # it was answered meanwhile
+                continue  # it was answered in the meantime
             if at_work is None or line.backend is None:
                 if now - since < UNKNOWN_STATE_S:
                     continue
@@ -123,9 +123,9 @@ class DeadPeerDetector:
                 continue
             self._cut(line, now - since)
             if at_work is not None and line.backend is not None:
-                ghosts.append(line.backend[0])
-        if ghosts:
-            await self._end_abandoned_backends(ghosts)
+                abandoned_backends.append(line.backend[0])
+        if abandoned_backends:
+            await self._end_abandoned_backends(abandoned_backends)
 
     def _cut(self, line: MonitoredConnection, silent_s: float) -> None:
         SILENT[()] += 1
@@ -133,9 +133,9 @@ class DeadPeerDetector:
         self._on_cut()
         line.cut()
 
-    async def _end_abandoned_backends(self, ghosts: list[int]) -> None:
+    async def _end_abandoned_backends(self, abandoned_backends: list[int]) -> None:
         """End the database's backend processes of closed connections, since they may still hold locks."""
         try:
-            await self._end(ghosts)
+            await self._end(abandoned_backends)
         except Exception as error:  # noqa: BLE001 - the database ends them itself, later
             log.warning("the server process of a silent connection could not be ended", error=str(error) or repr(error))

@@ -41,13 +41,13 @@ class GateConnection:
         self._loop = asyncio.get_running_loop()
         self._socket = self._pg.socket
         self._names: dict[Sql, bytes] = {}
-        self._answer: asyncio.Future[pq.abc.PGresult] | None = None
-        self._found: pq.abc.PGresult | None = None
+        self._response: asyncio.Future[pq.abc.PGresult] | None = None
+        self._result: pq.abc.PGresult | None = None
         self._until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self.is_closed = False
         self.line = MonitoredConnection(self.close, None)
-        self._loop.add_reader(self._socket, self._hear)
+        self._loop.add_reader(self._socket, self._read_input)
 
     @property
     def backend_pid(self) -> int:
@@ -57,30 +57,33 @@ class GateConnection:
     async def rows(self, statement: Sql, params: Params, *, timeout_s: float) -> list[Row]:
         """Run a query and return its rows.
 
-        Raises psycopg.Error, and TimeoutError after `timeout_s`; after that the connection is closed.
+        Raises psycopg.Error, and TimeoutError after `timeout_s`, which also closes the connection.
         """
         name = self._names.get(statement)
         if name is None:
             name = b"limnos_%d" % len(self._names)
             text = statement.asyncpg.encode()  # libpq numbers its parameters, as asyncpg does
-            await self._ask(lambda: self._pg.send_prepare(name, text), timeout_s)
+            await self._request(lambda: self._pg.send_prepare(name, text), timeout_s)
             self._names[statement] = name
         values = [_encode_param(value) for value in statement.values(params)]
-        return _rows(await self._ask(lambda: self._pg.send_query_prepared(name, values), timeout_s))
+        return _rows(await self._request(lambda: self._pg.send_query_prepared(name, values), timeout_s))
 
-    async def _ask(self, send: Callable[[], None], timeout_s: float) -> pq.abc.PGresult:
-        """Send a message with `send`, and wait up to `timeout_s` seconds for the database's result."""
-        if self.is_closed or self._answer is not None:
+    async def _request(self, send: Callable[[], None], timeout_s: float) -> pq.abc.PGresult:
+        """Send a message with `send`, and wait up to `timeout_s` seconds for the database's result.
+
+        Raises psycopg.Error if the connection is closed or busy, or the database returns an error; TimeoutError.
+        """
+        if self.is_closed or self._response is not None:
             raise psycopg.OperationalError("the connection is closed" if self.is_closed else "a query is in progress")
-        self._answer = self._loop.create_future()
+        self._response = self._loop.create_future()
         self.line.since = time.monotonic()
-        self._give_it(timeout_s)
+        self._set_deadline(timeout_s)
         try:
             send()
             self._flush()
-            gresult = await self._answer
+            gresult = await self._response
         finally:
-            self._answer = self.line.since = None
+            self._response = self.line.since = None
         if gresult.status not in _FINE:
             raise psycopg.errors.error_from_result(gresult)
         return gresult
@@ -89,16 +92,16 @@ class GateConnection:
         """Send the output buffer. Data that the socket does not accept is sent when the socket is writable again."""
         left = self._pg.flush()
         if left:
-            self._loop.add_writer(self._socket, self._go_on)
+            self._loop.add_writer(self._socket, self._resume_flush)
 
-    def _go_on(self) -> None:
+    def _resume_flush(self) -> None:
         self._loop.remove_writer(self._socket)
         try:
             self._flush()
         except psycopg.Error as error:
             self._end(error)
 
-    def _hear(self) -> None:
+    def _read_input(self) -> None:
         """Read the received bytes. The database also sends data without a query, for example when it shuts down."""
         try:
             self._pg.consume_input()
@@ -107,32 +110,32 @@ class GateConnection:
                 if result is None:
                     self._settle()
                     return
-                self._found = result
+                self._result = result
         except psycopg.Error as error:
             self._end(error)
 
     def _settle(self) -> None:
-        gresult, self._found = self._found, None
+        gresult, self._result = self._result, None
         if self._pg.status != pq.ConnStatus.OK:
             self._end(psycopg.OperationalError("the database ended the connection"))
-        elif gresult is not None and self._answer is not None and not self._answer.done():
-            self._answer.set_result(gresult)
+        elif gresult is not None and self._response is not None and not self._response.done():
+            self._response.set_result(gresult)
 
-    def _give_it(self, timeout_s: float) -> None:
+    def _set_deadline(self, timeout_s: float) -> None:
         """Set the deadline of a query. One timer is reused for all queries: creating one costs measurable time."""
         self._until = self._loop.time() + timeout_s
         if self._timer is not None and self._timer.when() > self._until:
             self._timer.cancel()
             self._timer = None
         if self._timer is None:
-            self._timer = self._loop.call_at(self._until, self._look)
+            self._timer = self._loop.call_at(self._until, self._check_deadline)
 
-    def _look(self) -> None:
+    def _check_deadline(self) -> None:
         self._timer = None
-        if self._answer is None:
+        if self._response is None:
             return
         if self._until > self._loop.time():
-            self._timer = self._loop.call_at(self._until, self._look)
+            self._timer = self._loop.call_at(self._until, self._check_deadline)
         else:
             self._end(TimeoutError("the database did not answer in time"))
 
@@ -148,8 +151,8 @@ class GateConnection:
             if self._timer is not None:
                 self._timer.cancel()
             self._pg.finish()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(error)
+        if self._response is not None and not self._response.done():
+            self._response.set_exception(error)
 
 
 async def open_asker(url: str) -> GateConnection:
@@ -160,14 +163,12 @@ async def open_asker(url: str) -> GateConnection:
 
 
 def _encode_param(value: Value) -> bytes:
-    """Encode a parameter for PostgreSQL. The parameters of the freshness gate's statement are integers and lists of
-    integers.
-    """
+    """Encode a parameter for PostgreSQL: an integer or a list of integers. Raises TypeError for another type."""
     if isinstance(value, int):
         return b"%d" % value
     if isinstance(value, list):
         return b"{%s}" % b",".join([b"%d" % each for each in value])
-    raise TypeError(f"The gate has no parameters such as {value!r}")
+    raise TypeError(f"The parameter {value!r} is not an integer or a list of integers")
 
 
 def _rows(result: pq.abc.PGresult) -> list[Row]:

@@ -70,9 +70,9 @@ def _migration_lock(connection: Connection) -> Iterator[None]:
 
 
 def _enable_wal(connection: Connection) -> None:
-    """Put the file into WAL mode, which is stored in the file.
+    """Set the file's journal mode to WAL, which is stored in the file.
 
-    Two connections that change the mode at once would not wait for each other.
+    Call it under the migration lock: two connections that change the mode at once do not wait for each other.
     """
     connection.connection.cursor().execute("PRAGMA journal_mode = WAL")  # bare: not within a transaction
 
@@ -116,7 +116,7 @@ def head_revision() -> str:
 
 @cache
 def _revisions() -> tuple[str, frozenset[str]]:
-    """Return the newest revision of this release, and all known revisions.
+    """Return the newest revision of this release, and all revisions of its migrations.
 
     Cached: reading them takes as long as a migration.
     """
@@ -164,7 +164,7 @@ def migrate(database: str) -> tuple[str | None, str]:
 
 
 def renew_epoch(database: str) -> None:
-    """Store a new random epoch after a restore: views start empty, and no id is used twice.
+    """Store a new random epoch and a new next id after a restore: views start empty, and no id is used twice.
 
     Two restores of one backup get different epochs. Ids continue from a number derived from the wall clock, about a
     million for each second, and never below the highest id in the backup.

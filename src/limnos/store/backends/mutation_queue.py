@@ -83,7 +83,7 @@ class MutationJob:
     async def decide(self) -> None:
         """For a job of `add_held`: make its access decision while the locks are held.
 
-        A refusal becomes the caller's exception.
+        If that fails or takes more than `HELD_MAX_S`, the caller gets the error, and the mutation does not run.
         """
         self.is_refused = False
         if self.again is None or self.future.done():
@@ -101,14 +101,14 @@ class MutationJob:
         self.error = error
 
     def run(self, batch: MutationBatch, savepoint: Savepoint, *, ends_batch: tuple[type[Exception], ...] = ()) -> None:
-        """Run the mutation in a savepoint and store its result or its error.
+        """Run the mutation in a savepoint and store its result or its error. No-op if its caller has cancelled it.
 
         A failure rolls back only this job, unless the exception is one of `ends_batch` or the database rolled back the
         whole transaction.
         """
         if self.is_refused or self.mutation is None:
             return
-        # Before the check: a caller that still saw "not begun" has cancelled its future, and the check finds that.
+        # Before the check, which detects a caller that cancelled its future because the mutation had not begun.
         self.on_begin()
         if self.future.cancelled():
             return
@@ -125,7 +125,7 @@ class MutationJob:
         savepoint.keep()
 
     def tell(self) -> None:
-        """Set the caller's future to the result or the error."""
+        """Complete the caller's future with the result or the error. No-op if it is completed or cancelled."""
         if self.future.done():
             return
         if self.error is None:
@@ -174,8 +174,9 @@ class MutationQueue(deque[MutationJob]):
         return bool(self) and self[0].again is not None
 
     async def gather(self) -> None:
-        """Wait while each iteration of the event loop adds mutations, since a larger batch costs hardly more to
-        commit.
+        """Wait while each iteration of the event loop adds mutations, for at most `TURNS_MAX` iterations.
+
+        A larger batch costs hardly more to commit.
         """
         for _ in range(TURNS_MAX):
             waiting = len(self)

@@ -53,7 +53,7 @@ from limnos.store.time_sources import StoreTime
 from limnos.store.tx import Mutation, MutationBatch
 
 T = TypeVar("T")
-LOCK_CLASS = 0x4C494D  # "LIM": the first key of our advisory locks
+LOCK_CLASS = 0x4C494D  # "LIM": the first key of the advisory locks
 ATTEMPTS = 3
 NOT_AGAIN = (
     psycopg.errors.LockNotAvailable, psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.DiskFull,
@@ -221,17 +221,17 @@ class PostgresStore:
         self._threads = ThreadPoolExecutor(pool_max, "limnos-write")
         self._queues: dict[tuple[int, ...], MutationQueue] = {}
         self._drains: dict[tuple[int, ...], asyncio.Task[None]] = {}
-        self._rested: queue.LifoQueue[WriteConnection] = queue.LifoQueue()
+        self._idle: queue.LifoQueue[WriteConnection] = queue.LifoQueue()
         self._trusted_after = 0.0
         self._closing = False
         self._readers = ReadConnections(url, connections_max=pool_max, silence_s=silence_s, time_of=self.time)
         self._watch = self._readers.watch = DeadPeerDetector(
-            self._readers.at_work, self._readers.end, silence_s=silence_s, on_cut=self._distrust
+            self._readers.at_work, self._readers.end, silence_s=silence_s, on_cut=self._discard_idle
         )
         self.statements = 0
 
-    def _distrust(self) -> None:
-        """Stop reusing the connections that are idle now, because another connection does not respond."""
+    def _discard_idle(self) -> None:
+        """Exclude the currently idle connections from reuse, because another connection does not respond."""
         self._trusted_after = time.monotonic()
         self._readers.distrust()
 
@@ -290,7 +290,7 @@ class PostgresStore:
         return await self._jobs(permit.zones).add_held(permit, again, on_begin)  # type: ignore[return-value]
 
     def _jobs(self, zones: tuple[int, ...]) -> MutationQueue:
-        """Return the queue of these zones; start a task that works on it if there is none."""
+        """Return the queue of these zones. If there is none, create it, and start the task that runs its batches."""
         self._watch.start()
         jobs = self._queues.get(zones)
         if jobs is None:
@@ -320,30 +320,31 @@ class PostgresStore:
 
         The transaction is retried if it was the victim of a deadlock, its connection was stale, or a transaction of
         another zone committed the same unique key (a location) after the check here. The retry sees that transaction's
-        row.
+        row. Raises ServiceUnavailable if all attempts fail or the store is closing, StateUnknown if the response to the
+        COMMIT was lost.
         """
         for attempt in range(ATTEMPTS):
             if self._closing:
                 raise ServiceUnavailable("The server is stopping and did not start this request: try again")
             line: WriteConnection | None = None
             try:
-                line = self._line()
+                line = self._write_connection()
                 ran = self._transact(line.connection, jobs)
             except _AGAIN:
-                self._give_back(line)
+                self._return_connection(line)
                 if attempt == ATTEMPTS - 1:
                     raise ServiceUnavailable("Too many writes are in progress: try again") from None
             except REFUSED as error:
-                self._throw_away(line)
+                self._close_connection(line)
                 if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-                    self._distrust()  # another server may be the primary now
+                    self._discard_idle()  # another server may be the primary now
                 if attempt == ATTEMPTS - 1 or isinstance(error, NOT_AGAIN):
                     raise transaction_refused_error(error) from error
             except BaseException:
-                self._give_back(line)
+                self._return_connection(line)
                 raise
             else:
-                self._give_back(line)
+                self._return_connection(line)
                 return ran
         raise AssertionError("the last attempt returns or raises")
 
@@ -385,29 +386,29 @@ class PostgresStore:
             connection.close()
             raise state_unknown_error(error) from error
 
-    def _line(self) -> WriteConnection:
+    def _write_connection(self) -> WriteConnection:
         """Return an idle connection that was used after the last connection failure; else open a new connection."""
         while True:
             try:
-                connection = self._rested.get_nowait()
+                connection = self._idle.get_nowait()
             except queue.Empty:
                 connection = open_write_connection(self.url)
                 self._watch.add(connection.line)
                 return connection
             if connection.used_at > self._trusted_after:
                 return connection
-            self._throw_away(connection)
+            self._close_connection(connection)
 
-    def _give_back(self, line: WriteConnection | None) -> None:
+    def _return_connection(self, line: WriteConnection | None) -> None:
         if line is None:
             return
         if line.connection.closed:
-            self._throw_away(line)
+            self._close_connection(line)
         else:
             line.used_at = time.monotonic()
-            self._rested.put(line)
+            self._idle.put(line)
 
-    def _throw_away(self, line: WriteConnection | None) -> None:
+    def _close_connection(self, line: WriteConnection | None) -> None:
         if line is not None:
             self._watch.remove(line.line)
             line.close()
@@ -426,6 +427,6 @@ class PostgresStore:
         self._watch.cut_all()
         await self._watch.stop()
         self._threads.shutdown(wait=False)
-        while not self._rested.empty():
-            self._throw_away(self._rested.get_nowait())
+        while not self._idle.empty():
+            self._close_connection(self._idle.get_nowait())
         self._readers.close()

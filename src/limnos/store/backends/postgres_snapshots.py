@@ -38,7 +38,7 @@ class _PostgresSnapshot:
 async def postgres_snapshot(url: str) -> AsyncGenerator[StoreSnapshot, None]:
     """Open a connection and a read-only transaction at REPEATABLE READ.
 
-    Raises ServiceUnavailable if the database does not answer.
+    Raises ServiceUnavailable if the database does not answer or refuses the connection.
     """
     try:
         connection = await asyncpg.connect(url, timeout=CONNECT_S)

@@ -46,7 +46,7 @@ _HELLO_GATE = Sql(
 )
 _YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 _NOW = Sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
-_AT_WORK = (
+_ACTIVE_BACKENDS = (
     "SELECT pid, backend_start FROM pg_stat_activity WHERE datname = current_database() AND state = 'active'"
     " AND wait_event_type IS DISTINCT FROM 'Client'"
 )
@@ -62,7 +62,10 @@ class ReadConnection:
         self.used_at = time.monotonic()
 
     async def rows(self, statement: Sql, params: Params, *, timeout_s: float | None = None) -> list[Row]:
-        """Run a statement that returns rows. Without `timeout_s` it may run as long as the database executes it."""
+        """Run a statement that returns rows. Without `timeout_s` it may run as long as the database executes it.
+
+        Raises BadRequest for a zero byte in a parameter, TimeoutError, and asyncpg's errors.
+        """
         self.line.since = time.monotonic()
         try:
             records = await self.connection.fetch(statement.asyncpg, *statement.values(params), timeout=timeout_s)
@@ -106,9 +109,9 @@ class ReadConnections:
         self._trusted_after = 0.0
 
     async def gate(self, statement: Sql, params: Params) -> list[Row]:
-        """Run the freshness gate's statement on its own connection.
+        """Run the freshness gate's statement on its own connection, and once more on a new connection if that fails.
 
-        It takes milliseconds, so a short deadline detects an unresponsive connection.
+        It takes milliseconds, so a short deadline detects an unresponsive connection. Raises ServiceUnavailable.
         """
         for last in (False, True):
             try:
@@ -153,14 +156,20 @@ class ReadConnections:
             self._gate = None
 
     async def load(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
-        """Run a read in one snapshot. If the connection was lost, retry it once from its start."""
-        return await self._asked_twice(partial(_in_snapshot, read))
+        """Run a read in one snapshot. If the connection was lost, retry it once from its start.
+
+        Raises ServiceUnavailable if the retry fails, too.
+        """
+        return await self._retry_once(partial(_in_snapshot, read))
 
     async def find(self, statement: Sql, params: Params) -> list[Row]:
-        """Run one statement. If the connection was lost, retry it once."""
-        return await self._asked_twice(lambda reader: reader.rows(statement, params))
+        """Run one statement. If the connection was lost, retry it once.
 
-    async def _asked_twice(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
+        Raises ServiceUnavailable if the retry fails, too.
+        """
+        return await self._retry_once(lambda reader: reader.rows(statement, params))
+
+    async def _retry_once(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
         async with self._free:
             for last in (False, True):
                 try:
@@ -175,12 +184,12 @@ class ReadConnections:
         try:
             result = await read(reader)
         except BadRequest:
-            self._give_back(reader)
+            self._return_connection(reader)
             raise
         except BaseException:
-            self._throw_away(reader)
+            self._close_connection(reader)
             raise
-        self._give_back(reader)
+        self._return_connection(reader)
         return result
 
     def _take(self) -> ReadConnection | None:
@@ -189,20 +198,20 @@ class ReadConnections:
             connection = self._idle.pop()
             if not connection.connection.is_closed() and connection.used_at > self._trusted_after:
                 return connection
-            self._throw_away(connection)
+            self._close_connection(connection)
         return None
 
-    def _give_back(self, reader: ReadConnection) -> None:
+    def _return_connection(self, reader: ReadConnection) -> None:
         reader.used_at = time.monotonic()
         self._idle.append(reader)
 
-    def _throw_away(self, reader: ReadConnection) -> None:
+    def _close_connection(self, reader: ReadConnection) -> None:
         if self.watch is not None:
             self.watch.remove(reader.line)
         reader.connection.terminate()
 
     def distrust(self) -> None:
-        """Stop reusing the connections that are idle now, because another connection does not respond."""
+        """Exclude the currently idle connections from reuse, because another connection does not respond."""
         self._trusted_after = time.monotonic()
 
     async def _connect(self) -> ReadConnection:
@@ -231,7 +240,7 @@ class ReadConnections:
         """
         connection = await asyncpg.connect(self.url, timeout=CONNECT_S, command_timeout=CONNECT_S)
         try:
-            return {(row[0], row[1]) for row in await connection.fetch(_AT_WORK)}
+            return {(row[0], row[1]) for row in await connection.fetch(_ACTIVE_BACKENDS)}
         finally:
             connection.terminate()
 
@@ -247,4 +256,4 @@ class ReadConnections:
         """Close every idle connection at once."""
         self._drop_gate()
         while self._idle:
-            self._throw_away(self._idle.pop())
+            self._close_connection(self._idle.pop())

@@ -27,7 +27,7 @@ class KeyUse(NamedTuple):
 
 
 def sealed_keys(database: str) -> Mapping[str, KeyUse]:
-    """Return the ids of the keys that encrypt secrets of live catalogs and of webhooks, with the counts of these.
+    """Return the ids of the keys that encrypt secrets of live catalogs and of webhooks, with the counts of both.
 
     Args:
         database: The path of an SQLite file, or a `postgresql://` URL. A store of an earlier release may lack webhooks.

@@ -208,7 +208,7 @@ class SqliteStore:
         is_idle = self._drain is None and not self._writer.in_transaction
         try:
             rows = (self._writer if is_idle else self._reader).execute(text, params).fetchall()
-        except sqlite3.OperationalError:  # another process holds the file: the read connection waits for it
+        except sqlite3.OperationalError:  # another process has locked the file: the read connection waits for it
             rows = self._reader.execute(text, params).fetchall()
         return changes.gate_result_of(rows) if rows else changes.NO_CHANGES
 

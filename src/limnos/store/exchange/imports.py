@@ -228,7 +228,7 @@ class ImportWrites(Writes):
         return dict(map(_ref_of, rows))
 
     def find_used_id(self, ids: Sequence[int]) -> int | None:
-        """Return the first of these ids that was ever used for an object of the store, or None."""
+        """Return the lowest of these ids that is or was the id of an object of the store, or None."""
         rows = self.tx.rows(TAKEN, {"ids": json.dumps(ids)})
         return rows[0][0] if rows else None
 
@@ -248,7 +248,7 @@ class ImportWrites(Writes):
             self.tx.session.many(statement, rows)
 
     def missing(self, ids: Sequence[int]) -> int | None:
-        """Return the first of these ids without a node, principal or role, because its name was taken; or None."""
+        """Return the first of these ids without a node, principal or role, because its name is taken; or None."""
         existing = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
         return next((each for each in ids if each not in existing), None)
 
@@ -277,7 +277,10 @@ class ImportWrites(Writes):
         self.tx.count(STATE, {"id": import_id, "state": WHOLE, "now": self.tx.now_ms})
 
     def show(self, metalake_import: MetalakeImport, *, owner_id: int) -> None:
-        """Give the metalake its name, which makes it visible with everything in it. The name must be free."""
+        """Give the metalake its name, which makes it visible with everything in it, and complete the import.
+
+        The name must be free.
+        """
         self.tx.count(NAME, {"id": metalake_import.metalake_id, "name": metalake_import.name})
         self.tx.changed(
             ChangeDraft("create", Kind.METALAKE, metalake_import.metalake_id, "metalake", None, None, ROOT_ID, metalake_import.name, owner_id=owner_id)
@@ -293,7 +296,10 @@ class ImportWrites(Writes):
         return [row[0] for row in self.tx.rows(IDLE, {"before": before})]
 
     def prune(self, import_id: int, *, limit: int) -> bool:
-        """Delete some rows of an ended import, and its objects if it was abandoned. Returns whether more remain."""
+        """Delete up to `limit` rows of an ended import, and if it was abandoned, their objects.
+
+        Returns whether more rows remain.
+        """
         metalake_import = self.read(import_id)
         if metalake_import is None or metalake_import.state in (OPEN, WHOLE):
             return False

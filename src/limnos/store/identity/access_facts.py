@@ -100,7 +100,7 @@ class OwnerRow(NamedTuple):
 
 
 class HeldRoleRow(NamedTuple):
-    """A role of a user. `group` is the group through which the user holds it; None if directly."""
+    """A role of a user. `group` is the group to which it is granted; None if it is granted to the user directly."""
 
     role_id: int
     group: str | None
@@ -119,8 +119,8 @@ class UserRow(NamedTuple):
 class UserRange(NamedTuple):
     """A page of users of a metalake, ordered by name, after the name `after`.
 
-    `roles` and `principals` select the users who hold one of the roles, are one of the principals, or are a member of
-    one of the groups; None selects all users.
+    `roles` and `principals` select the users who have one of the roles, are one of the principals, or are a member of
+    one of the groups among them; None selects all users.
     """
 
     metalake_id: int
@@ -200,7 +200,7 @@ def restrictions_on_read(object_ids: Collection[int]) -> Load[dict[int, tuple[Re
 
 
 def holder_counts_read(role_ids: Collection[int]) -> Load[dict[int, dict[Kind, int]]]:
-    """Read, for each of some roles, the count of users and of groups that hold it directly."""
+    """Read, for each of some roles, the count of users and of groups to which it is granted directly."""
     rows = yield HOLDERS_COUNT, {"roles": _ids(role_ids)}
     counts: dict[int, dict[Kind, int]] = {}
     for role_id, kind, count in rows:

@@ -194,7 +194,7 @@ class PrincipalWrites(Writes):
         return principal
 
     def enable(self, principal: Principal, *, enabled: bool) -> None:
-        """Enable or disable a user. A disabled user is refused everywhere."""
+        """Enable or disable a user. All requests of a disabled user are refused."""
         self.tx.count(ENABLE, {"id": principal.id, "enabled": enabled, "actor": self.tx.actor, "now": self.tx.now_ms})
         self._changed("alter", principal, old=True)
 
@@ -210,7 +210,7 @@ class PrincipalWrites(Writes):
         return tuple(row[0] for row in self.tx.rows(MEMBERS, {"id": group.id}))
 
     def join(self, group: Principal, user: Principal) -> None:
-        """Make a user a member of a group. Does nothing if the user is a member already."""
+        """Make a user a member of a group. No-op if the user is a member already."""
         if self.tx.count(JOIN, {"user": user.id, "group": group.id}):
             self._changed("join", user, old=True, group=group)
 
@@ -231,7 +231,7 @@ class PrincipalWrites(Writes):
     def issue(self, user: Principal, groups: Iterable[Principal]) -> None:
         """Replace a user's memberships that come from an external issuer by memberships in `groups`.
 
-        Memberships made by administrators stay.
+        Memberships that administrators added are not changed.
         """
         principals = {group.id: group for group in groups}
         entries = {row[0]: principal_of(row) for row in self.tx.rows(ISSUED, {"id": user.id, "yes": True})}

@@ -1,7 +1,7 @@
 """Read restrictions: rows by the table or namespace they are set on, and by name.
 
 May import `model` and the store's `sql`, `changes`. Must not know rights. A write moves the access revision of the
-object's zone, so it applies from the next read on. Rows are kept while their object is in the trash.
+object's zone, so it applies from the next read on. Rows are retained while their object is in the trash.
 """
 
 from __future__ import annotations

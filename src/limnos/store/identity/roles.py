@@ -1,4 +1,4 @@
-"""Roles, their rules, and the principals who hold them.
+"""Roles, their rules, and the principals to whom they are granted.
 
 May import `model`, `names` and the store's `sql`, `changes`, `ancestry`. Must not know policies. Every write moves the
 metalake's access revision.
@@ -199,7 +199,7 @@ def holders_read(metalake_id: int, kind: Kind) -> Load[tuple[tuple[int, tuple[st
 
 
 def roles_of_read(principal_id: int) -> Load[tuple[int, ...]]:
-    """Read the ids of the roles that a user or group holds directly."""
+    """Read the ids of the roles that are granted directly to a user or group."""
     rows = yield ROLES_OF, {"id": principal_id}
     return tuple(row[0] for row in rows)
 
@@ -261,7 +261,7 @@ class RoleWrites(Writes):
         return {row[0]: bool(row[1]) for row in self.tx.rows(GRANTS_ON, {"id": role.id, "object": object_id})}
 
     def held_by(self, principal: Principal) -> tuple[str, ...]:
-        """Read the names of the roles that a user or group holds directly, sorted."""
+        """Read the names of the roles that are granted directly to a user or group, sorted."""
         return tuple(sorted(row[0] for row in self.tx.rows(ROLE_NAMES_OF, {"id": principal.id})))
 
     def is_alive(self, role_id: int) -> bool:
@@ -288,7 +288,7 @@ class RoleWrites(Writes):
         return entity
 
     def drop(self, role: RoleEntity) -> None:
-        """Drop a role with its rules, and revoke it from its holders."""
+        """Drop a role with its rules, and revoke it from all principals."""
         self.tx.count(BURY, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         self.tx.count(WITHDRAW_ALL, {"role": role.id})
         self.tx.count(FORGET_MEMBERS, {"role": role.id})
@@ -331,12 +331,12 @@ class RoleWrites(Writes):
         self.allow(role, grants, label="nothing but: ")
 
     def give(self, role: RoleEntity, principal: Principal) -> None:
-        """Grant a role to a user or group. Does nothing if the principal holds it already."""
+        """Grant a role to a user or group. No-op if the principal has it already."""
         if self.tx.count(GIVE, {"principal": principal.id, "role": role.id}):
             self._held("give", principal, role)
 
     def take(self, role: RoleEntity, principal: Principal) -> None:
-        """Revoke a role from a user or group. Does nothing if the principal does not hold it."""
+        """Revoke a role from a user or group. No-op if the principal does not have it."""
         if self.tx.count(TAKE, {"principal": principal.id, "role": role.id}):
             self._held("take", principal, role)
 

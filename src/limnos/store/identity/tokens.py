@@ -157,7 +157,7 @@ class TokenWrites(Writes):
         return token_of(rows[0]) if rows else None
 
     def revoke(self, token: Token) -> bool:
-        """Revoke a token permanently. Returns whether it was valid before."""
+        """Revoke a token permanently. Returns False if it was revoked already."""
         revoked = self.tx.count(REVOKE, {"id": token.id, "revoked": True}) > 0
         if revoked:
             self._changed("revoke", token)
@@ -197,7 +197,7 @@ class TokenWrites(Writes):
         return [token for token in map(token_of, rows) if not token.revoked and not token.is_over(self.tx.now_ms)]
 
     def end_line(self, secret: Token) -> bool:
-        """Revoke a secret and all tokens issued for it. Returns whether the secret was valid before."""
+        """Revoke a secret and all valid tokens issued for it. Returns whether the secret was valid before."""
         rows = self.tx.rows(LINE, {"user": secret.user, "root": secret.root_id, "no": False, "now": self.tx.now_ms})
         ended = [token.id for token in map(token_of, rows) if self.revoke(token)]
         return secret.id in ended

@@ -5,11 +5,12 @@ May import `model`, `formats.exchange` and this package's `storage`. Must not kn
 are the Protobuf messages of an export (`proto/limnos/v1`), so that exports can be read and written. Keys begin with a
 letter; integers in them have eight bytes, big-endian:
 
-    m                            the header of the export that the records come from
-    r                            the revision: the count of transactions so far i                            the next
-        sequence number for a record that belongs to an object e ID                         an object, user, group or
-        role n PARENT SPACE 0 NAME        its id; `SPACE` is the name space that it shares with other kinds
-    h SORT OWNER NUMBER          a record of an object: a role's grant, a model's version, a link by its origin
+    m                        the header of the export that the records come from
+    r                        the revision: the count of transactions so far
+    i                        the next sequence number for a record that belongs to an object
+    e ID                     an object, user, group or role
+    n PARENT SPACE 0 NAME    the id of the object with this name; SPACE is the name space of its kind
+    h SORT OWNER NUMBER      a record that belongs to an object: a role's grant, a model's version, a link by its origin
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ class RecordWrites(RecordReader):
     def put(self, record: ExportRecord) -> None:
         """Insert an object, or replace the one with its id, even if its parent or name differs.
 
-        Its descendants stay below it.
+        Its descendants remain below it.
 
         Raises:
             NotFound: The parent does not exist.

@@ -145,7 +145,7 @@ class AttachmentWrites:
             done = self.tx.count(_OF[self.kind].attach, place)
         else:
             done = self.tx.count(ATTACH_COLUMN, {**place, "field": field_id, "kind": int(self.kind)})
-        return self._told("attach", attached_id, object_id=object_id, done=bool(done))
+        return self._add_change("attach", attached_id, object_id=object_id, done=bool(done))
 
     def detach(self, attached_id: int, object_id: int, *, field_id: int = OWN) -> bool:
         """Remove an attachment and its values. Returns whether it existed."""
@@ -156,7 +156,7 @@ class AttachmentWrites:
             done = self.tx.count(_OF[self.kind].detach, place)
         else:
             done = self.tx.count(DETACH_COLUMN, {**place, "field": field_id})
-        return self._told("detach", attached_id, object_id=object_id, done=bool(done))
+        return self._add_change("detach", attached_id, object_id=object_id, done=bool(done))
 
     def values(self, tag_id: int, object_id: int, *, field_id: int = OWN) -> tuple[str, ...] | None:
         """Read the values of a tag on an object or column; None if the tag is not attached."""
@@ -182,9 +182,9 @@ class AttachmentWrites:
         self.tx.count(CLEAR_VALUES, place)
         for position, value in enumerate(values):
             self.tx.count(ADD_VALUE, {**place, "value": value, "position": position})
-        self._told("attach", tag_id, object_id=object_id, done=not is_change_written)
+        self._add_change("attach", tag_id, object_id=object_id, done=not is_change_written)
 
-    def _told(self, operation: str, attached_id: int, *, object_id: int, done: bool) -> bool:
+    def _add_change(self, operation: str, attached_id: int, *, object_id: int, done: bool) -> bool:
         """Write the change row if something changed. `ChangeRow.object_id` is the object."""
         if done:
             self.tx.changed(ChangeDraft(operation, self.kind, attached_id, self.kind.word, new_parent=object_id))

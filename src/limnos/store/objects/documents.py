@@ -4,8 +4,8 @@ compare-and-swap.
 May import `model` and the store's `sql`, `nodes`. Must not know the content of the bytes. A table's files are those
 below its location, so no location may be inside another table's. A writer of a new location first takes locks that
 conflict with writers in other catalogs: exclusive on its own location, shared on those above it. On SQLite the file's
-write lock covers all of them. Then it searches above by key and below by one index probe: the cost grows with the
-path's depth, not with the number of tables.
+write lock covers all of them. Then it checks the locations above by key, and those below with one index
+probe: the cost grows with the path's depth, not with the number of tables.
 """
 
 from __future__ import annotations
@@ -126,20 +126,21 @@ class DocumentWrites(Writes):
     def create(self, document: MetadataDocument) -> None:
         """Insert a document.
 
-        Raises BadRequest if another table is at its location, above it or below it; StalePermit if the conflicting
-        table was dropped meanwhile.
+        Deletes a table in the trash that the caller owned or dropped at the same location. Raises BadRequest if another
+        table is at the location, above it or below it; StalePermit if the conflicting table was dropped concurrently.
         """
         self._lock(document)
         params = self._params(document) | overlap_params(document.location) | {"version": document.version}
         if self.tx.count(INSERT, params) == 0:
             self._refuse_location(document)
             if self.tx.count(INSERT, params) == 0:
-                self.tx.stale()  # the conflicting table has gone meanwhile
+                self.tx.stale()  # the conflicting table was dropped concurrently
 
     def insert(self, document: MetadataDocument) -> None:
         """Insert a document whose location the register has checked.
 
-        Raises BadRequest if a table that the register does not list has the location.
+        Raises BadRequest if a table that the register does not list has the location, StalePermit if that table is in
+        the caller's trash or was dropped concurrently.
         """
         if self.tx.count(INSERT_JUDGED, self._params(document) | {"version": document.version}) == 0:
             self._refuse_location(document)
@@ -204,7 +205,7 @@ class DocumentWrites(Writes):
     def _refuse_location(self, document: MetadataDocument) -> None:
         """Raise BadRequest if another table's location conflicts with the document's location.
 
-        A table in the trash that the caller dropped at this same location is removed: it cannot be restored after that.
+        A table in the trash that the caller owned or dropped at this same location is deleted permanently instead.
         """
         location, trash = document.location, TrashWrites(self.tx)
         rivals = [claim for claim in self.claims(location) if claim[0] != document.node_id]

@@ -40,8 +40,8 @@ SWEEP = Sql(
 
 
 class FilesetLocation(NamedTuple):
-    """A location of a fileset: whether the server manages its files or is deleting them, and whether the fileset is in
-    the trash.
+    """A location of a fileset: whether the server manages its files (`managed`) and is deleting them (`going`), and
+    whether the fileset is in the trash.
     """
 
     node_id: int

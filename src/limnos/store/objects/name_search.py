@@ -63,8 +63,8 @@ def among(name: str) -> tuple[str, str]:
 def one_of(name: str, type_: str = "bigint") -> tuple[str, str]:
     """Return the condition that a column has a value of the JSON array parameter `name`, for PostgreSQL and for SQLite.
 
-    It is for columns that filter rows. PostgreSQL compares each row with an array, and uses it as a condition of an
-    index. It would join a subselect instead, and collect all rows before the first one passes.
+    For columns that filter rows. PostgreSQL compares each row with an array, and can use it as an index condition. It
+    joins a subselect instead, and reads all rows before it returns the first.
     """
     return (
         f"= ANY (ARRAY(SELECT CAST(v AS {type_}) FROM json_array_elements_text(CAST(:{name} AS json)) v))",
@@ -137,7 +137,7 @@ def candidates_read(ids: Collection[int]) -> Load[list[SearchCandidate]]:
 
 
 def containers_below_read(ids: Collection[int], *, limit: int) -> Load[frozenset[int]]:
-    """Read the ids of the containers among some objects, and of the namespaces below these, at most `limit`."""
+    """Read the ids of the containers among some objects, and of the namespaces below them, at most `limit`."""
     if not ids:
         return frozenset()
     spaces = dumps([name_space_of(Kind.NAMESPACE), SHARED_SPACE])
@@ -157,7 +157,7 @@ def narrow_read(scope: NarrowScope, *, limit: int) -> Load[list[SearchCandidate]
 
 
 def uuid_read(uuid: str) -> Load[list[SearchCandidate]]:
-    """Read the live nodes whose documents have the given UUID."""
+    """Read up to 100 live nodes whose documents have the given UUID."""
     rows = yield BY_UUID, {"uuid": uuid}
     return [SearchCandidate(*row) for row in rows]
 
@@ -174,7 +174,7 @@ def tagged_read(tag_id: int, value: str | None, *, limit: int) -> Load[list[int]
 
 
 def owned_ids_read(principal_id: int, *, limit: int) -> Load[list[int]]:
-    """Read the ids of the objects that a principal owns."""
+    """Read up to `limit` ids of the objects that a principal owns, in order."""
     rows = yield OWNED, {"principal": principal_id, "limit": limit}
     return [row[0] for row in rows]
 

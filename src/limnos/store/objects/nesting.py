@@ -126,7 +126,7 @@ def name_change_of(row: Row) -> NameChangeRow:
 
 
 def conflicts_read(catalog_id: int, separator: str, *, limit: int) -> Load[tuple[int, list[NameConflict]]]:
-    """Count the namespaces of a catalog whose names contain the separator, and read up to `limit` of these."""
+    """Count the namespaces of a catalog whose names contain the separator, and read up to `limit` of them."""
     ((count,),) = yield COUNT, {"zone": catalog_id, "separator": separator}
     rows = yield CONFLICTS, {"zone": catalog_id, "separator": separator, "after": 0, "limit": limit}
     return count, [NameConflict(*row) for row in rows]
@@ -189,7 +189,7 @@ class NestingWrites(Writes):
         return {row[0]: row[1] for row in self.tx.rows(COUNTS, {"catalog": catalog_id})}
 
     def begin(self, catalog_id: int, *, separator: str, replacement: str, nests: bool) -> None:
-        """Store a new plan of renames. It replaces an older one."""
+        """Insert a new migration in the state `planning`. Deletes the previous migration of the catalog."""
         self.end(catalog_id)
         self.tx.count(
             BEGIN,

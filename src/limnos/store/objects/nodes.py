@@ -340,16 +340,16 @@ class NodeWrites(Writes):
         self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space, moves_access=moves_access))
 
     def committed(self, node: Node, *, keeps_words: bool = False) -> None:
-        """Write the change row of a commit to the node's document. The node's own row keeps its last modifier.
+        """Write the change row of a commit to the node's document. The last modifier in the node's row is not changed.
 
-        With `keeps_words` the change row tells the search index that neither the comment nor the current schema
-        changed.
+        With `keeps_words` the change row is marked as a change of neither the comment nor the current schema, so that
+        the search index ignores it.
         """
         note = DATA_ONLY if keeps_words else None
         self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space, new_name=note))
 
     def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False) -> None:
-        """Drop the node. Raises ProtectedObject if the node or an ancestor is protected.
+        """Drop the node. Raises ProtectedObject if it, or any object in a dropped catalog or metalake, is protected.
 
         With `keep_ms` (milliseconds) it is moved to the trash with its owner; otherwise its owner is deleted, too.
         Grants on it are deleted later by the cleanup. Its id is used again only if it is restored from the trash.
@@ -402,8 +402,8 @@ class NodeWrites(Writes):
     def height(self, node_id: int) -> int:
         """Count the levels below a node, down to its deepest descendant.
 
-        This reads the whole subtree, so call it only for moves downwards. Raises BadRequest if the transaction has read
-        more than `BELOW_MAX` objects for earlier calls.
+        This reads the whole subtree, so call it only for moves downwards. Raises BadRequest if earlier
+        calls in the transaction have read more than `BELOW_MAX` objects.
         """
         if self.tx.looked_below > BELOW_MAX:
             raise BadRequest(

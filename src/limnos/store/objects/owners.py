@@ -30,9 +30,9 @@ OWNED = Sql(
 
 
 def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedRange]:
-    """Read the namespaces of a catalog that contain objects of an owner, and the namespaces that the principal owns.
+    """Read the namespaces of a catalog in which a principal owns objects, and the namespaces that it owns itself.
 
-    Reads a page of objects with ids greater than `after`.
+    Reads a page of owned objects with ids greater than `after`.
     """
     params = {"principal": principal_id, "zone": zone, "after": after, "limit": OWNED_MAX}
     rows = yield OWNED, params

@@ -1,8 +1,8 @@
-"""Protection: rows that keep objects from being dropped, alone or with everything below them.
+"""Protection: rows that prevent drops of an object, or of an object and everything below it.
 
 May import `model`, `names` and the store's `sql`, `changes`. Must not know rights. Every drop of a node checks it in
-its own statement (`nodes.BURY`), so no mutation can forget to. A mutation that removes an object in another way, such
-as replacing it, calls `refuse`.
+its own statement (`nodes.BURY`), so no mutation can omit the check. A mutation that removes an object in another way,
+such as replacing it, calls `refuse`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ProtectionWrites(Writes):
     def set(self, node: Node, *, below: bool) -> None:
         """Protect a node from drops; with `below` also its descendants.
 
-        An existing protection with `below` is not narrowed.
+        An existing protection of the descendants is not removed.
         """
         tx = self.tx
         tx.count(SET, {"id": node.id, "zone": node.zone, "below": below, "actor": tx.actor, "now": tx.now_ms})
@@ -99,7 +99,7 @@ class ProtectionWrites(Writes):
         )
 
     def refuse_within(self, node: Node) -> None:
-        """Raise ProtectedObject if any object in a catalog or metalake is protected."""
+        """Raise ProtectedObject if any object in a catalog or metalake is protected. No-op for nodes of other kinds."""
         if node.kind not in SCOPES:
             return
         rows = self.tx.rows(WITHIN, {"id": node.id, "kind": int(Kind.CATALOG)})

@@ -51,7 +51,7 @@ DELETE = Sql("DELETE FROM restricted_read WHERE directory = :directory")
 
 class RestrictedReadUsage(NamedTuple):
     """The bytes of rewritten files of a table and for a reader, the count of the reader's directories, and the earliest
-    expiry of these.
+    expiry of these directories in milliseconds since 1970 (0 for none).
     """
 
     table_bytes: int

@@ -65,7 +65,7 @@ def _holders(rows: Sequence[Row]) -> list[PinHolder]:
 
 
 class SnapshotPinWrites(Writes):
-    """Inserts, renews and deletes rows that pin snapshots, inside a mutation."""
+    """Writes of snapshot pins, for mutations."""
 
     def holders(self, table_id: int) -> list[PinHolder]:
         """Read the current pins of a table's snapshots, runs first."""

@@ -54,7 +54,7 @@ def statistics_read(table_id: int, *, field_id: int = 0) -> Load[list[Statistic]
 
 
 def partition_statistics_read(table_id: int, within: PartitionRange, *, limit: int) -> Load[list[Statistic]]:
-    """Read the statistics of a range of partitions, by partition and name."""
+    """Read up to `limit` statistics of a range of partitions, by partition and name."""
     rows = yield (
         WITHIN,
         {

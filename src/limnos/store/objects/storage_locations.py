@@ -71,8 +71,8 @@ LOWER = Sql(f"{_LOWER} {_PAGED}")
 LOWER_OF_ROOT = Sql(
     f"{_LOWER} AND (p.metalake_id <> :metalake OR p.kind = {int(LocationKind.LANCE_DIRECTORY)}) {_PAGED}"
 )
-"""The query for rows below a root that may conflict with it: within its own metalake only directories that catalogs
-show.
+"""The query for rows below a root that may conflict with it: within its own metalake only the directories of catalogs
+of Lance tables.
 """
 OWN = Sql(f"{_ROW} place p {_JOIN} WHERE p.owner_id = :id ORDER BY p.kind, p.location")
 MOVED = Sql(
@@ -121,7 +121,7 @@ CONFLICTS = Sql(f"{_CONFLICTS} {_BY_OWNER}")
 LIVE_CONFLICTS = Sql(
     f"{_CONFLICTS} AND p.kind <> {int(LocationKind.RESTRICTED_READS)} AND ({_STATE}) = {int(LocationState.LIVE)} {_BY_OWNER}"
 )
-"""The query for conflicts of live objects, without directories for restricted reads: their warehouse is marked as
+"""The query for conflicts of live objects, without directories for restricted reads, whose warehouse is marked as
 well.
 """
 MARK = Sql("UPDATE place SET conflicting = :conflicting WHERE owner_id = :id AND location = :place")
@@ -256,8 +256,9 @@ class LocationWrites(Writes):
         return bool(tx.rows(IS_OWNER, {"id": place.claim.owner_id, "actor": tx.actor_id}))
 
     def moved(self, owner_id: int, *, kind: LocationKind, location: str) -> None:
-        """Mark all other locations of a kind as earlier locations of an object that moved to `location`: files there
-        still exist.
+        """Change the kind of an object's other locations of a kind to `DATA_PATH` after a move to `location`.
+
+        Their files still exist, so the locations stay registered.
         """
         self.tx.count(MOVED, {"id": owner_id, "place_kind": int(kind), "place": location})
 
@@ -265,21 +266,21 @@ class LocationWrites(Writes):
         """Set the state of an object's locations when it is permanently dropped: released (its files exist) or being
         deleted.
 
-        `claimant_id` is the principal who may take over its location; None means its owner, else the user who dropped
-        it.
+        Locations of an external fileset, which owns no files, are deleted from the register. `claimant_id` is the
+        principal who may take over its location; None means its owner, else the user who dropped it.
         """
         self.tx.count(CLEAR_EXTERNAL, {"id": owner_id})
         self.tx.count(END, {"id": owner_id, "state": int(state), "claimant": claimant_id, "now": self.tx.now_ms})
 
     def metalake_of(self, catalog_id: int) -> int:
-        """Read the metalake of a catalog; 0 if it is unknown."""
+        """Read the id of a catalog's metalake; 0 if the catalog does not exist."""
         rows = self.tx.rows(METALAKE, {"catalog": catalog_id})
         return rows[0][0] if rows else 0
 
     def purged(self, location: str, *, catalog_id: int, whole: bool) -> None:
         """Record that a task has deleted the files at a location.
 
-        With `whole` (no file remains) the location is removed from the register; otherwise it stays registered.
+        With `whole` (no file remains) the location is deleted from the register; otherwise its state becomes released.
         """
         self.tx.count(DELETED_AT if whole else KEPT_AT, {"place": location, "catalog": catalog_id})
 
@@ -304,14 +305,14 @@ class LocationWrites(Writes):
         return {"id": place.claim.owner_id, "place": place.location, "place_kind": int(place.claim.kind)}
 
     def clear(self, owner_id: int, *, location: str | None = None, kind: int = 0) -> None:
-        """Delete all locations of an object. With `location` delete only that one, with `kind` only as this kind."""
+        """Delete all locations of an object, or only `location`, and that only for one `kind` unless it is 0."""
         if location is None:
             self.tx.count(CLEAR, {"id": owner_id})
         else:
             self.tx.count(CLEAR_ONE, {"id": owner_id, "place": location, "place_kind": int(kind)})
 
     def replace(self, owner_id: int) -> None:
-        """Free the location of a dropped object for the caller's new object. Its other locations stay registered."""
+        """Delete the location of a dropped object for the caller's new object, and release its other locations."""
         self.end(owner_id, state=LocationState.RELEASED, claimant_id=self.tx.actor_id)
         self.tx.count(CLEAR_LOCATION, {"id": owner_id})
 
@@ -351,7 +352,8 @@ class LocationWrites(Writes):
     def missed(self, *, after: int, limit: int) -> tuple[int | None, list[tuple[LocationClaim, str]]]:
         """Find documents and filesets that have no location in the register, with ids above `after`.
 
-        Returns the last id examined (None: no more documents), and (claim, location) pairs.
+        Returns the id of the last of up to `limit` checked documents (None: no more documents), and (claim, location)
+        pairs.
         """
         last = self.tx.rows(LAST_DOCUMENT, {"after": after, "limit": limit})[0][0]
         results: list[tuple[LocationClaim, str]] = []
@@ -366,7 +368,7 @@ class LocationWrites(Writes):
         return last, results
 
     def documents_with(self, names: Sequence[str], *, after: int) -> list[tuple[int, int, bytes]]:
-        """Read documents whose bytes contain one of three property names, with ids above `after`.
+        """Read up to 50 documents whose bytes contain one of three property names, with ids above `after`.
 
         Returns (id, catalog id, bytes).
         """
@@ -379,7 +381,7 @@ class LocationWrites(Writes):
         """Read up to `limit` locations marked as conflicting, sorted by (owner, location), beginning after the key
         `after`.
 
-        With `only_live`, locations of dropped objects are omitted.
+        With `only_live`, locations of dropped objects and directories for restricted reads are omitted.
         """
         params: dict[str, Value] = {"id": after[0], "location": after[1], "limit": limit}
         return [registered_location_of(row) for row in self.tx.rows(LIVE_CONFLICTS if only_live else CONFLICTS, params)]

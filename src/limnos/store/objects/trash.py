@@ -114,7 +114,7 @@ class TrashWrites(Writes):
         return self.tx.count(TAKE, {"id": node_id}) > 0
 
     def within(self, parent_id: int, *, limit: int) -> list[TrashRow]:
-        """Read the objects dropped directly in a parent, newest first."""
+        """Read up to `limit` objects that were dropped directly in a parent, newest first."""
         return [_trashed_of(row) for row in self.tx.rows(IN, {"parent": parent_id, "limit": limit})]
 
     def forget(self, node_id: int) -> bool:

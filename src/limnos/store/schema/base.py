@@ -1,4 +1,4 @@
-"""The parts of every table of the schema: the metadata, types that are equal on every backend, and common columns.
+"""The common parts of all tables of the schema: metadata, column types for both backends, and common columns.
 
 May import only SQLAlchemy. Must not know tables.
 """

@@ -1,4 +1,4 @@
-"""Ended tasks with an error or a result stay visible.
+"""Adds the columns of ended tasks, which stay visible with their error or result.
 
 The columns are nullable, so a node of the previous release works with this schema. An ended task is never due, so such
 a node does not run it.
@@ -26,7 +26,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Delete the ended tasks, which the previous release does not know, and drop the columns."""
+    """Delete the ended tasks, which the previous release does not support, and drop the columns."""
     op.execute("DELETE FROM task WHERE ended_at IS NOT NULL")
     op.drop_column("task", "result")
     op.drop_column("task", "ended_at")

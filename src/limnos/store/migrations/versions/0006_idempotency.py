@@ -17,7 +17,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Replace an earlier table that no release ever used."""
+    """Create the table. A table of the same name without the column `caller`, which no release used, is dropped."""
     bind = op.get_bind()
     inspector = sa.inspect(bind)
     if inspector.has_table(idempotency.name):
@@ -28,7 +28,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Create the empty table that the previous release knows."""
+    """Replace the table by the empty one of the previous release."""
     op.drop_table(idempotency.name)
     op.create_table(
         idempotency.name,

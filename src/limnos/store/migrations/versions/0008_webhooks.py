@@ -24,7 +24,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Reverse the upgrade: drop its tables, columns and indexes."""
+    """Drop the table `webhook`, and create the empty table `event_outbox`."""
     drop_tables("webhook")
     op.create_table(
         "event_outbox",

@@ -17,5 +17,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the table of protection; no object is protected any more."""
+    """Drop the table of protection; no object is protected afterwards."""
     drop_tables("protection")

@@ -12,7 +12,7 @@ down_revision = "0009"
 
 
 def upgrade() -> None:
-    """Create the table. A store created by this release has it already. The previous release keeps no reports."""
+    """Create the table. A store created by this release has it already. The previous release stores no reports."""
     create_tables("metrics_report")
 
 

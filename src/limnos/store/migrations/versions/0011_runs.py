@@ -13,7 +13,7 @@ _TABLES = ("pipeline_version", "pipeline_run", "run_step", "run_finding")
 
 
 def upgrade() -> None:
-    """Create the tables. A store created by this release has them already. The previous release knows no pipelines."""
+    """Create the tables. A store created by this release has them already. The previous release has no pipelines."""
     create_tables(*_TABLES)
 
 

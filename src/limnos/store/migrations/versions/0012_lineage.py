@@ -13,7 +13,7 @@ TABLES = ("lineage_dataset", "lineage_edge", "lineage_column")
 
 
 def upgrade() -> None:
-    """Create the tables. A store created by this release has them already. The previous release keeps no lineage."""
+    """Create the tables. A store created by this release has them already. The previous release stores no lineage."""
     create_tables(*TABLES)
 
 

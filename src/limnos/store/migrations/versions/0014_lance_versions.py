@@ -12,7 +12,7 @@ down_revision = "0013"
 
 
 def upgrade() -> None:
-    """Create the table. A store created by this release has it already. The previous release keeps no versions."""
+    """Create the table. A store created by this release has it already. The previous release stores no versions."""
     create_tables("lance_version")
 
 

@@ -15,7 +15,7 @@ down_revision = "0022"
 def upgrade() -> None:
     """Add the column. A store created by this release has it already.
 
-    Tables that the previous release drops keep their files.
+    Files of tables that the previous release drops are not deleted.
     """
     if "purges" not in {column["name"] for column in sa.inspect(op.get_bind()).get_columns("trash")}:
         op.add_column("trash", sa.Column("purges", sa.Boolean, nullable=False, server_default=sa.false()))

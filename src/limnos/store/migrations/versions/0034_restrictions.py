@@ -17,5 +17,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the table of restrictions; no object is restricted any more."""
+    """Drop the table of restrictions; no object is restricted afterwards."""
     drop_tables("restriction")

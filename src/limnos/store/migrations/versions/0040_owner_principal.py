@@ -1,4 +1,4 @@
-"""An index of owned objects by their owners.
+"""The index of owners by principal.
 
 Revision ID: 0040
 """
