@@ -1,3 +1,3 @@
-"""Limnos: one governed tree of names for lakehouse data."""
+"""Limnos: a metadata lake, the catalog server for lakehouse data."""
 
 __version__ = "0.1.0"

@@ -1,5 +1,5 @@
 """Access: authentication, policy, decisions, explanations and list filters.
 
-May import `view`, `telemetry`, `config`, `model` and `names`. Knows no SQL, and of wire formats only the Authorization
-header. Policy is pure functions over values.
+May import `view`, `store` and `model`. Must not know SQL, nor wire formats other than the Authorization header.
+Policies are pure functions of their arguments.
 """

@@ -4,7 +4,7 @@ May import `view` and `model`. Must not know the network. With `simple` authenti
 authentication is accepted without proof. A token is `lim_<id>_<secret>`: the id finds the stored token, whose hash must
 match and whose trust level this server must accept. The token is a fact of zone 0, so every node refuses a revoked
 token at the next request. Parsed headers are cached by their bytes; their validity is not. JWTs of an external issuer
-are checked in `issuer_tokens`, and the outcome is cached here.
+are verified by `issuer_tokens`, and their identities are cached here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CHECKED_BYTES_MAX = 16 << 20
 """The maximum size of the cache of checked JWTs, in bytes of headers."""
 NO_TOKEN = 1 << 62
 """The root id of a user who is accepted without a token. It matches the current user of that name."""
-_VOID = {
+_VOID_REASONS = {
     TokenTrust.OPEN: "while access control was off and no privileges were checked, and access control is on now",
     TokenTrust.BELIEVED: "by a user who was not authenticated (or before the server recorded that), and this server accepts tokens only",
 }
@@ -99,7 +99,7 @@ class Authenticator:
         self._checked_bytes = 0
 
     def credential(self, header: bytes) -> Credential | None:
-        """Parse a header, or return it from the cache. Returns None for a JWT that must be checked first.
+        """Parse a header, or return it from the cache. Returns None for a JWT that must be verified first.
 
         Raises AuthenticationFailed for a malformed header.
         """
@@ -120,7 +120,7 @@ class Authenticator:
         return credential
 
     def remember(self, header: bytes, credential: Credential, *, for_s: float) -> None:
-        """Cache the credential of a checked JWT for `for_s` seconds."""
+        """Cache the credential of a verified JWT for `for_s` seconds."""
         if self._checked_bytes > CHECKED_BYTES_MAX:
             self._checked.clear()
             self._checked_bytes = 0
@@ -148,7 +148,7 @@ def cookie_credential(text: bytes) -> Credential:
 
 
 def is_jwt(header: bytes) -> bool:
-    """Return whether a header has the form of a signed JWT (RFC 7515, section 7.1): three parts separated by dots."""
+    """Return whether a header has a bearer token in JWS compact serialization (RFC 7515, section 7.1)."""
     return header[:7].lower() == b"bearer " and header.count(b".") == JWT_POINTS and not header[7:].startswith(b"lim_")
 
 
@@ -255,7 +255,7 @@ def _check_token(view: StoreView, credential: Credential, trusts: frozenset[Toke
         )
     if token.trust not in trusts:
         raise AuthenticationFailed(
-            f"The token is not valid on this server: it was created {_VOID[token.trust]}. Ask an administrator to create a new one with 'limnos token create' and a valid token",
+            f"The token is not valid on this server: it was created {_VOID_REASONS[token.trust]}. Ask an administrator to create a new one with 'limnos token create' and a valid token",
             was_right=True,
         )
     return token

@@ -123,7 +123,7 @@ class _RuleObjects:
         """Assign the next objects to their zones; return all ids by zone once no object is left.
 
         A node never changes its zone, so all users of the metalake share `zones`. Zone 0 stands for an object that is
-        no node. Raises CacheMiss if the zones of further objects must be loaded.
+        not a node. Raises CacheMiss if the zones of further objects must be loaded.
         """
         while self._place < len(self._ids):
             part = self._ids[self._place : self._place + READ_MAX]
@@ -210,9 +210,9 @@ class _BrowsePathBuilder:
         if self.paths is None:
             if self.parents is None:
                 self._read_owned(view)
-            self._take_objects(view)
-            self._take_owned(view)
-            ids = self._closed()
+            self._add_objects(view)
+            self._add_owned(view)
+            ids = self._with_ancestors()
             self.paths = self.before if ids == self.before.ids else BrowsePaths(ids, stamp=next(_stamps))
             self.before = NO_PATHS
         return self.paths
@@ -238,7 +238,7 @@ class _BrowsePathBuilder:
             raise CacheMiss(requested, goes_on=goes_on)
         self.parents, self.namespaces = frozenset(parents), frozenset(namespaces)
 
-    def _take_objects(self, view: StoreView) -> None:
+    def _add_objects(self, view: StoreView) -> None:
         done = 0
         while self._place < len(self.objects):
             if done >= WORK_MAX:
@@ -246,11 +246,11 @@ class _BrowsePathBuilder:
             part = self.objects[self._place : self._place + READ_MAX]
             self._gather(view, part, goes_on=self._place + READ_MAX < len(self.objects))
             for object_id in part:
-                self._take(view, object_id)
+                self._add_entry_of(view, object_id)
             self._place += len(part)
             done += len(part)
 
-    def _take(self, view: StoreView, object_id: int) -> None:
+    def _add_entry_of(self, view: StoreView, object_id: int) -> None:
         node = require_fact(view, node_key(object_id), zone=self.catalog_id)
         if node is None:
             return
@@ -266,7 +266,7 @@ class _BrowsePathBuilder:
         ):
             self._entries.add(entry)
 
-    def _take_owned(self, view: StoreView) -> None:
+    def _add_owned(self, view: StoreView) -> None:
         owned = sorted(self.namespaces.union(self.parents or ()) - {self.catalog_id})
         for begin in range(0, len(owned), READ_MAX):
             self._gather(view, owned[begin : begin + READ_MAX], goes_on=begin + READ_MAX < len(owned))
@@ -284,7 +284,10 @@ class _BrowsePathBuilder:
             raise CacheMiss({nodes_key(self.catalog_id, tuple(lacking)): self.catalog_id}, goes_on=goes_on)
 
     def _denied_at(self, view: StoreView, namespace_id: int) -> frozenset[Privilege] | None:
-        """Return the privileges denied on a namespace or its ancestors; None if the namespace does not exist."""
+        """Return the privileges denied on a namespace or its ancestors; None if the namespace does not exist.
+
+        Raises CacheMiss if an ancestor is not cached.
+        """
         steps: list[int] = []
         at = namespace_id
         while at not in self._denied:
@@ -308,7 +311,7 @@ class _BrowsePathBuilder:
         deny = self.subject.deny_ids
         return denied.union(each for each in self._barring if not deny[each].isdisjoint(ids))
 
-    def _closed(self) -> frozenset[int]:
+    def _with_ancestors(self) -> frozenset[int]:
         """Return the ids of the entries and their ancestors, up to the catalog."""
         results: set[int] = set()
         for entry in self._entries:

@@ -33,8 +33,9 @@ def has_fit_scope(table_id: int, *, metalake: str | None, catalog: str | None) -
 
 
 def confine(decision: Decision, action: Action, *, chain: SecurableChain, table_id: int) -> Decision:
-    """Return a decision limited by a maintenance token: refused unless it is a maintenance action on the token's
-    table.
+    """Return a decision limited by a maintenance token.
+
+    The token allows `TABLE_ACTIONS` on its table and `CATALOG_LOAD`; the executor's token allows `OPERATION_LEASE`.
     """
     if table_id == LEASES_ALONE:
         is_own = action is Action.OPERATION_LEASE

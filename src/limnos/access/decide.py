@@ -40,7 +40,7 @@ def decide(
     proof = rule.evaluate(case)
     if proof is not None:
         return _decision(case, action, proof, revision, allowed=True)
-    return _decision(case, action, _gaps(rule, case) + _holdings(rule, case), revision, allowed=False)
+    return _decision(case, action, _missing_factors(rule, case) + _held_factors(rule, case), revision, allowed=False)
 
 
 def is_allowed(subject: Subject, action: Action, *, chain: SecurableChain, owner_of: OwnerOf) -> bool:
@@ -73,7 +73,7 @@ def _decision(
     return Decision(allowed, action.word, target.id, case.names[0], user, factors, revision, word)
 
 
-def _gaps(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
+def _missing_factors(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
     """Return the missing grants and the denials that cause a refusal, each with the number of its clause.
 
     The action would be allowed if one factor of each clause changed.
@@ -86,7 +86,7 @@ def _gaps(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
     )
 
 
-def _holdings(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
+def _held_factors(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
     """Return the privileges and ownerships of the rule that the subject has, as factors."""
     leaves = [
         leaf for leaf in rule.leaves(case.target_kind) if isinstance(leaf, PrivilegeRule | OwnerRule | OwnerAboveRule)

@@ -1,8 +1,8 @@
 """Tokens of an external issuer: verifies a JWT with the issuer's keys and returns the user's identity.
 
-May import `model`. Must not know the network or clocks: the caller passes the keys (`services.identity.signing_in`
-fetches them) and the time. It follows RFC 7519 (claims), RFC 8725 (the server chooses the algorithms, never the token)
-and OpenID Connect Core 1.0, section 3.1.3.7.
+May import `model`, joserfc and `authentication`. Must not know the network or clocks: the caller passes the keys
+(`services.identity.signing_in` fetches them) and the time. It follows RFC 7519 (claims), RFC 8725 (the server chooses
+the algorithms, never the token) and OpenID Connect Core 1.0, section 3.1.3.7.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from limnos.model.principals import NAME_BYTES_MAX, IssuerIdentity, is_name
 ALGORITHMS: Final = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",
 )  # fmt: skip
-"""Only asymmetric algorithms: the issuer's published keys can check tokens but not sign them."""
+"""Only asymmetric algorithms: the issuer's published keys can verify tokens but not sign them."""
 TOKEN_BYTES_MAX: Final = 16_384
 GROUPS_MAX: Final = 1_000
 KEYS_MAX: Final = 100
 
 Key = jwk.RSAKey | jwk.ECKey
 Keys = dict[str, tuple[Key, ...]]
-"""Keys by their ids; keys without an id are listed under ""."""
+"""Keys by their key id (`kid`); keys without one are listed under ""."""
 
 
 class IssuerRules(NamedTuple):
-    """The claims that a token of the issuer must contain, and the claims that name the user and the groups."""
+    """The required issuer and audiences, the claims that name the user and the groups, and the allowed clock skew."""
 
     issuer: str
     audiences: frozenset[str]
@@ -40,16 +40,14 @@ class IssuerRules(NamedTuple):
 
 
 class UnknownSigningKey(Exception):
-    """Raised if no known key has the token's key id, or, for a token without a key id, if no known key verifies its
-    signature.
-    """
+    """Raised if no key has the token's `kid`, or if the token has no `kid` and no key verifies its signature."""
 
 
 def keys_of(document: object) -> Keys:
     """Read the public keys of a JWK set (RFC 7517, section 5).
 
-    Key types other than RSA and EC, and keys that are not for signatures, are omitted. Raises ValueError for a
-    document that is not a JWK set.
+    Malformed keys, key types other than RSA and EC, and keys that are not for signatures are omitted. Raises ValueError
+    for a document that is not a JWK set of at most `KEYS_MAX` keys.
     """
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list) or len(listed) > KEYS_MAX:
@@ -74,22 +72,23 @@ _PUBLIC: Final = frozenset({"kty", "kid", "use", "alg", "n", "e", "crv", "x", "y
 def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int, nonce: str | None = None) -> IssuerIdentity:
     """Verify a token and return the identity in it.
 
-    With `nonce` it must be an ID token for the sign-in with this nonce, and its only audience that of the rules.
+    With `nonce`, the token must be the ID token of the sign-in with this nonce, issued to a client in
+    `rules.audiences`.
 
     Raises:
         AuthenticationFailed: The token is invalid; the message has the reason.
         UnknownSigningKey: The issuer's keys may have changed: fetch them and call again.
     """
     claims = _verify(text, keys)
-    _check_meant(claims, rules)
+    _check_issuer_and_audience(claims, rules)
     if nonce is not None:
         _check_own_sign_in(claims, rules, nonce=nonce)
     skew_ms = rules.skew_s * 1000
-    expires_ms = _moment(claims, "exp") + skew_ms
-    issued_ms = _moment(claims, "iat") if "iat" in claims else now_ms
+    expires_ms = _time_claim(claims, "exp") + skew_ms
+    issued_ms = _time_claim(claims, "iat") if "iat" in claims else now_ms
     if expires_ms <= now_ms:
         raise AuthenticationFailed(EXPIRED, was_right=True)
-    if max(issued_ms, _moment(claims, "nbf") if "nbf" in claims else 0) > now_ms + skew_ms:
+    if max(issued_ms, _time_claim(claims, "nbf") if "nbf" in claims else 0) > now_ms + skew_ms:
         raise _invalid_token("is not valid yet: compare the clocks of the issuer and of this server's database")
     return IssuerIdentity(_user(claims, rules), issued_ms, expires_ms, _groups(claims, rules))
 
@@ -122,7 +121,7 @@ _REGISTRY.max_header_length = TOKEN_BYTES_MAX
 
 
 def _decode_claims(text: str, usable: Iterable[Key]) -> dict[str, object] | None:
-    """Return the claims if one of the keys signed the token, else None."""
+    """Return the claims if one of the keys verifies the token's signature, else None."""
     for key in usable:
         try:
             return jwt.decode(text, key, algorithms=ALGORITHMS, registry=_REGISTRY).claims
@@ -131,7 +130,7 @@ def _decode_claims(text: str, usable: Iterable[Key]) -> dict[str, object] | None
     return None
 
 
-def _check_meant(claims: Mapping[str, object], rules: IssuerRules) -> None:
+def _check_issuer_and_audience(claims: Mapping[str, object], rules: IssuerRules) -> None:
     if claims.get("iss") != rules.issuer:
         raise _invalid_token(
             f"comes from {str(claims.get('iss'))[:200]!a}: this server accepts tokens of {rules.issuer} only"
@@ -157,7 +156,7 @@ def _check_own_sign_in(claims: Mapping[str, object], rules: IssuerRules, *, nonc
         raise _invalid_token("was issued to another client of the issuer: sign in again")
 
 
-def _moment(claims: Mapping[str, object], name: str) -> int:
+def _time_claim(claims: Mapping[str, object], name: str) -> int:
     seconds = claims.get(name)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1 << 40:
         raise _invalid_token(f"has no time in its claim '{name}'")
@@ -177,7 +176,8 @@ def _user(claims: Mapping[str, object], rules: IssuerRules) -> str:
 def _groups(claims: Mapping[str, object], rules: IssuerRules) -> tuple[str, ...] | None:
     """Return the groups named in the token, or None if the rules name no groups claim.
 
-    If they name one, a token without that claim means no groups.
+    If they name one, a token without that claim means no groups. Invalid group names are omitted. Raises
+    AuthenticationFailed if the claim is not a list of at most `GROUPS_MAX` strings.
     """
     if rules.groups_claim is None:
         return None
@@ -189,4 +189,4 @@ def _groups(claims: Mapping[str, object], rules: IssuerRules) -> tuple[str, ...]
 
 
 def _invalid_token(what: str) -> AuthenticationFailed:
-    return AuthenticationFailed(f"The token of the outside issuer {what}")
+    return AuthenticationFailed(f"The token of the external issuer {what}")

@@ -1,9 +1,8 @@
-"""Principal names: the names that a new user, group or role may have, by PRECIS user names and without look-alikes (UTS
-39).
+"""Principal names: the names that a new user, group or role may have: PRECIS usernames without confusables (UTS 39).
 
-May import `model`, and types of `store`. Stored names are not checked: their owners keep them. Two libraries have the
-tables: `precis_i18n` (RFC 8264, 8265) and `confusable_homoglyphs` (Unicode's scripts and confusables). The second one
-is imported at the first name with a letter beyond ASCII, because its tables take some megabytes.
+May import `model`, and types of `store`. Existing principals keep their names, which are not checked. Two libraries
+have the tables: `precis_i18n` (RFC 8264, 8265) and `confusable_homoglyphs` (Unicode's scripts and confusables). The
+second one is imported at the first name with a letter beyond ASCII, because its tables take some megabytes.
 """
 
 from __future__ import annotations
@@ -152,9 +151,7 @@ def _prototypes() -> dict[str, str]:
 
 
 def _escape_name(name: str) -> str:
-    """Return the name, with a second, fully escaped spelling if it has letters beyond ASCII, because these may be
-    look-alikes.
-    """
+    """Return the name, followed by its escaped form if it has non-ASCII letters, which may be confusable."""
     return escape_percent(name) if name.isascii() else f"{escape_percent(name)} ({name[:80]!a})"
 
 

@@ -224,8 +224,9 @@ class ServiceAdminRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class MemberRule(Rule):
-    """A rule that is true if the caller is a user of the metalake: for every caller that reaches a rule of a
-    metalake.
+    """A rule that is true if the caller is a user of the metalake.
+
+    `decide` refuses other callers before it evaluates the rule of an action on a metalake.
     """
 
     def evaluate(self, case: DecisionCase) -> Proof | None:

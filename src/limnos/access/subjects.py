@@ -1,7 +1,7 @@
 """The subject of a decision, built from cached facts: a user with groups and roles in one metalake.
 
-May import `view`, `store` and `model`. Users who hold the same role share its value, which lives as long as its fact.
-The merged rules of a user live as long as the facts of all their roles; other changes leave them valid.
+May import `view`, `store` and `model`. Users with the same role share one `RoleRules` value, which is cached while the
+role's fact is unchanged. The merged rules of a user are cached while the facts of all their roles are unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HeldRoles(NamedTuple):
     merged: MergedRules
 
     def rests_on(self, facts: list[RoleFact], vias: list[str | None]) -> bool:
-        """Return whether the value was built from these facts, compared by identity, and these groups (`vias`)."""
+        """Return whether the value was built from these facts, compared by identity, through these groups (`vias`)."""
         return len(facts) == len(self.facts) and all(map(is_, facts, self.facts)) and vias == self.vias
 
 

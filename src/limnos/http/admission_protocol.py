@@ -137,7 +137,7 @@ class AdmissionProtocol(HttpToolsProtocol):
                 self.data_received(view[start : start + PIECE_BYTES])
             return
         if self._parting:
-            self._pass_over(size)
+            self._discard_input(size)
             return
         self._unparsed_bytes += size
         try:
@@ -163,13 +163,13 @@ class AdmissionProtocol(HttpToolsProtocol):
                     self._unsupported_upgrade_warning()
                     return
                 self._wishes_to_upgrade = False
-                data = self._head_without_wish() + bytes(data[ended.args[0] :])
+                data = self._head_without_upgrade() + bytes(data[ended.args[0] :])
                 self.parser = httptools.HttpRequestParser(self)
                 self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             else:
                 return
 
-    def _head_without_wish(self) -> bytes:
+    def _head_without_upgrade(self) -> bytes:
         line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
         fields = [b"%b: %b\r\n" % field for field in self.headers if field[0] != b"upgrade"]
         return b"".join((line, *fields, b"\r\n"))
@@ -214,7 +214,7 @@ class AdmissionProtocol(HttpToolsProtocol):
             self._body_bytes = 0
             self._steps += 1
         if self.cycle.response_complete:
-            self._pass_over(len(body))
+            self._discard_input(len(body))
         else:
             super().on_body(body)
 
@@ -226,7 +226,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         self._phase = _IDLE
         super().on_message_complete()
 
-    def _pass_over(self, size: int) -> None:
+    def _discard_input(self, size: int) -> None:
         self._unwanted_bytes += size
         if self._unwanted_bytes > UNWANTED_BYTES_MAX:
             self.transport.abort()
@@ -304,7 +304,7 @@ class AdmissionProtocol(HttpToolsProtocol):
             if self._phase is ConnectionPhase.BODY:
                 self.transport.close()  # the request is answered; the rest of its body is not read
             else:
-                self._say_last(failure)
+                self._send_refusal(failure)
         elif self._phase is not ConnectionPhase.BODY:
             cycle.keep_alive = False
         elif self.pipeline and self.pipeline[0][0] is cycle:
@@ -313,11 +313,11 @@ class AdmissionProtocol(HttpToolsProtocol):
         elif getattr(cycle, "response_started", False):
             self.transport.abort()
         else:
-            self._say_last(failure)
+            self._send_refusal(failure)
             cycle.disconnected = True
             cycle.message_event.set()
 
-    def _say_last(self, failure: LimnosError) -> None:
+    def _send_refusal(self, failure: LimnosError) -> None:
         status, headers, body = self._refusal(failure)
         lines = [name + b": " + value + b"\r\n" for name, value in headers]
         self.transport.write(b"".join((STATUS_LINE[status], *lines, b"connection: close\r\n\r\n", body)))

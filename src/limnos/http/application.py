@@ -142,7 +142,7 @@ class Application:
         )  # fmt: skip
         return status, [*sent, *allow_origin(headers, self.admission.origins)], answer
 
-    async def _still_holds(self, response: CachedResponse) -> bool:
+    async def _is_still_valid(self, response: CachedResponse) -> bool:
         """Return whether a cached response is still valid, after a freshness check for this request."""
         if self.response_cache.inline:
             return self.response_cache.holds_now(response)
@@ -223,7 +223,7 @@ class Application:
         try:
             if target.handler is None:
                 raise unknown_target(target)
-            if cached_response is not None and keeping is not None and await self._still_holds(cached_response):
+            if cached_response is not None and keeping is not None and await self._is_still_valid(cached_response):
                 return self.again(
                     cached_response, keeping.key, started, request_id=request_id, peer=peer, headers=headers
                 )
@@ -240,7 +240,7 @@ class Application:
             if self.admission.origins:
                 response.headers = (*response.headers, VARY)
             if keeping is not None and response.validity is not None:
-                self._keep(keeping, response, request=request)
+                self._cache_response(keeping, response, request=request)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every error gets a response, or is raised again
             request.failure = error if isinstance(error, Exception) else None
             response = self._failed(error, target, request, ctx)
@@ -265,7 +265,7 @@ class Application:
             request.require_type(target.takes)
             request.admit = partial(self._admit, target, request, ctx)
 
-    def _keep(self, keeping: CacheableRequest, response: Response, *, request: Request) -> None:
+    def _cache_response(self, keeping: CacheableRequest, response: Response, *, request: Request) -> None:
         """Cache a response, with the data for the audit."""
         proven = audit_proof_of(request) if self.audit.takes_reads else NOBODY
         self.response_cache.keep(keeping, response, observed=request.target, proven=proven)
@@ -337,7 +337,7 @@ class Application:
         if isinstance(error, asyncio.CancelledError):
             if not self.deadlines.was_late(cast("asyncio.Task[object]", asyncio.current_task())):
                 raise error
-            return self._told(target, self._too_late(target, ctx), request.id)
+            return self._told(target, self._deadline_error(target, ctx), request.id)
         log.error("unexpected failure", operation=target.operation, request_id=request.id, exc_info=error)
         hidden = LimnosError(f"An unexpected error occurred; tell your administrator the request id {request.id}")
         hidden.__cause__ = error
@@ -362,7 +362,7 @@ class Application:
         """Return the timeout configured for this route in seconds, or None."""
         return (self._targets.get((method, raw)) or self._route(method, raw)).seconds
 
-    def _too_late(self, target: RouteTarget, ctx: Context | None) -> LimnosError:
+    def _deadline_error(self, target: RouteTarget, ctx: Context | None) -> LimnosError:
         """Return the error for a missed deadline. If a change was submitted to the store, its outcome is unknown."""
         late = f"The request was not complete within {target.seconds or self.deadlines.seconds:g} s"
         if ctx is not None and ctx.submitted:

@@ -1,8 +1,9 @@
 """Client timeouts: one timer checks all connections and ends those whose client is too slow.
 
 May import the standard library. Must not know HTTP: a connection reports its progress as numbers, and closes itself. It
-counts its steps (a request begins, a phase changes, a response is complete). If count and phase are unchanged for the
-time limit of the phase, the client was inactive for that long. So a request costs a few additions, and no timer.
+counts its steps (a request begins, a part of a long body arrives, a response is complete). If steps, phase and unsent
+bytes are unchanged for the time limit of the phase, the client was inactive for that long. So a request costs a few
+additions, and no timer.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _SECONDS_MAX: Final = 1.0
 class ConnectionPhase(IntEnum):
     """The phase of a connection, by the event for which it waits.
 
-    `ANSWER`: the server sends the response; the client has no time limit. `TAKING`: the client reads the response.
+    `ANSWER`: the server prepares the response; the client has no time limit. `TAKING`: the client reads the response.
+    `PARTING`: the request was refused, and further input is discarded until the connection ends.
     """
 
     IDLE = 0
@@ -71,13 +73,13 @@ class ClientTimeouts:
         self._seen[connection] = (connection.step(), loop.time())
         if not self._is_watching:
             self._is_watching = True
-            loop.call_later(self._every, self._look, loop)
+            loop.call_later(self._every, self._check_connections, loop)
 
     def forget(self, connection: TimedConnection) -> None:
         """Stop monitoring a connection that is closed."""
         self._seen.pop(connection, None)
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _check_connections(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
         for connection, (before, since) in tuple(self._seen.items()):
             step = connection.step()
@@ -88,7 +90,7 @@ class ClientTimeouts:
                 connection.overdue(step.phase)
         self._is_watching = bool(self._seen)
         if self._is_watching:
-            loop.call_later(self._every, self._look, loop)
+            loop.call_later(self._every, self._check_connections, loop)
 
 
 def client_timeouts_of(head_s: float, body_s: float) -> ClientTimeouts:

@@ -138,14 +138,14 @@ class FastPathProtocol(AdmissionProtocol):
             super().data_received(data)
             return
         end = data.find(BEHIND_ADDRESS)
-        if end > 0 and self._usual_rest == data[end:] and self._asked_before(data[:end]):
+        if end > 0 and self._usual_rest == data[end:] and self._answer_repeated_request(data[:end]):
             return
         started_at = self._begun
         super().data_received(data)
         if end > 0 and self._begun == started_at + 1:
-            self._learn(data, end)
+            self._store_request_bytes(data, end)
 
-    def _asked_before(self, line: bytes) -> bool:
+    def _answer_repeated_request(self, line: bytes) -> bool:
         """Answer a request from the response cache if its bytes after the request target equal those of the last
         ordinary request.
 
@@ -168,13 +168,13 @@ class FastPathProtocol(AdmissionProtocol):
         exchange.more_body = False
         self.cycle = exchange  # type: ignore[assignment]
         try:
-            self._answer_kept(exchange, response, key=key, started=started)
+            self._answer_cached(exchange, response, key=key, started=started)
         except Exception:
             log.exception("unexpected failure in the fast path")
             self.transport.close()
         return True
 
-    def _learn(self, data: bytes, end: int) -> None:
+    def _store_request_bytes(self, data: bytes, end: int) -> None:
         """Store the bytes of a request after its request target, if it was ordinary, had no body, and nothing else was
         received with it.
         """
@@ -200,7 +200,7 @@ class FastPathProtocol(AdmissionProtocol):
 
     def on_headers_complete(self) -> None:
         """Choose the fast path or ASGI."""
-        may = self._may_go_straight()
+        may = self._may_use_fast_path()
         if may and self.headers == self._usual_fields and self._unparsed_bytes <= HEAD_BYTES_MAX:
             self._unparsed_bytes = 0
             self.cycle = FastPathExchange(self._usual_headers)  # type: ignore[assignment]
@@ -224,7 +224,7 @@ class FastPathProtocol(AdmissionProtocol):
         self._phase = _BODY
         self.headers = []
 
-    def _may_go_straight(self) -> bool:
+    def _may_use_fast_path(self) -> bool:
         """Return whether the state of the connection and the request line allow the fast path."""
         before, url = cast("RequestResponseCycle | None", self.cycle), self.url
         return (
@@ -292,12 +292,12 @@ class FastPathProtocol(AdmissionProtocol):
         if answers.is_on and (key := key_of(method, url, self._usual_depends)) is not None:
             started, response = time.perf_counter(), answers.find(key)
             if response is not None:
-                self._answer_kept(exchange, response, key=key, started=started)
+                self._answer_cached(exchange, response, key=key, started=started)
                 return
             keeping = answers.keeping(key)
         self.answer_afresh(exchange, method, url, keeping)
 
-    def _answer_kept(
+    def _answer_cached(
         self, exchange: FastPathExchange, response: CachedResponse, *, key: ResponseCacheKey, started: float
     ) -> None:
         """Send the cached response if it is valid, immediately or after a freshness check; otherwise run the

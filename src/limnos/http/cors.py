@@ -1,4 +1,4 @@
-"""CORS responses to pages of the origins that the settings name (Fetch standard).
+"""CORS headers for pages of the allowed origins in the settings (Fetch standard).
 
 May import the standard library only. Must not know routes. `http.head_admission` refuses all other origins first, so an
 origin seen here is the server's own or one of the settings. Credentials are headers, never cookies. So
@@ -23,8 +23,9 @@ _NAMES: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2000}")
 
 
 def allow_origin(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> Fields:
-    """Return the headers that allow a page to read the response; empty unless the request's `Origin` is in
-    `origins`.
+    """Return the headers that allow a page to read the response; empty without `origins` or an `Origin` header.
+
+    The value of `Origin` is not compared with `origins`: `http.head_admission` has checked it.
     """
     origin = headers.get(b"origin")
     if not origins or origin is None:
@@ -33,14 +34,14 @@ def allow_origin(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> 
 
 
 def is_preflight(method: str, headers: Mapping[bytes, bytes], *, origins: Collection[bytes]) -> bool:
-    """Return whether the request is a browser's preflight for a page of an origin in `origins`."""
+    """Return whether the request is a browser's CORS preflight, by its headers; False if `origins` is empty."""
     return (
         bool(origins) and method == "OPTIONS" and b"origin" in headers and b"access-control-request-method" in headers
     )
 
 
 def preflight_fields(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> Fields:
-    """Return the headers of a preflight response: all methods of the protocols, and the headers that the page names."""
+    """Return the headers of a preflight response: all methods of the protocols, and the requested headers."""
     requested_headers = headers.get(b"access-control-request-headers", b"")
     allowed = [(b"access-control-allow-headers", requested_headers)] if _NAMES.fullmatch(requested_headers) else []
     return [

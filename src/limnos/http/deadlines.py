@@ -39,7 +39,7 @@ class Deadlines:
         queue[task] = until = loop.time() + allowed
         every = allowed / _CHECKS
         if self._next_look is None or self._next_look.when() > until:
-            self._look_again(loop, every)
+            self._schedule_check(loop, every)
 
     def release(self, task: Cancellable) -> None:
         """Remove the deadline of a task."""
@@ -54,12 +54,12 @@ class Deadlines:
         """
         return task in self._late and task.uncancel() == 0
 
-    def _look_again(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+    def _schedule_check(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         if self._next_look is not None:
             self._next_look.cancel()
-        self._next_look = loop.call_later(seconds, self._look, loop)
+        self._next_look = loop.call_later(seconds, self._cancel_late_tasks, loop)
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _cancel_late_tasks(self, loop: asyncio.AbstractEventLoop) -> None:
         self._next_look = None
         now = loop.time()
         for queue in self._queues.values():
@@ -71,4 +71,4 @@ class Deadlines:
                 task.cancel()
         waiting = [seconds for seconds, queue in self._queues.items() if queue]
         if waiting:
-            self._look_again(loop, min(waiting) / _CHECKS)
+            self._schedule_check(loop, min(waiting) / _CHECKS)

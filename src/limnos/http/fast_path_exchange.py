@@ -14,7 +14,7 @@ from limnos.http.response import Answer
 
 
 class _NullWaiter:
-    """Replaces the event by which uvicorn wakes an ASGI application, which the fast path does not need."""
+    """A no-op in place of the event by which uvicorn wakes an ASGI application: the fast path has none."""
 
     @staticmethod
     def set() -> None:

@@ -2,8 +2,9 @@
 
 May import `model` and the standard library. Pure except for a cache; must not know routes, protocols or sockets. A page
 of another site can make a browser send requests to this server, and can let its own host name resolve to this server's
-address (DNS rebinding). Such requests still reveal the host name they were sent to (`Host`) and the site they come from
-(`Origin`, `Sec-Fetch-Site`). Headers of proxies (`X-Forwarded-…`, `Forwarded`) are ignored: any client can send them.
+address (DNS rebinding). Such requests still contain the host name they were sent to (`Host`) and the site they come
+from (`Origin`, `Sec-Fetch-Site`). Headers of proxies (`X-Forwarded-…`, `Forwarded`) are ignored: any client can send
+them.
 """
 
 from __future__ import annotations
@@ -133,13 +134,16 @@ class HeadAdmission:
         self._known.add(host)
 
     def _check_absolute(self, url: bytes, local: str | None) -> None:
-        """Check the host of a request target in absolute form (RFC 9112, section 3.2.2), as clients send to proxies."""
+        """Check the host of a request target in absolute form (RFC 9112, section 3.2.2), as clients send to proxies.
+
+        Raises BadRequest for a malformed host, MisdirectedRequest for one that the server does not serve.
+        """
         _, mark, rest = url.partition(b"://")
         if mark:
             self._check_host(re.split(rb"[/?#]", rest, maxsplit=1)[0], local)
 
     def _check_origin(self, origin: bytes, host: bytes) -> None:
-        """Refuse cross-origin requests, except from allowed origins.
+        """Refuse cross-origin requests, except from allowed origins. Raises PermissionDenied.
 
         The server's own origin is its scheme with the host and port of the request's `Host` header.
         """
@@ -205,7 +209,7 @@ def _require_single(fields: Fields) -> None:
 
 
 def _name_of(authority: bytes) -> str:
-    """Return the host of `name:port`, in lower case, without brackets and final dot."""
+    """Return the host of `name:port`, in lower case, without brackets and final dot. Raises BadRequest if malformed."""
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
         raise BadRequest("The Host header must be NAME or NAME:PORT")

@@ -34,7 +34,7 @@ async def ready(_request: Request, ctx: Context) -> Response:
 
 
 async def health(_request: Request, ctx: Context) -> Response:
-    """Report liveness and readiness."""
+    """Return liveness and readiness: 200 if the store answers, else 503."""
     return _health_response([_check("process"), await _store(ctx)])
 
 

@@ -1,8 +1,8 @@
 """Idempotency keys: a request with an `Idempotency-Key` is executed once, and repetitions get the same response.
 
-May import `access`, `model`, `names`, `services`, `store`, `telemetry` and this package's shared modules. Must not know
-routes: a protocol defines the routes that accept a key, and their responses to repetitions. The support for keys wraps
-a handler; a request without a key goes to the handler directly.
+May import `model`, `names`, `services`, `store`, `telemetry` and this package's shared modules. Must not know routes: a
+protocol defines the routes that accept a key, and their responses to repetitions. `make_idempotent` wraps a handler; a
+request without a key goes to the handler directly.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class _IdempotentHandler:
         """Execute a request with the idempotency key `sent`.
 
         If the key was used before, check the caller's access again and replay the response. Raises an error if the
-        earlier request was a different one.
+        earlier request with the key was a different one.
         """
         text = key_of(sent)
         data = await request.body()
@@ -156,7 +156,7 @@ class _IdempotentHandler:
         """Execute a request for the first time.
 
         A refusal that a repetition would get, too, is stored before it is sent. Raises RepeatedRequest if another node
-        has executed the request or stored a refusal meanwhile.
+        has executed the request or stored a refusal concurrently.
         """
         ctx.once = once
         try:
@@ -190,11 +190,11 @@ class _IdempotentHandler:
             )
 
     async def _decide_again(self, request: Request, ctx: Context, outcome: RequestOutcome) -> None:
-        """Repeat the access decisions for a repetition, and refuse a caller who has lost the right. Raises
-        PermissionDenied.
+        """Repeat the access decisions for a repetition, and refuse a caller who has lost the right.
 
-        An outcome without a body reveals nothing, and the rights may have depended on the deleted object. In that case
-        the caller only needs the right to use the catalog.
+        Raises PermissionDenied or another refusal in `_PASSING`; StateUnknown instead where `_hidden_outcome_error`
+        requires it. An outcome without a body reveals nothing, and the rights may have depended on the deleted object.
+        In that case the caller only needs the right to use the catalog.
         """
         try:
             if outcome.status == 204 or self.keyed.ends_rights:
@@ -203,7 +203,7 @@ class _IdempotentHandler:
                 await idempotency_replay.is_decided(ctx, lambda probe: self.route.handler(request, probe))
         except _PASSING as error:
             REPEATS[self.route.operation, "forbidden"] += 1
-            raise self._kept_secret(outcome, error) from error
+            raise self._hidden_outcome_error(outcome, error) from error
 
     async def _again(self, request: Request, ctx: Context, outcome: RequestOutcome) -> Response:
         """Answer a repetition with the outcome of the first request and the current state of the object."""
@@ -215,9 +215,9 @@ class _IdempotentHandler:
         try:
             return await self.keyed.replay(request, ctx, outcome.object_id or 0)
         except (NotFound, *_PASSING) as error:
-            raise self._kept_secret(outcome, error) from error
+            raise self._hidden_outcome_error(outcome, error) from error
 
-    def _kept_secret(self, outcome: RequestOutcome, error: LimnosError) -> LimnosError:
+    def _hidden_outcome_error(self, outcome: RequestOutcome, error: LimnosError) -> LimnosError:
         """Return the error for a caller who may not see the outcome.
 
         A client that would delete files which a snapshot needs gets StateUnknown instead of a refusal.

@@ -1,4 +1,4 @@
-"""Origins of requests for the audit: protocol, operation, the client's own name, address, and kind of credential.
+"""Origins of requests for the audit: protocol, operation, user agent, client address, and kind of credential.
 
 May import `access` and `model`. Must not know secrets.
 """
@@ -15,7 +15,7 @@ from limnos.model.audit import TEXT_MAX, RequestOrigin, shorten_text
 def origin_of(
     target: tuple[str, str], headers: Mapping[bytes, bytes], *, peer: str, credential: Credential | None
 ) -> RequestOrigin:
-    """Return the origin of a request. `target` is the name of the protocol and of the operation."""
+    """Return the origin of a request. `target` has the names of the protocol and of the operation."""
     return RequestOrigin(*target, _short_text(headers.get(b"user-agent", b"")[:TEXT_MAX]), peer, proof_of(credential))
 
 
@@ -25,7 +25,7 @@ def _short_text(text: bytes) -> str:
 
 
 def proof_of(credential: Credential | None) -> str:
-    """Return the authentication of the caller: `token <id>`, `issuer`, `basic`, or "" for an anonymous caller."""
+    """Return how the caller was authenticated: `token <id>`, `issuer`, `basic`, or "" for an anonymous caller."""
     if credential is None:
         return ""
     if credential.user is None:

@@ -15,8 +15,7 @@ from limnos.names.errors import InvalidName
 
 
 def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidName:
-    """Convert the error for a missing metalake into the refusal for a caller who is no user of it, if access
-    control is on.
+    """Convert the error for a missing metalake to the refusal of a caller who is not its user, if access control is on.
 
     The request view stores the caller in the error's context. If access control is off it does not, and the error is
     returned unchanged.
@@ -31,9 +30,9 @@ def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidNa
 
 
 def lacks_credential(error: LimnosError | InvalidName) -> bool:
-    """Return whether an error is due to a missing credential: `anonymous` is no user of the metalake.
+    """Return whether an error is due to a missing credential: `anonymous` is not a user of the metalake.
 
-    It makes no difference whether the metalake exists. If access control is off there is no such error.
+    Whether the metalake exists makes no difference. Always False if access control is off.
     """
     if isinstance(error, NotFound):
         return error.kind == "metalake" and error.context.get("user") == ANONYMOUS
@@ -46,7 +45,7 @@ def lacks_credential(error: LimnosError | InvalidName) -> bool:
 
 
 def visible_decision_json(error: LimnosError | InvalidName) -> dict[str, object] | None:
-    """Return the decision behind a refusal as JSON; None for a caller who is no user of the metalake, and must not
+    """Return the decision behind a refusal as JSON; None for a caller who is not a user of the metalake, and must not
     learn which objects exist.
     """
     decision = error.decision if isinstance(error, PermissionDenied) else None

@@ -1,7 +1,7 @@
 """One HTTP request for handlers: raw path segments, query, headers, body.
 
-May import `access`, `model`, `names` and msgspec. Must not know routes. Names stay raw bytes until a protocol's codec
-reads them: a decoded path cannot distinguish `%2F` from `/`.
+May import `access`, `model`, `names`, msgspec and the modules `origins` and `routing`. Must not know protocols. Names
+stay raw bytes until a protocol's codec reads them: a decoded path cannot distinguish `%2F` from `/`.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Request:
         self._query: dict[str, bytes] | None = None
 
     def origin(self) -> RequestOrigin:
-        """Return the request's method, path and client address, for the audit."""
+        """Return the protocol, operation, user agent, client address and credential of the request, for the audit."""
         return origin_of(self.target, self.headers, peer=self.peer, credential=self.credential)
 
     def query_raw(self, name: str) -> bytes | None:
@@ -134,7 +134,7 @@ class Request:
         return self._query.get(name)
 
     def query(self, name: str) -> str | None:
-        """Return a query parameter, decoded, or None."""
+        """Return a query parameter, percent-decoded, or None. Raises InvalidName for a malformed value."""
         raw = self.query_raw(name)
         return None if raw is None else unquote_form(raw)
 
@@ -170,7 +170,8 @@ class Request:
     async def body(self) -> bytes:
         """Read the body. A long body is read only from a caller with a right that the route could need.
 
-        Raises TooLarge above the limit, PermissionDenied for a long body of another caller.
+        Raises TooLarge above the limit, PermissionDenied for a long body of another caller, and BadRequest if the
+        client disconnects.
         """
         if isinstance(self._body, bytes):
             if len(self._body) > self.body_bytes_max:
@@ -236,7 +237,7 @@ class Request:
         )
 
     async def json(self) -> dict[str, object]:
-        """Read the body as a JSON object. Raises BadRequest if it is malformed or another type."""
+        """Read the body as a JSON object. Raises the errors of `body`, and BadRequest for any other content."""
         return self.decode(await self.body(), dict[str, object])
 
     @staticmethod

@@ -18,15 +18,15 @@ Answer = tuple[int, list[tuple[bytes, bytes]], bytes | StreamedBody]
 
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
-"""The headers of a response with a secret, which must not be cached."""
+"""The header of a response with a secret, which must not be cached."""
 _encode = msgspec.json.Encoder().encode
 
 
 class Response:
     """An HTTP response of a handler. The application adds the length and the request id to `headers`.
 
-    `stream` yields the body in chunks, in place of `body`. `validity` is the cache policy: how long the response cache
-    may use the response; None: it is not cached. `reason` is the error message for the log.
+    `stream` yields the body in chunks, in place of `body`. `validity` contains the conditions under which the response
+    cache may send the response again; if None, it is not cached. `reason` is the error message for the log.
     """
 
     __slots__ = ("body", "headers", "reason", "status", "stream", "validity")

@@ -1,9 +1,9 @@
 """The response cache: complete responses, sent again while their dependencies are unchanged.
 
 May import `services`, `view`, `model` and `telemetry`. Must not know protocols or connections: a handler sets the
-validity of its response (`Response.validity`), and the application looks here before it runs a handler. A response is
-used only after a freshness check for this request (docs/decisions/0035), and after a check that the local metadata file
-still exists.
+validity of its response (`Response.validity`), and the application checks the cache before it runs a handler. A
+response is used only after a freshness check for this request (docs/decisions/0035), and after a check that the local
+metadata file still exists.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CacheableRequest(NamedTuple):
 class CachedResponse:
     """A response, and its dependencies.
 
-    `head` is used by the connection: the encoded head before and after the request id.
+    `head` is a cache of the connection: the encoded head before and after the request id.
     """
 
     __slots__ = (
@@ -130,7 +130,7 @@ class ResponseCache:
     def keep(
         self, keeping: CacheableRequest, response: Response, *, observed: tuple[str, str], proven: CachedAnswerProof = NOBODY
     ) -> None:  # fmt: skip
-        """Cache a response if it has a validity and is not too large."""
+        """Cache a response, unless it is streamed, too large, or cannot be validated later."""
         validity = response.validity
         if validity is None or response.stream is not None or len(response.body) > self.bytes_max // 16:
             return

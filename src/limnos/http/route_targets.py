@@ -95,7 +95,7 @@ UNKNOWN_METHOD: Final = "unknown-method"
 
 
 def find_target(protocols: Sequence[Protocol], *, method: str, raw: bytes, body_bytes_max: int) -> RouteTarget:
-    """Find the protocol and route for a path and method. HEAD has the route of GET."""
+    """Return the protocol and route for a path and method, or the target of a refusal. HEAD uses the route of GET."""
     segments = raw.strip(b"/").split(b"/")
     for protocol in protocols:
         match = protocol.router.find(segments)
@@ -105,10 +105,16 @@ def find_target(protocols: Sequence[Protocol], *, method: str, raw: bytes, body_
         route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
         operation = UNKNOWN_METHOD if route is None else route.operation
         return RouteTarget(protocol, operation, route=route, params=params, body_bytes_max=body_bytes_max)
-    return RouteTarget(_owner(protocols, segments), UNKNOWN_ROUTE, route=None, params=(), body_bytes_max=body_bytes_max)
+    return RouteTarget(
+        _protocol_of_unknown_path(protocols, segments),
+        UNKNOWN_ROUTE,
+        route=None,
+        params=(),
+        body_bytes_max=body_bytes_max,
+    )
 
 
-def _owner(protocols: Sequence[Protocol], segments: list[bytes]) -> Protocol:
+def _protocol_of_unknown_path(protocols: Sequence[Protocol], segments: list[bytes]) -> Protocol:
     """Return the protocol whose routes match the longest prefix of an unknown path.
 
     If several match equally, the first is returned; if none matches, the last protocol.

@@ -30,7 +30,7 @@ class Route(NamedTuple, Generic[H]):
     - `deadline_s`: the route's own deadline, instead of the server's.
     - `takes`: the kind of body; a body with another Content-Type is refused.
     - `asks`: the actions that it may need. A body over 64 KiB, up to `body_bytes_max`, is read only if the caller may
-      do one of them; a route without actions accepts no such body.
+      take one of them; a route without actions accepts no such body.
     """
 
     method: str
@@ -101,7 +101,7 @@ class Router(Generic[H]):
             if node.rest:
                 return node.rest, (*params, *segments[position:])
             following = node.children.get(segment)
-            if following is None or (node.any is not None and not self._leads(following, segments[position + 1 :])):
+            if following is None or (node.any is not None and not self._has_match(following, segments[position + 1 :])):
                 following = node.any
                 params.append(segment)
             if following is None:
@@ -123,13 +123,11 @@ class Router(Generic[H]):
             node = following
         return len(segments)
 
-    def _leads(self, node: TrieNode[H], rest: list[bytes]) -> bool:
-        """Return whether a route matches `rest` below this node; if not, the parameter at the same position is
-        tried.
-        """
+    def _has_match(self, node: TrieNode[H], rest: list[bytes]) -> bool:
+        """Return whether a route matches `rest` below this node. If not, `find` tries the parameter at its position."""
         if not rest:
             return bool(node.routes)
         literal = node.children.get(rest[0])
-        return (literal is not None and self._leads(literal, rest[1:])) or (
-            node.any is not None and self._leads(node.any, rest[1:])
+        return (literal is not None and self._has_match(literal, rest[1:])) or (
+            node.any is not None and self._has_match(node.any, rest[1:])
         )

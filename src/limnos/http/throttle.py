@@ -2,8 +2,8 @@
 
 May import `model`, `telemetry` and the standard library. Must not know protocols or credentials. A valid credential is
 never delayed, because many users may share a proxy's address. A credential that was valid once is not counted either.
-Guessing is infeasible anyway (a secret has 192 random bits). The limit bounds the cost of the log, and tells clients
-that retry in a loop when to try again.
+Guessing is infeasible anyway (a secret has 192 random bits). The limit bounds the size of the log, and clients that
+retry in a loop get a `Retry-After` header.
 """
 
 from __future__ import annotations

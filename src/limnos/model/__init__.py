@@ -1,4 +1,5 @@
-"""Frozen values that every package shares: entities, privileges, decisions, errors.
+"""Frozen values that every package shares: entities, stored records, kinds, privileges, decisions, errors.
 
-May import nothing but `names`, the standard library and msgspec. Must not know SQL, wire formats or policies.
+May import nothing but `names`, the standard library, msgspec and, for stored records, Protobuf. Must not know SQL, wire
+formats or policies.
 """

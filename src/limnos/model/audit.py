@@ -126,7 +126,7 @@ def rights_text(rights: Iterable[AuditedDecision]) -> str:
 
 
 def rights_of(text: str) -> tuple[AuditedDecision, ...]:
-    """Decode the field `rights` of a record: the access decisions that allowed the change."""
+    """Decode the field `rights` of a record: the access decisions on the request."""
     return _rights.decode(text)
 
 

@@ -118,7 +118,7 @@ class Decision(msgspec.Struct, frozen=True):
     def as_json(self) -> dict[str, object]:
         """Return the decision as JSON for the access explanation, the audit and the command line.
 
-        Percent signs in names are not doubled.
+        Percent signs in names are doubled in `message` only.
         """
         return {
             "allowed": self.allowed,

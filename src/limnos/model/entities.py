@@ -152,7 +152,7 @@ class TaskRow(msgspec.Struct, frozen=True):
 
 
 class TrashRow(msgspec.Struct, frozen=True):
-    """A dropped object that can be restored until it expires, with its names at the time of the drop."""
+    """A dropped object that can be restored until it expires, with its name and parent at the time of the drop."""
 
     id: int
     kind: Kind
@@ -169,7 +169,7 @@ class Webhook(msgspec.Struct, frozen=True):
     """A webhook: a URL to which the server sends the changes of a metalake that are visible to the webhook's creator.
 
     Times are milliseconds since 1970. `position` is the feed position of the last delivery. `user_id` is 0 if access
-    control is off. A `stopped` webhook waits until it is started again.
+    control is off. A `stopped` webhook delivers nothing until it is started again.
     """
 
     id: int
@@ -240,8 +240,8 @@ class OwnedRange(msgspec.Struct, frozen=True):
 class ChangeRow(msgspec.Struct, frozen=True):
     """A row of the change feed: the keys that a mutation touched, under their old and new names.
 
-    The columns fit objects with a name under a parent. Changes of memberships, tags, tokens, roles and principals store
-    other values in them, which the properties return.
+    The columns are named for nodes. Changes of memberships, tags, tokens, roles and principals store other values in
+    them, which the properties return.
     """
 
     zone: int
@@ -326,5 +326,5 @@ class StatementRequest(msgspec.Struct, frozen=True):
         return Requester(self.user_name, self.user_id)
 
     def is_lost(self, now_ms: int) -> bool:
-        """Return whether the request is running on a node that no longer renews its lease."""
+        """Return whether the request is still `running` although the lease of its node has expired."""
         return self.state == RUNNING and self.alive_until <= now_ms

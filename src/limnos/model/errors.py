@@ -39,7 +39,7 @@ class LimnosError(Exception):
 
 
 def _restore(cls: type[LimnosError], fields: dict[str, object]) -> LimnosError:
-    """Make an error without calling its constructor."""
+    """Build an error from its fields without calling its constructor, for unpickling."""
     error = cls.__new__(cls)
     for name, value in fields.items():
         setattr(error, name, value)
@@ -107,7 +107,7 @@ class KeyReused(BadRequest):
 
 
 class PropertyConflict(LimnosError):
-    """The same key is both set and removed."""
+    """A request both sets and removes the same property."""
 
     code = "unprocessable"
 
@@ -144,7 +144,7 @@ class ObjectError(LimnosError):
 
 
 class NotFound(ObjectError):
-    """No object has that name. `kind` is the kind's name in lower case: metalake, catalog, namespace, table, user."""
+    """No object has that name. `kind` is the kind of the missing object."""
 
     code = "not-found"
 
@@ -200,7 +200,7 @@ class CommitConflict(LimnosError):
 
 
 class LockLost(CommitConflict):
-    """A statement no longer holds its lock, because its node was considered dead. Nothing was changed."""
+    """A statement no longer holds its lock, because the lease of its node expired. Nothing was changed."""
 
     code = "lock-lost"
 
@@ -227,7 +227,7 @@ class AttemptSuperseded(RunConflict):
 
 
 class StateUnknown(LimnosError):
-    """The outcome of a commit is unknown, because its response was lost. Its files are not deleted."""
+    """The outcome of a change is unknown, because its response was lost. Files of a commit must not be deleted."""
 
     code = "state-unknown"
 
@@ -325,7 +325,7 @@ class StartWarning(CannotStart):
 
 
 class StorageFailed(LimnosError):
-    """A storage refused a request. Retries fail until its configuration or credentials are changed."""
+    """An object store or file system refused a request. Retries fail until configuration or credentials are changed."""
 
     code = "storage-failed"
 

@@ -1,6 +1,6 @@
 """Optional extras: the common error message for a missing library, with the command that installs it.
 
-May import the standard library. Must not import a library of an extra, nor know the use of the library.
+May import the standard library. Must not import a library of an extra, nor know what it is used for.
 """
 
 from __future__ import annotations

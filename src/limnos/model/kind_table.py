@@ -2,8 +2,7 @@
 
 May import `kinds` and `storage_locations`. Packages derive their sets and dictionaries from the rows. Where an aspect
 needs a function, the package keeps a dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A
-row has `no(reason)` for an aspect that the kind lacks. A missing row, a missing aspect and a missing reason fail that
-test by the name of the kind.
+row has `no(reason)` for an aspect that the kind lacks. That test fails for a kind without a row, an aspect or a reason.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from limnos.model.storage_locations import LocationKind
 
 
 class Exclusion:
-    """The statement that a kind lacks an aspect, with the reason. False in a boolean context."""
+    """The value of an aspect that a kind lacks, with the reason. False in a boolean context."""
 
     __slots__ = ("reason",)
 

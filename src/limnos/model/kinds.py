@@ -22,9 +22,8 @@ class ZoneKind(Enum):
 class KindGroup(Enum):
     """The group of a kind, which determines how its objects are named and whether they have owners.
 
-    A container contains nodes. A leaf is in a namespace. A metalake object (`APART`) belongs to the metalake, outside
-    of the tree, and has an owner. A part has no row of its own. Rights are given to principals. A credential proves who
-    sends a request.
+    `CONTAINER`: contains nodes. `LEAF`: is in a namespace. `APART`: a metalake object, outside of the tree, with an
+    owner. `PART`: has no row of its own. `PRINCIPAL`: can be granted roles. `CREDENTIAL`: authenticates a request.
     """
 
     CONTAINER = "container"

@@ -12,7 +12,7 @@ from limnos.names.parts import Levels
 
 
 def name_object_in_error(error: LimnosError, path: Levels, *, what: Kind = Kind.TABLE) -> LimnosError:
-    """Return the error with the object's kind and path in its message.
+    """Return a copy of the error with the object's kind and path in its message.
 
     For a failed requirement of a commit, the message also has the requirement's type.
     """

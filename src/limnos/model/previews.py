@@ -44,7 +44,7 @@ class PreviewColumn(NamedTuple):
 class TablePreview(NamedTuple):
     """The first rows of a table. `is_complete` is true if these are all rows visible to the caller.
 
-    `columns_left_out` is the number of columns that were not requested or exceed the limit.
+    `columns_left_out` is the number of columns that are not in the preview: not requested, or above the limit.
     """
 
     columns: tuple[PreviewColumn, ...]

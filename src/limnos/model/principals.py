@@ -27,7 +27,7 @@ Rule = tuple[Privilege, int]
 
 
 def is_name(name: str) -> bool:
-    """Return whether a text can name a user, group or role: not empty, not too long, every character visible."""
+    """Return whether a string can name a user, group or role: 1 to 255 bytes, without invisible control characters."""
     return 0 < len(name.encode("utf-8", "replace")) <= NAME_BYTES_MAX and _INVISIBLE.search(name) is None
 
 
@@ -46,7 +46,7 @@ class TokenTrust(StrEnum):
 
 
 class TokenPurpose(StrEnum):
-    """The use of a token: for signing in, or as a service account's secret. The values are stored."""
+    """What a token is valid for, such as API requests, a console session or one operation. The values are stored."""
 
     API = "api"
     """A long-lived token that a user created."""
@@ -266,7 +266,7 @@ _NONE: frozenset[int] = frozenset()
 class Requester:
     """The user who sent a request.
 
-    The id distinguishes users of the same name; 0 stands for a caller who is no user of the metalake.
+    The id distinguishes users of the same name; 0 stands for a caller who is not a user of the metalake.
     """
 
     name: str

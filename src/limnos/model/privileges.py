@@ -111,7 +111,7 @@ _CATALOG_TYPES: Final[Mapping[Privilege, str]] = {
     Privilege.LINK_MODEL_VERSION: "model",
 }
 _TYPE_WORDS: Final[Mapping[str, str]] = {"file": "fileset", "stream": "messaging", "ml": "model"}
-"""Seed 2's catalog types, with Gravitino's words for them."""
+"""The catalog types of stored records, with Gravitino's words for them."""
 
 
 def parse_privilege(text: str) -> Privilege:
@@ -137,8 +137,8 @@ def parse_condition(text: str) -> GrantCondition:
 def check_binding(privilege: Privilege, kind: Kind, catalog_type: str | None) -> None:
     """Check that a privilege can be granted on a kind of object and in a catalog of that type.
 
-    Raises IllegalPrivilege otherwise. `catalog_type` is the type of the object's catalog (`relational`, `fileset`,
-    `messaging`, `model`, or the names of design document "seed 2"), or None for objects outside catalogs.
+    Raises IllegalPrivilege otherwise. `catalog_type` is the type of the object's catalog: Gravitino's word
+    (`relational`, `fileset`, `messaging`, `model`) or that of the stored record; None for objects outside catalogs.
     """
     if kind not in BINDS[privilege]:
         fits = " or ".join(kind_word(k) for k in sorted(BINDS[privilege]))

@@ -1,6 +1,6 @@
 """Quiet hours: times of day in a time zone, such as `22:00-06:00 Europe/Berlin`.
 
-Pure. May import only the standard library. Must not know maintenance.
+Pure. May import only the standard library. Must not know the tasks that run in these hours.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class FilesetRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord(StoredRecord):
-    """A topic of a messaging catalog: comment and properties. The topic itself is in the external system."""
+    """A topic of a messaging catalog: comment and properties. A topic of a connector catalog is in its source."""
 
     MESSAGE = records_pb2.TopicRecord
     comment: str | None

@@ -1,4 +1,4 @@
-"""Secrets as values that cannot be printed by accident, and masking of secrets in texts.
+"""Secrets as values that cannot be printed by accident, and masking of secrets in strings.
 
 May import the standard library, and `names` for percent signs. Must not know the sources and uses of secrets.
 """
@@ -28,9 +28,9 @@ _ADDRESS: Final = re.compile(r"(?s)([a-zA-Z][a-zA-Z0-9+.-]*://)(.*)@")
 
 
 class Secret:
-    """A text that `repr`, `str`, `format`, tracebacks and JSON show as `***`. `reveal` returns it.
+    """A secret string that `repr`, `str`, `format`, tracebacks and JSON render as `***`. `reveal` returns it.
 
-    Two secrets with the same text are equal. A secret cannot be pickled, so its text leaves the process only by
+    Two secrets with the same string are equal. A secret cannot be pickled, so its string leaves the process only by
     `reveal`.
     """
 
@@ -40,7 +40,7 @@ class Secret:
         self.__text = text
 
     def reveal(self) -> str:
-        """Return the plain text of the secret."""
+        """Return the secret as a plain string."""
         return self.__text
 
     def __repr__(self) -> str:
@@ -76,7 +76,8 @@ class Secret:
 def passwords_of_url(url: str) -> tuple[str, ...]:
     """Return the passwords in a URL, both percent-encoded as in the URL and decoded. The URL may be malformed.
 
-    A password that also occurs elsewhere in the URL is omitted: masking it would also mask a host or database name.
+    A password that is shorter than `KNOWN_LEAST` or also occurs elsewhere in the URL is omitted: masking it would also
+    mask a host or database name.
     """
     names = [each[0].removeprefix(each[1]) for each in _QUERY.finditer(url)]
     rest = _QUERY.sub(r"\1", url)
@@ -99,14 +100,14 @@ def _decoded(text: str) -> str:
 
 
 def hide_secrets(text: str, known: Iterable[str] = ()) -> str:
-    """Return a text for messages or logs with `***` in place of secrets.
+    """Return a string for messages or logs with `***` in place of secrets.
 
     Passwords in URLs and connection strings, credentials of requests and tokens of this server are recognized by
     pattern.
 
     Args:
-        text: The text to print.
-        known: Texts that are secret; each occurrence is replaced.
+        text: The string to mask.
+        known: Secrets; each occurrence is replaced, except for secrets shorter than `KNOWN_LEAST` characters.
     """
     for secret in sorted(known, key=len, reverse=True):
         if len(secret) >= KNOWN_LEAST:

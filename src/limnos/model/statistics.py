@@ -1,6 +1,6 @@
 """Statistics of a table or of its partitions, and ranges of partitions, as values.
 
-May import nothing of the product. Must not know the meaning of statistics, which their writers define.
+May import msgspec only. Must not know the meaning of statistics, which their writers define.
 """
 
 from __future__ import annotations

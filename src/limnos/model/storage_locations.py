@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class LocationKind(IntEnum):
-    """What a registered location is used for, such as a table, a fileset or a catalog's warehouse."""
+    """The use of a registered location, such as a table, a fileset or a catalog's warehouse."""
 
     TABLE = 1
     """The location of an Iceberg table."""
@@ -36,7 +36,7 @@ class LocationKind(IntEnum):
 class LocationState(IntEnum):
     """The state of a location's owner, such as dropped.
 
-    In every state, the location cannot be used by another object.
+    Another object cannot use the location in any of these states.
     """
 
     LIVE = 0

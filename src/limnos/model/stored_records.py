@@ -35,7 +35,7 @@ _TYPE_NUMBERS: Final = {
 }
 _TYPE_WORDS: Final[dict[int, str]] = {number: word for word, number in _TYPE_NUMBERS.items()}
 CATALOG_TYPES: Final = tuple(_TYPE_NUMBERS)
-"""The catalog types of seed 2. A type of a newer version is read as `UNKNOWN_<number>` and written back unchanged."""
+"""The catalog types of records. A type of a newer version is read as `UNKNOWN_<number>` and written back unchanged."""
 
 
 class UnreadableRecord(LimnosError):
@@ -80,7 +80,7 @@ def _given(message: Any, name: str) -> object:  # noqa: ANN401 - any message
 
 @cache
 def _readers_of(message: Hashable) -> Mapping[str, _Reader]:
-    """Return for each field of a message class the function that reads it, except for the field `version`."""
+    """Return the function that reads each field of a message class, by the field's name; `version` is omitted."""
     return {
         known.name: _reader_of(cast("FieldDescriptor", known))
         for known in cast("type[RecordMessage]", message).DESCRIPTOR.fields

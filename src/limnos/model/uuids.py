@@ -2,7 +2,7 @@
 
 May import nothing but the standard library. Tables and their metadata files are named by these. Values increase with
 time and are adjacent in the store's indexes, so a batch of new tables writes few pages. One system call per UUID would
-also release and reacquire the interpreter's lock each time.
+release and reacquire the global interpreter lock each time.
 """
 
 from __future__ import annotations

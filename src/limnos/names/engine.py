@@ -81,7 +81,7 @@ def render_trino(levels: Levels) -> str:
 def render_trino_table(levels: Levels, *, name: str) -> str:
     """Return schema and table for Trino, such as `"a.b"."t"`.
 
-    A table's name may contain dots, but neither `$` nor `@`.
+    A table's name may contain dots. Raises InvalidName for `$` or `@` in it, and for names that `render_trino` refuses.
     """
     schema = render_trino(levels)
     if "$" in check_part(name) or "@" in name:

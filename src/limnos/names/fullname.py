@@ -49,7 +49,7 @@ class FullName:
 
     @property
     def parents(self) -> tuple[FullName, ...]:
-        """All ancestors, the innermost first, the catalog last."""
+        """The names of all ancestors, the innermost first, the catalog last."""
         above: list[FullName] = []
         parent = self.parent
         while parent is not None:
@@ -161,7 +161,10 @@ def _split_catalog(text: str) -> tuple[str, str | None]:
 
 
 def _pieces(rest: str, text: str) -> tuple[_Piece, ...]:
-    """Split a text at dots; a back-quoted piece may contain dots. Empty pieces occur in names such as `a..b`."""
+    """Split a text at dots; a back-quoted piece may contain dots. Empty pieces occur in names such as `a..b`.
+
+    Raises InvalidName for unbalanced quotes and for more than `PIECES_MAX` pieces.
+    """
     pieces: list[_Piece] = []
     position = 0
     while position <= len(rest):

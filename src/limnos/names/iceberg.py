@@ -68,7 +68,7 @@ def encode_path(levels: parts.Levels) -> str:
 
 
 def encode_name(part: str) -> str:
-    """Percent-encode one part, such as a table name, as a path segment."""
+    """Percent-encode one part, such as a table name, as a path segment. Raises InvalidName for a part not allowed."""
     return quote(parts.check_part(part))
 
 

@@ -43,11 +43,11 @@ def decode(value: object) -> Levels:
 def decode_array(value: object) -> Levels:
     """Return the levels of a JSON array of strings. Raises InvalidName for any other value."""
     if not isinstance(value, list):
-        raise InvalidName("bad-type", f"A name must be text or an array of texts, not {_json_word(value)}.")
+        raise InvalidName("bad-type", f"A name must be a string or an array of strings, not {_json_word(value)}.")
     texts: list[str] = []
     for item in value:
         if not isinstance(item, str):
-            raise InvalidName("bad-type", f"Each part of a name must be text, not {_json_word(item)}.")
+            raise InvalidName("bad-type", f"Each part of a name must be a string, not {_json_word(item)}.")
         texts.append(item)
     return check_some_levels(texts)
 

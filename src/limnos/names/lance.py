@@ -56,12 +56,15 @@ def split(text: str, *, delimiter: str = DELIMITER_DEFAULT) -> Levels:
 
 
 def decode_path(raw: bytes, *, delimiter: str = DELIMITER_DEFAULT) -> Levels:
-    """Decode a raw path segment to a list identifier. A percent-encoded delimiter counts like a literal one."""
+    """Decode a raw path segment to a list identifier. A percent-encoded delimiter is equivalent to a literal one.
+
+    Raises InvalidName for a malformed segment or identifier.
+    """
     return split(unquote_strict(raw), delimiter=delimiter)
 
 
 def encode_path(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
-    """Return the path segment of a list identifier."""
+    """Encode a list identifier as a path segment. Raises InvalidName like `join`."""
     return quote(join(levels, delimiter=delimiter))
 
 

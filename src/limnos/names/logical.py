@@ -78,8 +78,8 @@ def check_separator_free(separator: str, names: Iterable[str]) -> None:
 class LogicalCodec:
     """Joins and splits namespace levels of one catalog.
 
-    `nested`: whether the catalog has nested namespaces; in a flat catalog a name is always one part. Raises InvalidName
-    if the policy does not allow the separator.
+    `nested`: whether the catalog has nested namespaces; in a flat catalog a name is always one part. The constructor
+    raises InvalidName if the policy does not allow the separator.
     """
 
     separator: str = SEPARATOR_DEFAULT

@@ -22,7 +22,7 @@ PARTS_MAX = 32
 
 _FORBIDDEN = re.compile("[\x00\x01\x1f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Java's \w is ASCII, so ours must be as well: "é" is no letter to Gravitino's clients.
+# Java's \w is ASCII, so ours must be as well: "é" is not a letter to Gravitino's clients.
 _METALAKE = re.compile(r"\w{1,64}", re.ASCII)
 _CATALOG = re.compile(r"\w[\w-]{0,63}", re.ASCII)
 _GRAVITINO = re.compile(r"\w[\w/=.-]{0,63}", re.ASCII)
@@ -38,7 +38,7 @@ def quote_for_message(text: str) -> str:
 
 
 def check_part(part: str) -> str:
-    """Return the part if it is allowed as a name. It is neither normalised nor trimmed.
+    """Return the part if it is allowed as a name. It is neither normalized nor trimmed.
 
     Raises InvalidName for "", `.`, `..`, U+0000, U+0001, U+001F, a lone surrogate, or more than 255 bytes of UTF-8.
     """
@@ -85,8 +85,8 @@ def check_levels(parts: Iterable[str]) -> Levels:
 
 
 def check_some_levels(parts: Iterable[str]) -> Levels:
-    """Check parts like `check_levels`, but require at least one, for encodings that cannot express the catalog
-    itself.
+    """Check parts like `check_levels`, but require at least one, for encodings that cannot express the catalog itself.
+    Raises InvalidName otherwise.
     """
     levels = check_levels(parts)
     if not levels:
@@ -120,7 +120,7 @@ def check_catalog_name(name: str) -> str:
 
 def check_gravitino_name(part: str, *, kind: str = "SCHEMA") -> str:
     """Return the part if Gravitino REST can create an object with it: it must be allowed as a name, and match
-    Gravitino's default pattern, in which `.` is added.
+    Gravitino's default pattern, with `.` as a further special character.
 
     `kind` names the kind of object in the message. Check each part of a nested schema separately. Raises InvalidName
     otherwise.

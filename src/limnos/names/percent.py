@@ -18,7 +18,10 @@ _RUN = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
 def quote(text: str) -> str:
-    """Percent-encode every byte of the text's UTF-8 form except letters, digits, `-`, `.`, `_` and `~`."""
+    """Percent-encode every byte of the UTF-8 text except ASCII letters, digits, `-`, `.`, `_` and `~`.
+
+    Raises InvalidName for a lone surrogate.
+    """
     try:
         return "".join([_QUOTED[byte] for byte in text.encode()])
     except UnicodeEncodeError:
@@ -42,7 +45,10 @@ def unquote_strict(raw: bytes | str) -> str:
 
 
 def unquote_form(raw: bytes | str) -> str:
-    """Decode like `unquote_strict`, but `+` to a space: for path segments and query values of form-encoding clients."""
+    """Decode like `unquote_strict`, but `+` to a space: for path segments and query values of form-encoding clients.
+
+    Raises InvalidName like `unquote_strict`.
+    """
     data = _utf8(raw) if isinstance(raw, str) else raw
     return unquote_strict(data.replace(b"+", b" "))
 

@@ -1,4 +1,4 @@
-"""The in-memory view: cached facts of the store at known revisions, and the freshness gate that keeps them exact.
+"""The in-memory view: cached facts of the store at known revisions, and the freshness gate that keeps them up to date.
 
 May import `store`, `telemetry`, `model` and `names`. Must not know policies or wire formats. "Rule n" in comments means
 the numbered rules of docs/explain/consistency.md.

@@ -41,7 +41,7 @@ def require_fact(view: StoreView, key: Key[V], *, zone: int) -> V:
 def require_facts(view: StoreView, keys: list[Key[V]], *, zone: int, at_once: int | None = None) -> list[V]:
     """Return several cached facts of one zone, in the order of `keys`.
 
-    With `at_once`, a cache miss asks for at most that many facts, so that a long read is loaded in parts.
+    With `at_once`, a cache miss names at most that many facts, so that a long read is loaded in parts.
 
     Raises:
         CacheMiss: Some facts are not cached. It names all of them (or the first `at_once`), so one load reads them

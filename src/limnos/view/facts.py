@@ -148,7 +148,10 @@ def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Ke
 
 
 def touched_keys(change: ChangeRow) -> list[Key]:
-    """Return the keys of all facts that a change may have altered, under the old name and the new name (rule 4)."""
+    """Return the keys of the facts that a change row identifies as altered, under the old and the new name (rule 4).
+
+    `touches_value` detects the other facts that the change alters.
+    """
     kind = change.kind
     if kind.is_node:
         return _touched_by_node(change)

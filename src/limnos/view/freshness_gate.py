@@ -119,10 +119,10 @@ class InlineFreshnessGate:
         if moved is not NO_CHANGES or not view.is_paired(zones):
             view.advance(moved, request)
         if moment is not None and view.is_paired(zones):
-            self._keep_quiet(zones, moment)
+            self._store_commit_marker(zones, moment)
         return False
 
-    def _keep_quiet(self, zones: Zones, moment: bytes) -> None:
+    def _store_commit_marker(self, zones: Zones, moment: bytes) -> None:
         """Record the store's commit marker for these zones. Until it changes, they need no gate statement."""
         if len(self._quiet) >= QUIET_MAX:
             self._quiet.clear()
@@ -134,7 +134,7 @@ class InlineFreshnessGate:
 
     def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
         """Raise RuntimeError: reads of an inline store are synchronous, so there are no waiters."""
-        raise RuntimeError("this store answers at once")
+        raise RuntimeError("Reads of this store are synchronous: call ask_now")
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
         """Bring the view up to date in all chains of zones with one statement."""
@@ -143,7 +143,7 @@ class InlineFreshnessGate:
         return _advance(self.view, self.store.gate(self.view.epoch, request), request, chains)
 
     async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
-        """Load facts in one snapshot, and apply the changes up to that snapshot first."""
+        """Load facts in one snapshot, and add them to the view after the changes up to that snapshot."""
         COLD_READS[()] += 1
         request = self.view.known(zones)
         moved, facts = self.store.load(self.view.epoch, request, partial(read_facts, tuple(requested)))
@@ -187,7 +187,7 @@ def _advance(view: StoreView, moved: GateResult, request: KnownRevisions, chains
 class SharedFreshnessGate:
     """The freshness gate of a store whose reads are asynchronous, as PostgreSQL's.
 
-    One read is in flight; requests that arrive meanwhile share the next read.
+    At most one read is in flight; requests that arrive during it share the next read.
     """
 
     inline = False
@@ -202,7 +202,7 @@ class SharedFreshnessGate:
 
     def ask_now(self, zones: Zones, reason: str) -> bool:
         """Raise RuntimeError, because reads of this store are asynchronous."""
-        raise RuntimeError("this store must be awaited")
+        raise RuntimeError("Reads of this store are asynchronous: await ask")
 
     async def ask(self, zones: Zones, reason: str) -> None:
         """Wait for a gate read that starts after this call."""
@@ -264,7 +264,7 @@ class SharedFreshnessGate:
         generation = self.view.generation
         try:
             moved = await self.store.gate_async(self.view.epoch, request)
-            if self.view.generation != generation:  # the view was reset meanwhile: ask again
+            if self.view.generation != generation:  # the view was reset during the read: read again
                 self._waiting = waiting + self._waiting
                 return
             moment = _advance(self.view, moved, request, chains)
@@ -274,7 +274,7 @@ class SharedFreshnessGate:
             _settle(waiting, moment)
 
     async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
-        """Load facts. Concurrent requests for the same facts share one load.
+        """Load facts into the view. Concurrent requests for the same facts share one load.
 
         Raises ServiceUnavailable if `cold_reads_max` loads are in flight.
         """

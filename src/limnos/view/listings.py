@@ -29,15 +29,15 @@ class BlockIndex:
     """
 
     def __init__(self) -> None:
-        self._shelves: dict[Space, list[tuple[str, str]]] = {}
+        self._blocks: dict[Space, list[tuple[str, str]]] = {}
 
     def __len__(self) -> int:
-        return len(self._shelves)
+        return len(self._blocks)
 
     def add(self, key: Key[Listing]) -> list[Key[Listing]]:
         """Register a block. Returns the keys of overlapping blocks, which the caller must remove from the cache."""
         space, after, until = key[1:4], key[4], key[5]
-        shelf = self._shelves.setdefault(space, [])
+        shelf = self._blocks.setdefault(space, [])
         at = bisect_left(shelf, (after, until))
         if at < len(shelf) and shelf[at] == (after, until):
             return []
@@ -53,32 +53,32 @@ class BlockIndex:
 
     def remove(self, key: Key[Listing]) -> None:
         """Remove a block from the index. No-op if it is not in the index."""
-        shelf = self._shelves.get(key[1:4], [])
+        shelf = self._blocks.get(key[1:4], [])
         at = bisect_left(shelf, (key[4], key[5]))
         if at < len(shelf) and shelf[at] == (key[4], key[5]):
             del shelf[at]
             if not shelf:
-                del self._shelves[key[1:4]]
+                del self._blocks[key[1:4]]
 
     def __contains__(self, space: Space) -> bool:
         """Return whether any block of a listing is cached."""
-        return space in self._shelves
+        return space in self._blocks
 
     def holding(self, space: Space, name: str) -> Key[Listing] | None:
         """Return the key of the cached block whose range includes a name, or None."""
-        return self._nearest(space, bisect_left(self._shelves.get(space, ()), (name,)), name, ends_there=True)
+        return self._nearest(space, bisect_left(self._blocks.get(space, ()), (name,)), name, ends_there=True)
 
     def following(self, space: Space, after: str) -> Key[Listing] | None:
         """Return the key of the cached block whose range starts at `after` or includes the names right after it; None
         if none does.
         """
-        at = bisect_right(self._shelves.get(space, ()), after, key=_BEGIN)
+        at = bisect_right(self._blocks.get(space, ()), after, key=_BEGIN)
         return self._nearest(space, at, after, ends_there=False)
 
     def _nearest(self, space: Space, at: int, name: str, *, ends_there: bool) -> Key[Listing] | None:
         if at == 0:
             return None
-        after, until = self._shelves[space][at - 1]
+        after, until = self._blocks[space][at - 1]
         if until and (until < name or (until == name and not ends_there)):
             return None
         return block_key(space, after, until)
@@ -88,7 +88,7 @@ class BlockIndex:
 
         The end of the range is "" if no cached block follows.
         """
-        shelf = self._shelves.get(space, ())
+        shelf = self._blocks.get(space, ())
         at = bisect_right(shelf, after, key=_BEGIN)
         if at and (shelf[at - 1][1] == "" or shelf[at - 1][1] > after):
             after = shelf[at - 1][1]
@@ -103,7 +103,7 @@ class BlockIndex:
 
     def keys(self, space: Space) -> list[Key[Listing]]:
         """Return the keys of all cached blocks of a listing."""
-        return [block_key(space, *ends) for ends in self._shelves.get(space, ())]
+        return [block_key(space, *ends) for ends in self._blocks.get(space, ())]
 
 
 def names_touched(change: ChangeRow, space: Space) -> list[str] | None:

@@ -41,8 +41,9 @@ class ZoneState(msgspec.Struct):
     - `outer_revisions`: revisions of the server's and the metalake's clocks, read in the same snapshot (rule 2).
     - `ring`: recent revisions, each with its change rows and the keys that the rows affect.
     - `paths`: resolved names, valid until a name in the zone is removed or changed.
-    - `memo`: values derived from access facts, valid until the access revision of this zone or a zone above it changes.
-    - `derived`: values derived from single facts, valid while the view holds the identical facts.
+    - `memo`: values derived from access facts, valid until the access revision of this zone or a zone above it changes,
+      or a name in this zone is removed or changed.
+    - `derived`: values derived from single facts, valid while the view caches the identical facts.
     - `offered`: facts that this node wrote itself, by the revision that wrote them.
     """
 
@@ -182,7 +183,7 @@ class StoreView:
             zone.revision, zone.access_revision = clock.revision, clock.access_revision
             return
         if zone.revision < clock.pruned_to:
-            self._start_afresh(clock)
+            self._restart_at_clock(clock)
             return
         self._apply(zone, clock, [change for change in changes if change.zone == clock.zone])
 
@@ -284,7 +285,7 @@ class StoreView:
         facts[key] = after
         return True
 
-    def _start_afresh(self, clock: ClockRow) -> None:
+    def _restart_at_clock(self, clock: ClockRow) -> None:
         """Remove every fact of every zone and continue from the clock's revision, because change rows that the view
         needs were pruned.
         """
@@ -292,7 +293,7 @@ class StoreView:
         self.zones[clock.zone] = ZoneState(clock.revision, clock.access_revision)
 
     def reset(self, epoch: int) -> None:
-        """Remove all facts. Called when the store has another epoch, or when the feed was pruned."""
+        """Remove all facts and known revisions: the store has another epoch, or the feed was pruned."""
         self.epoch = epoch
         self.generation += 1
         self.zones = {}
@@ -331,7 +332,8 @@ class StoreView:
             value: The value as written.
             zone: The zone of the write.
             revision: The revision that the write got.
-            epoch: The store's epoch when the write was decided. If the epoch has changed, the call has no effect.
+            epoch: The store's epoch when the write was decided. If the epoch has changed, or the zone is not
+                known, the call has no effect.
         """
         zone_state = self.zones.get(zone)
         if zone_state is None or epoch != self.epoch:
@@ -373,9 +375,9 @@ class StoreView:
             self._owned.setdefault(key[1], set()).add(key)
         self._young_bytes += size_of(key, value)
         if self._young_bytes > self.bytes_max // 2:
-            self._turn_over()
+            self._rotate_generations()
 
-    def _turn_over(self) -> None:
+    def _rotate_generations(self) -> None:
         """Drop the old generation and make the young generation the old one, unless a lease protects it."""
         if self._leases and min(self._leases) < self._turn:
             return

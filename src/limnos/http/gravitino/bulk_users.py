@@ -1,4 +1,4 @@
-"""Adding and removing many users at once. Each is a separate change, so a failure for one does not affect the others.
+"""Adding and removing many users in one request. Each is a separate change: a refusal for one affects no other user.
 
 May import `model`, `services` and this package. Has no business rules.
 """
@@ -66,7 +66,7 @@ async def _each(names: Sequence[str], do: Callable[[int], Awaitable[object]], *,
 
 
 async def _check(ctx: Context, metalake: str, *, count: int) -> None:
-    """Check that the caller may manage users, and that the request does not have too many items, before any change."""
+    """Check that the caller may manage users. Raises PermissionDenied, and BadRequest for no items or too many."""
     await users.users_require(ctx, metalake=metalake)
     if not 0 < count <= ITEMS_MAX:
         raise BadRequest(f"A request must name 1 to {ITEMS_MAX} users, not {count}")

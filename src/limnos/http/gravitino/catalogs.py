@@ -63,7 +63,7 @@ async def catalog_create(request: Request, ctx: Context, body: CatalogCreate) ->
 
 
 async def connection_test(request: Request, ctx: Context, body: CatalogCreate) -> Response:
-    """Return whether a catalog could be created with this body."""
+    """Test whether a catalog could be created with this body, its connection included. Creates nothing."""
     (metalake,) = names_of(request)
 
     async def test() -> None:
@@ -82,7 +82,7 @@ async def connection_test(request: Request, ctx: Context, body: CatalogCreate) -
 
 
 async def catalog_test(request: Request, ctx: Context) -> Response:
-    """Return whether a catalog's connection works. A body may contain changes to test it with."""
+    """Test a catalog's connection, with the changes in the body, if any. Changes nothing."""
     metalake, name = names_of(request)
     data = await request.body()
     edits = edits_of(Request.decode(data, EntityUpdates).updates) if data.strip() else PropertyEdits()
@@ -131,7 +131,7 @@ async def catalog_set(request: Request, ctx: Context, body: InUseRequest) -> Res
 
 
 async def catalog_drop(request: Request, ctx: Context) -> Response:
-    """Drop a catalog; a missing one is no error."""
+    """Drop a disabled, empty catalog; with `force` any. A missing one is not an error."""
     metalake, name = names_of(request)
     try:
         await catalogs.catalog_drop(ctx, metalake=metalake, name=name, force=request.query_flag("force"))

@@ -21,7 +21,7 @@ _WORDS = {kind.word: row.gravitino_error for kind, row in KIND_TABLE.items() if 
 }  # fmt: skip
 """The name of each kind in Gravitino's exception names."""
 
-_THERE = {
+_ALREADY_EXISTS = {
     "tag_attachment": "TagAlreadyAssociatedException", "policy_attachment": "PolicyAlreadyAssociatedException",
     "alias": "ModelVersionAliasesAlreadyExistException",
 }  # fmt: skip
@@ -105,8 +105,8 @@ def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
         return 400, 1001, "IllegalNameIdentifierException"
     if isinstance(error, errors.NotFound) and error.kind not in _WORDS:
         return 404, 1003, "NotFoundException"
-    if isinstance(error, errors.AlreadyExists) and error.kind in _THERE:
-        return 409, 1004, _THERE[error.kind]
+    if isinstance(error, errors.AlreadyExists) and error.kind in _ALREADY_EXISTS:
+        return 409, 1004, _ALREADY_EXISTS[error.kind]
     for kind, status, code, name in _BY_KIND:
         if isinstance(error, kind):
             return status, code, name.format(_WORDS.get(getattr(error, "kind", ""), "Entity"))
@@ -117,8 +117,7 @@ def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
 
 
 def _message(error: LimnosError | InvalidName) -> str:
-    """Put the sentence of the operation before the reason, with percent signs doubled: clients format it as printf
-    does.
+    """Return the operation's sentence, then the reason, with doubled percent signs: clients use it as a printf format.
 
     A denied access has no such sentence, as in Gravitino, where a filter before the operation refuses requests.
     Decisions already have doubled percent signs.

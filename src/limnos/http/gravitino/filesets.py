@@ -74,7 +74,7 @@ async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates)
 
 
 async def fileset_drop(request: Request, ctx: Context) -> Response:
-    """Drop a fileset; a missing one is no error."""
+    """Drop a fileset; a missing one is not an error."""
     place, name = object_path_of(request)
     path = await place.path(ctx, name)
     return await drop_response(filesets.fileset_drop(ctx, place.scope, path=path), Kind.FILESET.word)

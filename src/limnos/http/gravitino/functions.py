@@ -77,7 +77,7 @@ async def function_alter(request: Request, ctx: Context, *, body: FunctionUpdate
 
 
 async def function_drop(request: Request, ctx: Context) -> Response:
-    """Drop a function; a missing one is no error."""
+    """Drop a function; a missing one is not an error."""
     place, name = object_path_of(request)
     path = await place.path(ctx, name)
     return await drop_response(functions.function_drop(ctx, place.scope, path=path), Kind.FUNCTION.word)

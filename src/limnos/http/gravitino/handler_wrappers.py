@@ -1,5 +1,4 @@
-"""Wrappers of handlers: they check the media type's version, decode the body, and prefix errors with "Failed to operate
-…".
+"""Wrappers of handlers: they check the media type's version, decode the body, and add the operation to error messages.
 
 May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Must not know resources.
 """
@@ -37,7 +36,7 @@ class GravitinoRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 @contextmanager
 def catalog_not_found_as_object() -> Iterator[None]:
-    """Within the block, convert the error for a missing catalog to NoSuchMetadataObjectException.
+    """A context manager that converts NotFound for a catalog to NotFound for an object (NoSuchMetadataObjectException).
 
     Clients expect this exception for every kind of securable object.
     """
@@ -80,7 +79,7 @@ def names_of(request: Request) -> tuple[str, ...]:
 
 
 def check_version(request: Request) -> None:
-    """Refuse an unsupported version of the protocol. `Accept` is checked before `Content-Type`."""
+    """Raise UnknownVersion for an unsupported version of the protocol. `Accept` is checked before `Content-Type`."""
     for header in (b"accept", b"content-type"):
         match = _VERSION.search(request.headers.get(header, b""))
         if match is not None:
@@ -92,7 +91,7 @@ def check_version(request: Request) -> None:
 def wrap_handler(sentence: str, handler: Handler, *, access: bool = False) -> Handler:
     """Wrap a handler: its errors begin with `sentence`, whose `{0}`, `{1}` … are the names in the path.
 
-    `access` marks routes that do not exist if access control is off.
+    `access` marks routes that raise UnsupportedOperation if access control is off.
     """
 
     async def call(request: Request, ctx: Context) -> Response:

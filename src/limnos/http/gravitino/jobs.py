@@ -55,7 +55,7 @@ class JobRun(GravitinoRequestBody, frozen=True):
 
 
 async def templates_list(request: Request, ctx: Context) -> Response:
-    """Return the templates that the caller may use: their names, or with `details` all fields."""
+    """Return the templates that the caller may use, and the built-in ones: names, or with `details` all fields."""
     templates = await ctx.read(RequestScope(*names_of(request)), job_templates.templates_list)
     if request.query_flag("details"):
         own = [dto.job_template(each) for each in templates]
@@ -103,14 +103,14 @@ async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdate
 
 
 async def template_drop(request: Request, ctx: Context) -> Response:
-    """Drop a template with its jobs; a missing one is no error."""
+    """Drop a template with its jobs; a missing one is not an error."""
     metalake, name = names_of(request)
     builtin_jobs.refuse_builtin(name)
     return await drop_response(job_templates.template_drop(ctx, metalake=metalake, name=name), KIND.word)
 
 
 async def jobs_list(request: Request, ctx: Context) -> Response:
-    """Return the newest jobs visible to the caller, at most a thousand; optionally of one template."""
+    """Return the newest jobs visible to the caller: 1000, and 1000 of built-in templates; or those of one template."""
     (metalake,) = names_of(request)
     template = request.query("jobTemplateName")
     views: list[RunView | JobView | BuiltinJob] = []

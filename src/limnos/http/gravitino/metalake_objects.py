@@ -1,6 +1,6 @@
 """Shared handlers of tags and policies: listed, loaded and dropped in a metalake, and attached to objects.
 
-May import `model`, `services` and this package. Must not know these two kinds.
+May import `model`, `services` and this package. Must not know what tags and policies contain.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MetalakeObjectRoutes(NamedTuple):
         return self.object_response(node)
 
     async def drop(self, request: Request, ctx: Context) -> Response:
-        """Drop one {kind}; a missing one is no error."""
+        """Drop one {kind}; a missing one is not an error."""
         metalake, name = names_of(request)
         return await drop_response(
             metalake_objects.metalake_object_drop(ctx, metalake=metalake, kind=self.kind, name=name), self.kind.word
@@ -94,7 +94,7 @@ class MetalakeObjectRoutes(NamedTuple):
         return ok(**{self.kind.word: self.encode(node)})
 
     def _on(self, attachment: ObjectAttachment) -> dict[str, object]:
-        """Encode a tag or policy of an object, with whether it is inherited, and a tag's values."""
+        """Encode a tag or policy of an object: its fields, `inherited`, and the values of a tag."""
         values = {"assignmentValues": attachment.values} if self.kind is Kind.TAG else {}
         return {**self.encode(attachment.node), "inherited": attachment.inherited, **values}
 

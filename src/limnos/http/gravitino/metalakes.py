@@ -61,8 +61,10 @@ async def metalake_set(request: Request, ctx: Context, body: InUseRequest) -> Re
 
 
 async def metalake_drop(request: Request, ctx: Context) -> Response:
-    """Drop a metalake. A missing one is no error if access control is off; if it is on, the response is 403, as for any
-    metalake of which the caller is no user.
+    """Drop a disabled, empty metalake; with `force` any. A missing one is not an error if access control is off.
+
+    If access control is on, the response for a missing one is 403, as for any metalake of which the caller is not a
+    user.
     """
     (name,) = names_of(request)
     try:

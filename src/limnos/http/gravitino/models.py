@@ -133,12 +133,12 @@ async def _load(request: Request, ctx: Context, *, is_alias: bool) -> Response:
 
 
 async def version_load(request: Request, ctx: Context) -> Response:
-    """Return a version by its number."""
+    """Return a model version by its number."""
     return await _load(request, ctx, is_alias=False)
 
 
 async def alias_load(request: Request, ctx: Context) -> Response:
-    """Return the model version with an alias."""
+    """Return the model version that an alias points to."""
     return await _load(request, ctx, is_alias=True)
 
 
@@ -155,7 +155,7 @@ async def version_uri(request: Request, ctx: Context) -> Response:
 
 
 async def alias_uri(request: Request, ctx: Context) -> Response:
-    """Return a URI of the version with an alias."""
+    """Return one URI of the model version that an alias points to: that of the given name, else the default one."""
     return await _uri(request, ctx, is_alias=True)
 
 
@@ -168,7 +168,7 @@ async def _alter(request: Request, ctx: Context, *, body: VersionUpdates, is_ali
 
 
 def _edits(body: VersionUpdates) -> VersionEdits:
-    """Combine the changes; changes of the same kind apply in order."""
+    """Combine the changes of a model version; changes of the same kind apply in order."""
     plain = [each for each in body.updates if isinstance(each, (UpdateComment, SetProperty, RemoveProperty))]
     edits = VersionEdits(edits_of(plain))
     for each in body.updates:
@@ -193,7 +193,7 @@ async def version_alter(request: Request, ctx: Context, *, body: VersionUpdates)
 
 
 async def alias_alter(request: Request, ctx: Context, *, body: VersionUpdates) -> Response:
-    """Apply updates of comment, properties, URIs and aliases to the version with an alias."""
+    """Apply updates of comment, properties, URIs and aliases to the model version that an alias points to."""
     return await _alter(request, ctx, body=body, is_alias=True)
 
 
@@ -207,12 +207,12 @@ async def _delete(request: Request, ctx: Context, *, is_alias: bool) -> Response
 
 
 async def version_delete(request: Request, ctx: Context) -> Response:
-    """Delete a version; a missing one is no error."""
+    """Delete a model version; a missing one is not an error."""
     return await _delete(request, ctx, is_alias=False)
 
 
 async def alias_delete(request: Request, ctx: Context) -> Response:
-    """Delete the version with an alias; a missing one is no error."""
+    """Delete the model version that an alias points to; a missing one is not an error."""
     return await _delete(request, ctx, is_alias=True)
 
 

@@ -67,7 +67,7 @@ def place_of(request: Request) -> SchemaPath:
 
 
 def object_path_of(request: Request) -> tuple[SchemaPath, str]:
-    """Return the schema and the name of the object that a request names."""
+    """Return the schema and the name of the object in a request's path. Raises InvalidName."""
     names = names_of(request)
     return SchemaPath(*names[:3]), names[3]
 
@@ -121,7 +121,7 @@ class NamespaceObjectRoutes(NamedTuple):
         )
 
     async def drop(self, request: Request, ctx: Context) -> Response:
-        """Drop one {kind}; a missing one is no error."""
+        """Drop one {kind}; a missing one is not an error."""
         place, name = object_path_of(request)
         path = await place.path(ctx, name)
         return await drop_response(
@@ -134,7 +134,7 @@ class NamespaceObjectRoutes(NamedTuple):
 
 
 async def drop_response(drop: Awaitable[None], *kinds: str) -> Response:
-    """Await a drop, and return its response. A missing object of these `kinds` is no error."""
+    """Await a drop, and return its response. A missing object of these `kinds` is not an error."""
     try:
         await drop
     except NotFound as error:

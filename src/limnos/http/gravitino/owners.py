@@ -28,7 +28,7 @@ class OwnerSet(handler_wrappers.GravitinoRequestBody, frozen=True):
 
 
 async def owner_load(request: Request, ctx: Context) -> Response:
-    """Return the owner of an object; none if it has no owner."""
+    """Return the owner of an object; the response has no `owner` if the object has none."""
     metalake, kind, full_name = handler_wrappers.names_of(request)
     with handler_wrappers.catalog_not_found_as_object():
         principal = await owners.owner_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)

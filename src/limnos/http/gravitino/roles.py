@@ -62,7 +62,7 @@ async def role_load(request: Request, ctx: Context) -> Response:
 
 
 async def role_drop(request: Request, ctx: Context) -> Response:
-    """Drop a role; a missing one is no error. The result has two field names, for two releases of Gravitino."""
+    """Drop a role; a missing one is not an error. The result has two field names, for two releases of Gravitino."""
     metalake, name = names_of(request)
     try:
         await roles.role_drop(ctx, metalake=metalake, name=name)
@@ -74,7 +74,7 @@ async def role_drop(request: Request, ctx: Context) -> Response:
 
 
 async def object_roles(request: Request, ctx: Context) -> Response:
-    """Return the names of the roles with a rule on an object that the caller may load."""
+    """Return the names of the roles with a privilege on an object, of those roles that the caller may load."""
     metalake, kind, full_name = names_of(request)
     with catalog_not_found_as_object():
         names = await roles.roles_on_object(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)

@@ -45,15 +45,15 @@ from limnos.services.request.table_formats import is_root_schema, is_root_visibl
 from limnos.services.upkeep.cascades import namespace_drop_all
 
 COMMENT = "comment"
-"""The property in which Iceberg's clients keep a namespace's comment; here it is a separate field."""
+"""The property in which Iceberg's clients store a namespace's comment; here it is a separate field."""
 
 ROOT_COMMENT = "What lies directly in the catalog"
 """The comment of the schema that represents a Lance catalog itself."""
 
 
 class _DirectoryListing(NamedTuple):
-    """The listing of a directory catalog, and the schema that represents the catalog itself, if it is visible to the
-    caller.
+    """The directory to list for a schema list, and in `beside` the schema that represents the catalog itself, if
+    visible to the caller.
     """
 
     visible_object: CatalogDirectory
@@ -63,7 +63,7 @@ class _DirectoryListing(NamedTuple):
 
 
 class _SourceListing(NamedTuple):
-    """The schemas of an external system that are visible to the caller."""
+    """The request for the visible schemas of an external system, and the codec of their names."""
 
     seen: VisibleSourceNames
     codec: LogicalCodec
@@ -141,9 +141,9 @@ async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> R
 
 
 def _check_new_name(codec: LogicalCodec, part: str) -> str:
-    """Check a part of a new schema's name against Gravitino's pattern. Raises InvalidName if it does not match.
+    """Return a part of a new schema's name. Raises InvalidName if it does not match Gravitino's pattern.
 
-    In a catalog whose names may contain the separator, it is allowed like the pattern's other special characters.
+    In a catalog whose names may contain the separator, the separator is allowed, too.
     """
     if not codec.holds_separator:
         return check_gravitino_name(part)
@@ -228,8 +228,8 @@ def _without_comment(edits: PropertyEdits) -> PropertyEdits:
 
 
 async def schema_drop(request: Request, ctx: Context) -> Response:
-    """Drop an empty schema, or with `cascade` also its content, if the provider supports that; a missing schema is no
-    error.
+    """Drop an empty schema, or with `cascade` also its content, if the provider supports that; a missing schema is not
+    an error.
     """
     metalake, catalog, name = names_of(request)
     cascade = request.query_flag("cascade")

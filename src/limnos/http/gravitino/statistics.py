@@ -67,14 +67,14 @@ async def statistics_list(request: Request, ctx: Context) -> Response:
 
 
 async def statistics_update(request: Request, ctx: Context, *, body: StatisticsUpdate) -> Response:
-    """Write statistics of a table. Statistics that the request does not name are kept."""
+    """Write statistics of a table. Statistics that the request does not name are not changed."""
     values = [("", name, value) for name, value in body.updates.items()]
     await statistics.statistics_update(ctx, object_of(request), values=values)
     return ok()
 
 
 async def statistics_drop(request: Request, ctx: Context, *, body: StatisticsDrop) -> Response:
-    """Drop statistics of a table; missing ones are no error."""
+    """Drop statistics of a table; missing ones are not errors."""
     names = [("", name) for name in body.names]
     return ok(dropped=await statistics.statistics_drop(ctx, object_of(request), names=names))
 
@@ -92,7 +92,7 @@ async def partition_statistics_list(request: Request, ctx: Context) -> Response:
 
 
 async def partition_statistics_update(request: Request, ctx: Context, *, body: PartitionsUpdate) -> Response:
-    """Write statistics of partitions of a table. Statistics that the request does not name are kept."""
+    """Write statistics of partitions of a table. Statistics that the request does not name are not changed."""
     values = [
         (_partition(each.partition_name), name, value)
         for each in body.updates
@@ -103,14 +103,14 @@ async def partition_statistics_update(request: Request, ctx: Context, *, body: P
 
 
 async def partition_statistics_drop(request: Request, ctx: Context, *, body: PartitionsDrop) -> Response:
-    """Drop statistics of partitions; missing ones are no error."""
+    """Drop statistics of partitions; missing ones are not errors."""
     names = [(_partition(each.partition_name), name) for each in body.drops for name in each.statistic_names]
     return ok(dropped=await statistics.statistics_drop(ctx, object_of(request), names=names))
 
 
 def _partition(name: str) -> str:
     if not name.strip():
-        raise BadRequest("A partition's name is empty")
+        raise BadRequest("A partition's name is empty: name the partition")
     return name
 
 

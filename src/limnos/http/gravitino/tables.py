@@ -65,8 +65,8 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced, levels_within
 
-_NOT_SPLIT = "An Iceberg table's partitions are in its files and follow from its rows: see `partitioning` of the table for its partition columns, and query the metadata table `partitions` in an engine"
-_NOT_TOLD = "The partitions of a table of an external system are not served: read them in that system"
+_NO_ICEBERG_PARTITIONS = "An Iceberg table's partitions are in its files and follow from its rows: see `partitioning` of the table for its partition columns, and query the metadata table `partitions` in an engine"
+_NO_SOURCE_PARTITIONS = "The partitions of a table of an external system are not served: read them in that system"
 
 
 class TableCreate(NamedBody, frozen=True):
@@ -95,7 +95,7 @@ class TableUpdates(GravitinoRequestBody, frozen=True):
 
 
 async def tables_list(request: Request, ctx: Context) -> Response:
-    """Return the tables of a schema that are visible to the caller."""
+    """Return the names of the tables of a schema that are visible to the caller."""
     metalake, catalog, schema = names_of(request)
 
     def read(request_view: RequestView) -> Response | list[str] | tuple[CatalogDirectory, Levels] | VisibleSourceNames:
@@ -177,7 +177,10 @@ async def table_load(request: Request, ctx: Context) -> Response:
 
 
 def _action(request: Request) -> Action:
-    """Return the action of a load: if the query names the privilege to modify, the caller needs that right."""
+    """Return the action of a load: if the query names MODIFY_TABLE, the caller needs the right to alter the table.
+
+    Raises BadRequest for a privilege other than SELECT_TABLE and MODIFY_TABLE, IllegalPrivilege for an unknown one.
+    """
     text = request.query("privileges") or ""
     privileges = {parse_privilege(each) for each in text.split(",") if each.strip()}
     if not privileges <= {Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE}:
@@ -186,7 +189,7 @@ def _action(request: Request) -> Action:
 
 
 async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> Response:
-    """Create an Iceberg table; in a connector catalog, a table of the external system."""
+    """Create an Iceberg table; in a connector catalog, a table of the external system. 409 if the name is taken."""
     place = place_of(request)
     scope = place.scope
     path, draft = await iceberg_tables.new_table_located(
@@ -213,8 +216,9 @@ async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> 
 
 
 async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> Response:
-    """Rename a table, or change its columns and properties in one commit. A rename cannot be combined with other
-    changes.
+    """Rename or move a table, or change its comment, columns and properties in one commit.
+
+    400 for a rename together with other changes, 405 for a Lance table.
     """
     place, name = object_path_of(request)
     path, sourced = await place.find(ctx, name)
@@ -239,9 +243,9 @@ async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> 
 
 
 def _require_changing(request_view: RequestView, path: Levels, *, action: Action) -> None:
-    """Refuse to change a Lance table: raise UnsupportedOperation.
+    """Raise UnsupportedOperation for a Lance table, which only Lance REST changes.
 
-    Raises NotFound or PermissionDenied instead if the caller may not perform `action` on the table.
+    Raises NotFound or PermissionDenied instead if the caller may not perform `action` on the Lance table.
     """
     if format_of(request_view) == LANCE:
         tables.table_find(request_view, path[:-1], path[-1], action, required_format=LANCE)
@@ -278,7 +282,7 @@ async def _rename_source_table(ctx: Context, place: SchemaPath, *, path: Levels,
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """Drop a table; with `purge` also its files. A missing table is no error."""
+    """Drop a table; with `purge` also its files. A missing table is not an error."""
     place, name = object_path_of(request)
     (path, sourced), purge = await place.find(ctx, name), request.query_flag("purge")
     if sourced:
@@ -300,12 +304,12 @@ async def partitions(request: Request, ctx: Context) -> Response:
     def refuse(request_view: RequestView) -> None:
         if is_sourced(request_view):
             find_source_object(request_view, Kind.TABLE, path=path, action=action)
-            raise UnsupportedOperation(_NOT_TOLD)
+            raise UnsupportedOperation(_NO_SOURCE_PARTITIONS)
         tables.table_find(request_view, path[:-1], path[-1], action, required_format=None)
-        raise UnsupportedOperation(_NOT_SPLIT)
+        raise UnsupportedOperation(_NO_ICEBERG_PARTITIONS)
 
     await ctx.read(place.scope, refuse)
-    raise UnsupportedOperation(_NOT_SPLIT)
+    raise UnsupportedOperation(_NO_ICEBERG_PARTITIONS)
 
 
 def _iceberg_table(node: Node, document: MetadataDocument) -> Json:

@@ -1,7 +1,7 @@
 """Topics of a schema: create, list, load, alter, drop.
 
 May import `access`, `model`, `services` and this package. Has no business rules. In a catalog of provider `messaging`,
-topics are only records of the server. A connector catalog shows the topics of an external system.
+topics are only metadata of the server. A connector catalog has the topics of an external system.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ async def topic_alter(request: Request, ctx: Context, *, body: TopicUpdates) -> 
 
 
 async def topic_drop(request: Request, ctx: Context) -> Response:
-    """Drop a topic; a missing one is no error."""
+    """Drop a topic; a missing one is not an error."""
     place, name = object_path_of(request)
     path, sourced = await place.find(ctx, name)
     if sourced:

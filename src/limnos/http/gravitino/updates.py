@@ -42,7 +42,7 @@ class SetProperty(VariedUpdate, frozen=True, tag="setProperty"):
 
 
 class RemoveProperty(VariedUpdate, frozen=True, tag="removeProperty"):
-    """The change `removeProperty`: removes a property; a missing one is no error."""
+    """The change `removeProperty`: removes a property; a missing one is not an error."""
 
     property: str
 
@@ -91,10 +91,7 @@ def edits_of(updates: Sequence[EntityUpdate]) -> PropertyEdits:
 
 
 def check_key(key: str) -> str:
-    """Refuse an empty property name, and the reserved name for whether an object is enabled.
-
-    Return a valid name. Raises BadRequest for a refused one.
-    """
+    """Return a property's name. Raises BadRequest if it is empty or reserved (`in-use`)."""
     if not key:
         raise BadRequest("A property needs a name: it is empty")
     if key == IN_USE:
@@ -103,7 +100,7 @@ def check_key(key: str) -> str:
 
 
 def check_properties(properties: dict[str, str] | None) -> dict[str, str]:
-    """Check the properties of a new object, and return them; none for None. Raises BadRequest for an empty or reserved
+    """Check the properties of a new object, and return them; {} for None. Raises BadRequest for an empty or reserved
     name.
     """
     return {check_key(key): value for key, value in (properties or {}).items()}

@@ -57,7 +57,7 @@ async def principal_load(request: Request, ctx: Context, kind: Kind) -> Response
 
 
 async def principal_remove(request: Request, ctx: Context, kind: Kind) -> Response:
-    """Remove a user or group; a missing one is no error."""
+    """Remove a user or group; a missing one is not an error."""
     metalake, name = names_of(request)
     try:
         await users.principal_remove(ctx, metalake=metalake, kind=kind, name=name)
@@ -69,7 +69,7 @@ async def principal_remove(request: Request, ctx: Context, kind: Kind) -> Respon
 
 
 async def user_add(request: Request, ctx: Context, body: UserAdd) -> Response:
-    """Add a user to the metalake."""
+    """Add a user to the metalake. 409 if the name is taken."""
     (metalake,) = names_of(request)
     holder = await users.principal_add(
         ctx,

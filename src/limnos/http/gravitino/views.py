@@ -1,8 +1,8 @@
 """Views of a schema: the same objects that Iceberg REST serves, under the same rules. List, create, load, alter, drop.
 
 May import `access`, `formats`, `model`, `names`, `services` and this package. Gravitino itself checks no rights on
-views and gives them no owner. In Limnos each route requires the same right as over Iceberg REST. In a connector catalog
-to another Iceberg catalog, the views are that catalog's.
+views, and its views have no owners. In Limnos each route requires the same right as over Iceberg REST. In a federated
+catalog, the views are those of the external Iceberg catalog.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ViewCreate(ViewText, frozen=True, kw_only=True):
 
 
 class ReplaceView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type", tag="replaceView"):  # fmt: skip
-    """The change `replaceView`: replaces a view's text, columns and comment."""
+    """The change `replaceView`: replaces a view's columns, texts, defaults for resolving names, and comment."""
 
     columns: tuple[dict[str, object], ...] = ()
     representations: tuple[ViewRepresentation, ...] = ()
@@ -140,7 +140,7 @@ async def _view_schema_of(request: Request, ctx: Context) -> _ViewSchemaPath:
 
 
 async def views_list(request: Request, ctx: Context) -> Response:
-    """Return the views of a schema that are visible to the caller."""
+    """Return the names of the views of a schema that are visible to the caller."""
     metalake, catalog, schema = names_of(request)
 
     def read(request_view: RequestView) -> list[str] | VisibleSourceNames:
@@ -187,9 +187,7 @@ async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Respo
 
 
 async def view_alter(request: Request, ctx: Context, body: ViewUpdates) -> Response:
-    """Rename a view, or change its text and properties in one commit. A rename cannot be combined with other
-    changes.
-    """
+    """Rename a view, or change its text and properties in one commit. 400 for a rename together with other changes."""
     place, name = await _view_schema_of(request, ctx), names_of(request)[-1]
     renames = [each.new_name for each in body.updates if isinstance(each, RenameUpdate)]
     if renames and len(body.updates) > 1:
@@ -215,7 +213,7 @@ async def _rename_view(ctx: Context, place: _ViewSchemaPath, *, name: str, new: 
 
 
 def _iceberg_updates(update: EntityUpdate | ReplaceView, place: _ViewSchemaPath, *, now_ms: int) -> list[object]:
-    """Convert a Gravitino change of a view to Iceberg's view updates."""
+    """Convert a Gravitino change of a view to Iceberg's view updates. Raises BadRequest for an unsupported change."""
     match update:
         case SetProperty(key, value):
             return [{"action": "set-properties", "updates": {check_key(key): value}}]
@@ -227,7 +225,7 @@ def _iceberg_updates(update: EntityUpdate | ReplaceView, place: _ViewSchemaPath,
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:
-    """Drop a view; a missing one is no error."""
+    """Drop a view; a missing one is not an error."""
     place, name = await _view_schema_of(request, ctx), names_of(request)[-1]
     if place.is_elsewhere:
         return await drop_response(source_views.view_drop(ctx, place.scope, path=(*place.namespace, name)), "view")

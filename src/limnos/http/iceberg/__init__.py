@@ -1,4 +1,4 @@
-"""The Iceberg REST protocol: its routes, bodies and errors over the services.
+"""The Iceberg REST protocol: its routes, request and response bodies, and errors.
 
 May import `services`, the layers below, and the shared modules of `limnos.http`; never another protocol.
 """

@@ -1,6 +1,6 @@
 """GET /v1/config: the configuration that a client reads first.
 
-May import `model`, `names`, `services` and the shared modules of `limnos.http`. Must not know tables.
+May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Must not know tables.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def config_load(
     """Return the configuration of the catalog that `warehouse` names.
 
     A catalog that the caller may not use is treated as missing. `passed_on` are the endpoints that are served for
-    catalogs of another Iceberg catalog.
+    federated catalogs.
     """
     defaults = ctx.services.defaults
     metalake, catalog = iceberg.decode_warehouse(request.query("warehouse") or defaults.catalog)

@@ -13,7 +13,7 @@ _MISSING = "No credential was sent, and this server has no user anonymous. Send 
 
 
 def as_unauthenticated(error: LimnosError | InvalidName) -> LimnosError | InvalidName:
-    """Turn a refusal that is due to a missing credential into AuthenticationFailed.
+    """Convert a refusal that is due to a missing credential to AuthenticationFailed.
 
     Other errors are returned unchanged.
     """

@@ -1,7 +1,7 @@
 """Iceberg's error body, and the status and type of each error.
 
-May import `model`, `names` and the shared modules of `limnos.http`. Must not know routes. Clients check the status
-first, then the type.
+May import `model`, `names`, this package and the shared modules of `limnos.http`. Must not know routes. Clients check
+the status first, then the type.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]
 def _of_source(error: errors.SourceFailed, operation: str) -> tuple[int, str]:
     """Return the status and type for a failed source: 502, except for commits.
 
-    Clients treat a 502 of a commit as an unknown outcome, although certainly nothing was changed. So commits get 403 or
-    503.
+    Clients treat a 502 of a commit as an unknown outcome, although nothing was changed. So a commit gets 403 if the
+    source refused it, else 503.
     """
     if operation not in _COMMITS:
         return 502, "BadGatewayException"

@@ -1,9 +1,9 @@
 """Bodies that are forwarded between a client and another Iceberg REST catalog: selects the parts to forward of requests
 and responses.
 
-May import `formats`, `model`, `names`, `services`, `sources` for the shape of a request, and the shared modules of
-`limnos.http`. Has no business rules. Names in a caller's request are never forwarded byte by byte: text that two
-parsers might read differently is parsed and re-encoded here. Of a source's response, the table's parts are passed on;
+May import `formats`, `model`, `names`, `services`, `sources` for types of requests, this package and the shared modules
+of `limnos.http`. Has no business rules. Names in a caller's request are never forwarded byte by byte: text that two
+parsers might read differently is parsed and re-encoded here. The metadata in a source's response is forwarded;
 credentials and configuration only as the catalog allows (decision record 0083).
 """
 
@@ -67,7 +67,7 @@ class SourceCredentialsResponse(msgspec.Struct, rename="kebab"):
 def read_reply(call: RestCall, reply: RestReply, *, shape: type[_Shape]) -> _Shape:
     """Parse a response of the source.
 
-    Raises SourceFailed, and StateUnknown if the source may have made a change.
+    Raises SourceFailed for a malformed response; StateUnknown if the source may have made a change.
     """
     try:
         return msgspec.json.decode(reply.body, type=shape)
@@ -76,8 +76,9 @@ def read_reply(call: RestCall, reply: RestReply, *, shape: type[_Shape]) -> _Sha
 
 
 def page_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """Return the requested page of a list. The page token is one that the source issued. Raises BadRequest for an
-    invalid page size.
+    """Return the query parameters of the requested page; the source checks the page token, which it issued.
+
+    Raises BadRequest for an invalid page size.
     """
     token, size = request.query("pageToken"), request.query("pageSize")
     if token is None and size is None:
@@ -111,7 +112,7 @@ def commit_of(
 
 
 def mark_of(scope: RequestScope, mode: str, *, vends: bool = False) -> str:
-    """Return the prefix of the entity tags of one catalog, which differs by mode and by whether credentials are vended.
+    """Return the prefix of a catalog's entity tags for a snapshots mode, with or without vended credentials.
 
     A client's tag with another prefix is not sent to the source.
     """

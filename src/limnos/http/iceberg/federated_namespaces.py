@@ -1,7 +1,7 @@
 """Namespaces of federated catalogs, whose source is another Iceberg REST catalog.
 
-May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Must not know
-rules.
+May import `access`, `model`, `names`, `services`, `sources` for types of requests, and this package. Must not know
+access rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Shared handlers of tables and views in federated catalogs, whose source is another Iceberg REST catalog.
 
-May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Must not know
-rules.
+May import `access`, `model`, `names`, `services`, `sources` for types of requests, and this package. Must not know
+access rules.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class FederatedObject(NamedTuple):
 
 
 def federated_object_of(request: Request, ctx: Context, *, kind: Kind, action: Action) -> FederatedObject:
-    """Return the object in a request's path, with the action on it. Raises BadRequest for an invalid path."""
+    """Return the object in a request's path, with the action on it. Raises InvalidName for an invalid name."""
     scope, path = path_of(request, ctx)
     return FederatedObject(scope, SourceObjectRequest(kind, path, action, _PROBES[kind]))
 
 
 def path_of(request: Request, ctx: Context) -> tuple[RequestScope, Levels]:
-    """Return the scope and the levels of a path, the object's name included. Raises BadRequest for an invalid path."""
+    """Return the scope and the levels of a path, the object's name included. Raises InvalidName for an invalid name."""
     scope, params = split_path(request, ctx, 2)
     return scope, (*levels_of(params[0]), name_of(params[1]))
 
@@ -64,7 +64,7 @@ async def federated_object_exists(ctx: Context, leaf: FederatedObject, *, endpoi
 
 
 async def federated_objects_list(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:
-    """Return the names of tables or views."""
+    """Return the names of the visible tables or views of a namespace of the source."""
     scope, params = split_path(request, ctx, 1)
     namespace = levels_of(params[0])
     call = RestCall(endpoint, namespace, query=page_of(request))
@@ -74,7 +74,7 @@ async def federated_objects_list(request: Request, ctx: Context, *, kind: Kind, 
 
 
 async def federated_object_rename(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:
-    """Rename a table or view, or move it."""
+    """Rename a table or view in the source, move it to another namespace, or both."""
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), RenameTable)
     source, target = iceberg.decode_body(body.source.namespace), iceberg.decode_body(body.destination.namespace)

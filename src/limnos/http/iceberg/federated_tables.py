@@ -1,7 +1,7 @@
 """Tables of federated catalogs, whose source is another Iceberg REST catalog.
 
-May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Must not know
-rules.
+May import `access`, `model`, `names`, `services`, `sources` for types of requests, and this package. Must not know
+access rules.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ async def table_exists(request: Request, ctx: Context) -> Response:
 
 
 async def table_create(request: Request, ctx: Context) -> Response:
-    """Create a table, or only stage its creation."""
+    """Create a table in the source, or only stage its creation."""
     data = await request.body()
     name, stages = request.glance(data, NewTableName).name, request.glance(data, _StageCreateFlag).stage_create
     sent = {**federated_bodies.passed_fields_of(request, data, names=_NEW_TABLE), "name": name, "stage-create": stages}
@@ -82,7 +82,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
-    """Register a table from an existing metadata file."""
+    """Register a table in the source from an existing metadata file."""
     body = request.decode(await request.body(), RegisterTable)
     sent = {"name": body.name, "metadata-location": body.metadata_location, "overwrite": body.overwrite}
     return await _make_table(
@@ -114,7 +114,7 @@ async def _make_table(request: Request, ctx: Context, *, action: Action, sent: d
 
 
 async def table_commit(request: Request, ctx: Context) -> Response:
-    """Commit updates to a table, or finish a staged creation."""
+    """Commit updates to a table of the source, or finish a staged creation."""
     scope, path = federated_objects.path_of(request, ctx)
     passed_fields = federated_bodies.passed_fields_of(request, await request.body(), names=federated_bodies.COMMIT)
     sent, makes = federated_bodies.commit_of(
@@ -127,7 +127,7 @@ async def table_commit(request: Request, ctx: Context) -> Response:
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """Drop a table. The flag to delete its files is forwarded."""
+    """Drop a table in the source. The flag `purgeRequested`, to delete its files, is forwarded."""
     leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     query = (("purgeRequested", "true"),) if request.query_flag("purgeRequested") else ()
     await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {TABLE}", query=query))
@@ -135,7 +135,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
-    """Remove a table from the source's catalog; its files are kept."""
+    """Remove a table from the source's catalog without deleting its files."""
     leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     call = leaf.call(f"POST {TABLE}/unregister")
     return federated_bodies.source_commit_response(
@@ -160,7 +160,7 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:
-    """Return a table's renewed credentials, for a caller with access to its files."""
+    """Return a table's renewed credentials; empty if the source vends none, or none for this caller."""
     leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope, thing, exists = leaf.scope, leaf.thing, leaf.call(f"HEAD {TABLE}")
     offered = federated_bodies.CREDENTIALS in await federation.endpoints_of_source(ctx, scope)

@@ -1,7 +1,6 @@
 """Views of federated catalogs, whose source is another Iceberg REST catalog.
 
-May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Must not know
-rules.
+May import `access`, `model`, `services`, `sources` for types of requests, and this package. Must not know access rules.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ async def view_create(request: Request, ctx: Context) -> Response:
 
 
 async def view_register(request: Request, ctx: Context) -> Response:
-    """Register a view from an existing metadata file."""
+    """Register a view in the source from an existing metadata file."""
     body = request.decode(await request.body(), RegisterView)
     sent: dict[str, object] = {"metadata-location": body.metadata_location}
     name = new_view_name(request, body.name)
@@ -77,7 +76,7 @@ async def view_load(request: Request, ctx: Context) -> Response:
 
 def _view(call: RestCall, reply: RestReply) -> Response:
     whole = read_reply(call, reply, shape=dict[str, msgspec.Raw])
-    read_reply(call, reply, shape=SourceLoadResponse)  # raises an error if the response is no view
+    read_reply(call, reply, shape=SourceLoadResponse)  # raises an error if the response is not a view
     return json_response({**whole, "config": {}})
 
 

@@ -1,7 +1,8 @@
 """Namespace routes: list, create, load, exists, drop, properties.
 
-May import `access`, `model`, `names`, `services` and the shared modules of `limnos.http`. A namespace's `comment`
-property is its comment. Its `location` is always returned, because some clients choose a table's location below it.
+May import `access`, `model`, `names`, `services`, this package and the shared modules of `limnos.http`. A namespace's
+`comment` property is its comment. Its `location` is always returned, because some clients choose a table's location
+below it.
 
 403 or 404: a missing namespace is 404 to a caller who could load it if it had no grants of its own; otherwise 403. For
 a catalog that the caller may not use, these routes return 403, and `/v1/config` returns 404.
@@ -46,7 +47,7 @@ class UpdateProperties(msgspec.Struct):
 
 
 def properties_of(record: NamespaceRecord) -> dict[str, str]:
-    """Return a namespace's properties for Iceberg's clients: with its comment as `comment`."""
+    """Return a namespace's properties, with its comment as the property `comment`."""
     comment = {} if record.comment is None else {COMMENT: record.comment}
     return {**record.properties, **comment}
 
@@ -121,7 +122,7 @@ async def namespace_exists(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_drop(request: Request, ctx: Context) -> Response:
-    """Drop an empty namespace."""
+    """Drop an empty namespace. 400 for `cascade=true`."""
     if request.query_flag("cascade"):
         raise BadRequest(
             "Query parameter cascade is not supported, so nothing was dropped: drop the namespace's objects first, then the namespace itself"

@@ -21,7 +21,7 @@ from limnos.services.identity.service_accounts import IssuedToken, token_by_secr
 from limnos.services.request.context import Context
 
 EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
-ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type, no token
+ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type, not a token
 FIELDS_MAX: Final = 50
 _NO_STORE: Final = ((b"cache-control", b"no-store"),)
 _ERRORS: Final = {400: "invalid_request", 401: "invalid_client"}

@@ -38,7 +38,7 @@ def page_request_of(request: Request) -> PageRequest:
 
 
 def size_of(text: str | None) -> int:
-    """Parse a pageSize; the default if it is absent. Raises BadRequest if it is no number from 1 to `PAGE_MAX`."""
+    """Parse a pageSize; the default if it is absent. Raises BadRequest unless it is from 1 to `PAGE_MAX`."""
     if text is None or text == "":
         return PAGE_DEFAULT
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX or not 1 <= int(text) <= PAGE_MAX:
@@ -75,7 +75,7 @@ def _join(parts: Sequence[tuple[bytes, ...]], before: bytes, after: bytes) -> by
 
 
 class JoinedPageCache:
-    """A cache of recently joined pages. The older half is dropped when it is too large."""
+    """A cache of recently joined pages. The older half is evicted when it is too large."""
 
     def __init__(self) -> None:
         self._young: dict[tuple[object, ...], tuple[tuple[tuple[bytes, ...], ...], bytes]] = {}

@@ -1,7 +1,7 @@
 """Decoding raw path segments into names: the prefix, namespaces, tables. Pure, so results are cached.
 
-May import `names`, `services.request.request_view` and the type of nested views (`services.lookup.definer_rights`).
-Must not know rules.
+May import `names`, `services` for the types of scopes and nested views, and the shared modules of `limnos.http`. Must
+not know access rules.
 """
 
 from __future__ import annotations
@@ -55,7 +55,5 @@ def referencing_views_of(request: Request) -> ViewChain:
 
 
 def _keeps_plus(request: Request) -> bool:
-    """Return whether a `+` in the client's paths is a plus sign: Go's path escaping does not encode it, as RFC 3986
-    allows.
-    """
+    """Return whether a `+` in the client's paths is a plus sign: iceberg-go does not encode it, as RFC 3986 allows."""
     return request.headers.get(b"user-agent", b"").startswith(PLAIN_PLUS)

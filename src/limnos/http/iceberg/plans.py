@@ -1,7 +1,7 @@
 """Routes for scan planning: plan a scan, load a plan, fetch tasks, cancel.
 
-May import `access`, `formats` for the shape of a request, `model`, `names`, `services` and the shared modules of
-`limnos.http`. Only `_scan_tasks` turns a plan into a response.
+May import `formats` for types of requests, `model`, `names`, `services`, this package and the shared modules of
+`limnos.http`. Has no business rules.
 
 403 or 404: as for the table's credentials, but with the right to read its rows. A missing table is 404 to a caller who
 could read it if it had no grants of its own, and to one who creates tables or works with views in its namespace;
@@ -58,7 +58,7 @@ class FetchTasks(msgspec.Struct, rename="kebab"):
 
 
 async def scan_plan(request: Request, ctx: Context) -> Response:
-    """Plan a scan. Returns its files, or the tasks for fetching them."""
+    """Plan a scan. Returns its file scan tasks, tokens of plan tasks to fetch them, or the status `submitted`."""
     data = await request.body()
     request.decode(data, dict)  # also checks that the ignored fields are JSON
     scan_request = request.decode(data, ScanRequest)
@@ -73,7 +73,7 @@ async def scan_plan(request: Request, ctx: Context) -> Response:
 
 
 async def plan_load(request: Request, ctx: Context) -> Response:
-    """Load a scan plan, with the results computed so far."""
+    """Return the status of a scan plan, and its results if it is complete."""
     seen = await _find_plan_target(request, ctx)
     try:
         planned = await run_while_connected(
@@ -93,7 +93,7 @@ async def plan_cancel(request: Request, ctx: Context) -> Response:
 
 
 async def tasks_load(request: Request, ctx: Context) -> Response:
-    """Return the files of one task of a scan plan."""
+    """Return the file scan tasks of one plan task."""
     body = request.decode(await request.body(), FetchTasks)
     seen = await _find_plan_target(request, ctx)
     tasks = await run_while_connected(request.is_gone, scan_plans.tasks_load(ctx, seen.scanned, task=body.plan_task))
@@ -110,7 +110,7 @@ class PlanTarget(NamedTuple):
 
 
 async def _find_plan_target(request: Request, ctx: Context, *, scan_request: ScanRequest = EVERYTHING) -> PlanTarget:
-    """Find the table of a request, and make the access decision on the scan."""
+    """Find the table of a request, and make the access decision on the scan. Raises NotFound, PermissionDenied."""
     scope, params = split_path(request, ctx, 3 if request.method != "POST" else 2)
     path = (*levels_of(params[0]), name_of(params[1]))
     through = referencing_views_of(request) if request.query_string else ()

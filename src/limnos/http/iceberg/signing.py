@@ -61,7 +61,7 @@ async def sign_request(request: Request, ctx: Context) -> Response:
 def signing_configuration(
     signing: RequestSigning, scope: RequestScope, *, levels: Levels, scan_mode: str = ""
 ) -> bytes:
-    """Encode the end of a table response for request signing, with the older properties for older clients."""
+    """Encode the end of a table response for request signing, with deprecated properties for older clients."""
     endpoint = f"{route_of(scope, levels)}/sign"
     config = {
         **mode_of(scan_mode), **store_properties_of(signing.properties), "s3.remote-signing-enabled": "true", "s3.signer": SIGNER,

@@ -1,8 +1,8 @@
 """Responses about one table: metadata, entity tag, configuration, and the credentials or signing that a client
 requests.
 
-May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON
-bytes. Must not know routes or bodies of requests.
+May import `formats`, `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Metadata stays
+JSON bytes. Must not know routes or bodies of requests.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ PLAIN_ENDS: Final = {
 
 
 def etag_of(document: MetadataDocument, mode: str, *, end: TableResponseEnd) -> bytes:
-    """Return the entity tag of a table response: node id, document version, and mode.
+    """Return the entity tag of a table response: node id, document version, snapshots mode, and the values of `end`.
 
-    With credentials it changes when new ones would be issued, so that no client keeps old ones after a 304.
+    With credentials it changes when new ones would be issued, so that no client reuses expired ones after a 304.
     """
     return f'W/"{"-".join(filter(None, (str(document.node_id), str(document.version), mode, end.scan_mode, end.mark)))}"'.encode()
 
@@ -59,8 +59,8 @@ async def response_end(
 ) -> TableResponseEnd:  # fmt: skip
     """Return the end of a response, with credentials or signing if the client requests them.
 
-    If `is_new`, the request created the object, and failures of STS are ignored: the client can request credentials
-    later.
+    If `is_new`, the request created the object, and errors of credential vending are ignored: the client can request
+    credentials later.
     """
     if not is_asked(request, ctx, catalog=catalog):
         return await _signing_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain)
@@ -105,7 +105,7 @@ def etag_matches(header: bytes | None, etag: bytes) -> bool:
 
 
 def load_response(document: MetadataDocument, etag: bytes, *, end: TableResponseEnd) -> Response:
-    """Return a LoadTableResult. With credentials it must not be cached."""
+    """Build Iceberg's LoadTableResult, with `Cache-Control: no-store` if its end is for one caller (`end.mark`)."""
     location = msgspec.json.encode(document.metadata_location)
     body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, end.text))
     return Response(200, body, (JSON, (b"etag", etag), NO_STORE) if end.mark else (JSON, (b"etag", etag)))

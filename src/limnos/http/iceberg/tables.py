@@ -110,7 +110,7 @@ class RegisterTable(msgspec.Struct, rename="kebab"):
 
 
 class NewTableName(msgspec.Struct):
-    """The name in the body of a create or register, decoded to answer a repeated request."""
+    """The name in the body of a create or register; the other fields are not decoded."""
 
     name: str
 
@@ -124,14 +124,14 @@ class MetricsReport(msgspec.Struct, rename="kebab"):
 
 
 class Identifier(msgspec.Struct):
-    """A table's full name in a body."""
+    """A table's or view's full name in a body."""
 
     namespace: object
     name: str
 
 
 class RenameTable(msgspec.Struct):
-    """The body of a request to rename a table."""
+    """The body of a request to rename a table or view."""
 
     source: Identifier
     destination: Identifier
@@ -204,7 +204,7 @@ async def _restricted_response(
 ) -> Response:
     """Build the response for a restricted user: no files, no credentials, and the scan planning mode `server`.
 
-    The response is never cached, because rights may change.
+    The response must not be cached, because restrictions may change.
     """
     etag = etag_of(visible_object.document, mode, end=TableResponseEnd(b"", f"r{bound.digest}"))
     if etag_matches(request.headers.get(b"if-none-match"), etag):
@@ -257,7 +257,7 @@ async def table_exists(request: Request, ctx: Context) -> Response:
 
 
 async def table_create(request: Request, ctx: Context) -> Response:
-    """Create a table, or only stage its creation."""
+    """Create a table, or only stage its creation. 409 if the name is taken."""
     scope, params = split_path(request, ctx, 1)
     data = await request.body()
     namespace, delegates = levels_of(params[0]), delegates_of(request)
@@ -286,7 +286,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
-    """Create a table from an existing metadata file."""
+    """Create a table from an existing metadata file, or with `overwrite` replace the metadata of an existing table."""
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterTable)
     namespace, name = levels_of(params[0]), check_part(body.name)
@@ -303,7 +303,7 @@ async def table_commit(request: Request, ctx: Context) -> Response:
     scope, params = split_path(request, ctx, 2)
     data = await request.body()
     large = len(data) > REQUEST_BYTES_MAX
-    body = _glance(request, data) if large else request.decode(data, CommitTable)
+    body = _decode_create_part(request, data) if large else request.decode(data, CommitTable)
     document, _ = await commits.table_commit(
         ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), requirements=body.requirements,
         updates=body.updates, raw=data if large else None, proof=_proof_of(request),
@@ -319,7 +319,7 @@ def _proof_of(request: Request) -> LockProof | None:
     return None if text is None else lock_proof_of(text.decode("latin-1"))
 
 
-def _glance(request: Request, data: bytes) -> CommitTable:
+def _decode_create_part(request: Request, data: bytes) -> CommitTable:
     """Decode the part of a large commit that identifies a create. A separate process decodes requirements and
     updates.
     """
@@ -424,7 +424,10 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
 
 
 def _new_name(name: str) -> str:
-    """Check a new table's name. It is not decoded: PyIceberg quotes names only in bodies of views."""
+    """Return a new table's name, which is not percent-decoded: PyIceberg encodes only names of views in bodies.
+
+    Raises IllegalName for an empty name, InvalidName for one that is not allowed.
+    """
     if not name:
-        raise IllegalName("A table needs a name")
+        raise IllegalName("A table needs a name: it is empty")
     return check_part(name)

@@ -1,6 +1,6 @@
 """The transaction route: one atomic commit to several tables.
 
-May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. A change is the body of a
+May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. A change is the body of a
 commit with the table's name.
 
 403 or 404: as for a commit to each table, in the order of the changes.
@@ -34,7 +34,7 @@ _NOTHING = msgspec.Raw(b"[]")
 
 
 class TableChangeIdentifier(msgspec.Struct):
-    """A table's full name in a body."""
+    """The full name of a table to commit to."""
 
     namespace: object
     name: str

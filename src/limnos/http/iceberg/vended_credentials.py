@@ -1,8 +1,8 @@
 """Vended credentials: whether a client requests them, their encoding, and the route that renews them.
 
-May import `services`, `names`, `model`, `formats` for names of properties, `sources` for others, and this package. Has
-no business rules. A response with credentials is for one caller and expires soon, so neither this server nor a proxy
-may cache it.
+May import `services`, `names`, `model`, `formats` and `sources` for names of properties and types of credentials, and
+this package. Has no business rules. A response with credentials is for one caller and expires soon, so neither this
+server nor a proxy may cache it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _adls_config(keys: AdlsSignature, vended: VendedCredentials, *, renewed_at: 
 
 
 def store_properties_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Encode the connection to a catalog's object store, without keys."""
+    """Encode the connection to a catalog's object store, without credentials."""
     known = {name: find_property(properties, names) for name, names in _PASSED_ON}
     return {key: value for key, value in known.items() if value is not None}
 

@@ -1,7 +1,7 @@
 """View routes: list, create, register, load, exists, replace, drop, rename.
 
-May import `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes from the
-store to the response.
+May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Metadata stays JSON bytes
+from the store to the response.
 
 403 or 404: a missing view is 404 to a caller who could load it if it had no grants of its own, and to one who works
 with tables or creates views in its namespace; otherwise 403. A missing namespace of a list or create is 404 to a caller
@@ -49,7 +49,7 @@ class LargeViewCreate(msgspec.Struct):
 
 
 class NewViewName(msgspec.Struct):
-    """The name in the body of a create or register, decoded to answer a repeated request."""
+    """The name in the body of a create or register; the other fields are not decoded."""
 
     name: str
 
@@ -102,7 +102,7 @@ async def view_create(request: Request, ctx: Context) -> Response:
 
 
 async def view_register(request: Request, ctx: Context) -> Response:
-    """Create a view from an existing metadata file."""
+    """Create a view from an existing metadata file. 409 if the name is taken."""
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterView)
     state = await iceberg_views.view_register(
@@ -170,7 +170,7 @@ async def _reload_view(
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:
-    """Drop a view; its metadata files are kept."""
+    """Drop a view without deleting its metadata files."""
     scope, params = split_path(request, ctx, 2)
     await views.view_drop(ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]))
     return no_content()
@@ -188,11 +188,12 @@ async def view_rename(request: Request, ctx: Context) -> Response:
 
 
 def new_view_name(request: Request, name: str) -> str:
-    """Check a new view's name, and percent-decode it if the client is one that encodes names in bodies
-    (`QUOTES_NAMES`).
+    """Return a new view's name, percent-decoded if the client encodes names in bodies (`QUOTES_NAMES`).
+
+    Raises IllegalName for an empty name, InvalidName for one that is not allowed.
     """
     if not name:
-        raise IllegalName("A view needs a name")
+        raise IllegalName("A view needs a name: it is empty")
     if request.headers.get(b"user-agent", b"").startswith(QUOTES_NAMES):
         return name_of(name.encode())
     return check_part(name)

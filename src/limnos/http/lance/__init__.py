@@ -1,1 +1,1 @@
-"""Lance REST: the namespace protocol of Lance's clients, over the same tree."""
+"""Lance REST: the namespace protocol of Lance's clients, over the same tree of objects."""

@@ -70,7 +70,7 @@ class LanceAdapter:
         self._call = call
         self._folders = folders
         self._router: LanceRouter[ProtocolOperation] = LanceRouter(ROOT, tuple(_routes()))
-        self._door = HeadAdmission()
+        self._admission = HeadAdmission()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="lance")
 
     async def __call__(self, scope: Scope, *ways: Receive | Send) -> None:
@@ -117,7 +117,9 @@ class LanceAdapter:
             fields = cast("list[tuple[bytes, bytes]]", scope["headers"])
             raw, method = cast("bytes", scope["raw_path"]).partition(b"?")[0], cast("str", scope["method"])
             headers = dict(fields)
-            self._door.check(fields, headers, method=method, url=raw, version=str(scope["http_version"]), local=None)
+            self._admission.check(
+                fields, headers, method=method, url=raw, version=str(scope["http_version"]), local=None
+            )
             result = self._router.find(raw.strip(b"/").split(b"/"))
             if result is None:
                 raise NotFound("This address does not exist", kind="route")
@@ -132,7 +134,7 @@ class LanceAdapter:
             request = Request(method, raw, params, headers, query, receive, request_id, limit, "", 0.0)
             if self._folders is not None and operation.call in ROWS:
                 return await ROWS[operation.call](request, self._folders)
-            return await self._answered(request, operation)
+            return await self._call_interface(request, operation)
         except (LimnosError, InvalidName) as error:
             return _adapter_error_response(error, request_id, operation=name)
         except Exception as error:
@@ -140,7 +142,7 @@ class LanceAdapter:
             hidden = LimnosError(f"An unexpected error occurred, see the log: {type(error).__name__}")
             return _adapter_error_response(hidden, request_id, operation=name)
 
-    async def _answered(self, request: Request, operation: ProtocolOperation) -> Response:
+    async def _call_interface(self, request: Request, operation: ProtocolOperation) -> Response:
         body = await request.body() if request.method != "GET" else b""
         delimiter = lance.check_delimiter(request.query("delimiter") or lance.DELIMITER_DEFAULT)
         fields = {**_identity(request), **_query_fields(request), **_body_fields(body, operation)}
@@ -212,7 +214,7 @@ def _path_fields(
 ) -> dict[str, object]:
     """Parse a path into the request's fields: the identifier of an object, and the name of its index.
 
-    Raises BadRequest if the identifier differs from that in the body, InvalidName.
+    Raises BadRequest if the identifier differs from that in the body, InvalidName for an invalid name.
     """
     if "{id}" not in operation.path:
         return {}

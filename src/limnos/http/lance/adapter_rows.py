@@ -22,7 +22,10 @@ Handler = Callable[[Request, FolderTables], Awaitable[Response]]
 
 
 async def table_create(request: Request, folders: FolderTables) -> Response:
-    """Create a table from the rows in the body. The directory's layout determines its location."""
+    """Create a table from the rows in the body, at the location that the directory's layout determines.
+
+    Raises BadRequest without an identifier, for an unknown mode, and for a location in the request.
+    """
     levels = path_of(request)
     mode = word_of(request.query("mode"), MODES, field="mode")
     if not levels:

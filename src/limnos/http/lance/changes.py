@@ -1,7 +1,7 @@
 """Changes of a table's content: rows by predicates, columns, metadata, restores; its statistics; and transactions.
 
 May import `model`, `services`, `sources` for the types of requests to a table's files, and this package. Must not know
-rules.
+access rules.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RestoreTable(IdentifiedBody, kw_only=True):
 
 
 class FieldUpdate(msgspec.Struct):
-    """New metadata of a field, as values by key; null removes a key."""
+    """New metadata of a field: values by key; null removes a key. `replace` also removes all keys not listed."""
 
     path: str
     metadata: dict[str, str | None]
@@ -69,7 +69,7 @@ class UpdateFields(IdentifiedBody, kw_only=True):
 
 
 class NewColumn(msgspec.Struct):
-    """A column to add."""
+    """A column to add, with the expression for its values. The other fields are refused."""
 
     name: str
     expression: str | None = None
@@ -126,7 +126,10 @@ async def change_table(
 
 
 async def rows_update(request: Request, where: Where) -> Response:
-    """Update columns of the rows that match a predicate. `rows_updated` is LanceDB's name for the same count."""
+    """Update columns of the rows that match a predicate; of all rows without one.
+
+    `rows_updated` in the response is LanceDB's name for `updated_rows`.
+    """
     body = request.decode(await body_of(request), UpdateTable)
     rows = find_rows(request, where, body=body)
     updates = dict(body.updates)
@@ -153,7 +156,7 @@ def _version(done: LanceWriteResult) -> dict[str, object]:
 
 
 async def table_restore(request: Request, where: Where) -> Response:
-    """Make an earlier version the latest again."""
+    """Restore an earlier version of a table, as a new version."""
     body = request.decode(await body_of(request), RestoreTable)
     rows = find_rows(request, where, body=body)
     question = questions.Restore("", {})
@@ -162,7 +165,7 @@ async def table_restore(request: Request, where: Where) -> Response:
 
 
 async def schema_metadata_update(request: Request, where: Where) -> Response:
-    """Replace the metadata of the schema. Request and response are a bare object."""
+    """Replace the metadata of the schema. The bodies of request and response are the metadata itself, a JSON object."""
     values = request.decode(await body_of(request), dict[str, str])
     rows = find_rows(request, where)
     question = questions.SchemaMetadata("", {}, values=values)
@@ -183,7 +186,7 @@ async def field_metadata_update(request: Request, where: Where) -> Response:
 
 
 async def columns_add(request: Request, where: Where) -> Response:
-    """Add columns whose values come from expressions."""
+    """Add columns whose values are computed by SQL expressions. 406 for LanceDB Enterprise's computed columns."""
     body = request.decode(await body_of(request), AddColumns)
     rows = find_rows(request, where, body=body)
     columns = {each.name: each.expression for each in body.new_columns if each.expression is not None}
@@ -261,7 +264,7 @@ class AlterTransaction(IdentifiedBody, kw_only=True):
 
 
 async def transaction_alter(request: Request, where: Where) -> Response:
-    """Change a transaction. A committed transaction never changes, so only its current status is accepted."""
+    """Accept the current status of a transaction; any other change is 406, as a committed transaction never changes."""
     body = request.decode(await body_of(request), AlterTransaction)
     summary = await _transaction(request, where, body=body)
     for action in body.actions:

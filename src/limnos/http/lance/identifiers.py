@@ -61,8 +61,8 @@ def delimiter_of(request: Request) -> str:
 
 
 def database_of(request: Request) -> Levels:
-    """Return the catalog to which all names of the request are relative (header `x-lancedb-database`); empty if it
-    names none.
+    """Return the catalog to which all names of the request are relative (header `x-lancedb-database`); empty without
+    the header. Raises BadRequest if the header is not UTF-8, InvalidName for an invalid name.
     """
     named = request.headers.get(DATABASE)
     try:
@@ -74,8 +74,8 @@ def database_of(request: Request) -> Levels:
 def metalake_of(request: Request, ctx: Context) -> str:
     """Return the metalake of the request: the server's default, unless the request names another.
 
-    Lance's clients can be configured to send headers, but no parameters of this server. Raises BadRequest for a header
-    that is not UTF-8.
+    The query parameter `metalake` takes precedence over the header `x-limnos-metalake`, for clients that can only be
+    configured to send headers. Raises BadRequest for a header that is not UTF-8.
     """
     named = request.query("metalake")
     if named is None and METALAKE in request.headers:
@@ -104,7 +104,7 @@ def path_of(request: Request, *, body: IdentifiedBody | None = None) -> Levels:
 
 
 def place_at(request: Request, ctx: Context, *, path: Sequence[str]) -> LanceObjectPath:
-    """Return the object of an identifier in a body. Raises InvalidName."""
+    """Return the object of an identifier in a body. Raises InvalidName; BadRequest for a header that is not UTF-8."""
     whole = (*database_of(request), *check_levels(path))
     metalake = metalake_of(request, ctx)
     return LanceObjectPath(whole, RequestScope(metalake, whole[0]) if whole else RequestScope(metalake), whole[1:])
@@ -113,8 +113,8 @@ def place_at(request: Request, ctx: Context, *, path: Sequence[str]) -> LanceObj
 def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plus: bool = False) -> Levels:
     """Decode the identifier in a path, and compare it with the one in the body, if any.
 
-    Raises BadRequest if they differ; InvalidName. The native client form-encodes paths, so a plus is a space, unless
-    `plain_plus`.
+    The native client form-encodes paths, so a plus is a space, unless `plain_plus`. Raises BadRequest if path and body
+    differ, InvalidName for an invalid name.
     """
     if stated is None:
         return lance.decode_path(raw if plain_plus else raw.replace(b"+", b"%20"), delimiter=delimiter)
@@ -127,6 +127,6 @@ def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plu
 
 
 async def body_of(request: Request) -> bytes:
-    """Return the body. Clients send an empty request as no body, or as JSON's null."""
+    """Read the body; `{}` if it is empty or JSON's null, both of which clients send for a request without fields."""
     data = await request.body()
     return b"{}" if data.strip() in _EMPTY else data

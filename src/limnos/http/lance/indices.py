@@ -108,7 +108,10 @@ def _replaces(request: Request, body: CreateIndex) -> bool:
 
 
 def _details_of(body: CreateIndex, kind: str) -> dict[str, object]:
-    """Return the options of an index of this type; options of other types are dropped."""
+    """Return the options of an index of this type; options of other types are ignored.
+
+    Raises BadRequest for an unknown distance type.
+    """
     if kind in VECTOR:
         metric = (body.distance_type or body.metric_type or "l2").lower()
         if metric not in METRICS:
@@ -130,7 +133,7 @@ def _details_of(body: CreateIndex, kind: str) -> dict[str, object]:
 
 
 async def indices_list(request: Request, where: Where) -> Response:
-    """List the indices of a table."""
+    """List the indices of a table, by name, in pages."""
     body = request.decode(await body_of(request), ListIndices)
     rows = find_rows(request, where, body=body)
     page_request = page_request_of(request)

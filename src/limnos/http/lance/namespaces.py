@@ -1,7 +1,7 @@
-"""Namespace routes: create, list, describe, drop, exists, and the tables of one.
+"""Namespace routes: create, list, describe, drop, exists, and the tables of a namespace.
 
-May import `access`, `model`, `services` and this package. Has no business rules. The root namespace contains the
-catalogs that the caller may use; it cannot be changed.
+May import `model`, `services` and this package. Has no business rules. The root namespace contains the catalogs that
+the caller may use; it cannot be changed.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ async def namespace_exists(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_drop(request: Request, ctx: Context) -> Response:
-    """Drop an empty namespace; with the behaviour `cascade` also everything in it."""
+    """Drop an empty namespace; with `behavior` `cascade` also everything in it."""
     data = await body_of(request)
     body = request.decode(data, DropNamespace)
     place = place_of(request, ctx, body=body)

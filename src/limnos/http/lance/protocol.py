@@ -204,7 +204,7 @@ def _with_plain_errors(handler: Handler) -> Handler:
             raise _with_catalog(error, request, ctx=ctx) from None
         except AlreadyExists as error:
             if error.kind in _TAKEN and is_remote(request):
-                raise BadRequest(f"{error.kind.capitalize()} {error.message} is there already") from error
+                raise BadRequest(f"{error.kind.capitalize()} {error.message} already exists") from error
             raise _with_catalog(error, request, ctx=ctx) from None
 
     return answer
@@ -284,7 +284,7 @@ class LanceProtocol:
         )
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the scope of a path: the metalake, a catalog, or a namespace or table of it."""
+        """Return the scope of a path, and the kind and levels of a namespace or table in a catalog, if it names one."""
         place = place_of(request, ctx)
         if not place.levels:
             return place.scope, None, ()

@@ -1,6 +1,6 @@
 """Queries: vector search, full-text search and filters over a table's rows, and their plans.
 
-May import `model`, `services`, `sources` for the shape of a query, and this package. Must not know engines. LanceDB's
+May import `model`, `services`, `sources` for the type of a query, and this package. Must not know engines. LanceDB's
 remote clients spell a query differently (bare lists, pairs); both spellings are accepted from every client.
 """
 
@@ -90,7 +90,7 @@ class QueryBody(IdentifiedBody):
 
     @property
     def at(self) -> VersionReference:
-        """Return the version of the table to query."""
+        """The version of the table to query: by number or tag, on a branch; by default the newest."""
         return VersionReference(self.version, self.tag, self.branch)
 
 
@@ -178,7 +178,10 @@ def _columns_of(body: QueryBody) -> tuple[list[str] | None, dict[str, str] | Non
 
 
 def _named_columns(arguments: dict[str, object]) -> tuple[list[str] | None, dict[str, str] | None]:
-    """Return columns from the protocol's encoding, or from LanceDB's, which maps new names to expressions."""
+    """Return columns from the protocol's encoding, or from LanceDB's, which maps new names to expressions.
+
+    Raises BadRequest if they are malformed, or given both by name and as expressions.
+    """
     try:
         if not arguments.keys() <= {"column_names", "column_aliases"}:
             return None, msgspec.convert(arguments, dict[str, str])
@@ -206,7 +209,10 @@ def _text_of(body: QueryBody) -> tuple[dict[str, object] | None, list[str]]:
 
 
 def _nearest_of(body: QueryBody) -> dict[str, object]:
-    """Return the options of a vector search, such as metric and probes. A value of 0 is treated as omitted."""
+    """Return the options of a vector search, such as metric and probes. A value of 0 is treated as omitted.
+
+    Raises BadRequest for an unknown distance type.
+    """
     response: dict[str, object] = {}
     if body.distance_type:
         if body.distance_type.lower() not in METRICS:

@@ -1,7 +1,7 @@
 """Routes of a table's tags and branches.
 
-May import `model`, `services`, `sources` for the types of results, and this package. Has no business rules. LanceDB's
-remote clients expect bare tags, and the protocol wraps them in a field.
+May import `services`, `sources` for the types of results, and this package. Has no business rules. LanceDB's remote
+clients expect bare tags, and the protocol wraps them in a field.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ async def _put(request: Request, ctx: Context, *, replaces: bool) -> Response:
 
 
 async def tag_delete(request: Request, ctx: Context) -> Response:
-    """Delete a tag; its version is kept."""
+    """Delete a tag, but not the version that it points to."""
     body = request.decode(await body_of(request), TagBody)
     place = place_of(request, ctx, body=body)
     await lance_references.tag_drop(ctx, place.scope, levels=place.levels, name=body.tag)

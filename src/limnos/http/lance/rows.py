@@ -1,8 +1,7 @@
 """Rows of tables: create with rows, insert, merge, count.
 
-May import `access` for names of actions, `model`, `names`, `services`, `sources` for the types of requests to a
-table's files, and this package. Must not know rows: rows are an Arrow stream, which is passed on as it arrives. Options
-are in the query.
+May import `model`, `services`, `sources` for the types of requests to a table's files, and this package. Must not know
+the content of rows: they are an Arrow stream, which is passed on as it arrives. Options are in the query.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ async def rows_count(request: Request, where: Where) -> Response:
 
 
 async def rows_merge(request: Request, where: Where) -> Response:
-    """Merge the rows in the body into a table by key columns."""
+    """Merge the rows in the body into a table by key columns: update, insert or delete rows as the query states."""
     rows = find_rows(request, where)
     keys = [each for each in request.query_each("on") if each]
     deletes_if = request.query("when_not_matched_by_source_delete_filt") or None

@@ -1,7 +1,7 @@
 """Table routes: declare, register, describe, exists, drop, deregister, rename, and the list of all.
 
-May import `access`, `model`, `names`, `services` and this package. Must not know rows: other routes read and write a
-table's content.
+May import `model`, `names`, `services` and this package. Must not know rows: other routes read and write a table's
+content.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ async def table_declare(request: Request, ctx: Context) -> Response:
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
-    """Register an existing Lance table whose location is below the catalog's roots."""
+    """Register an existing Lance table, whose location must be below the catalog's roots; a dry run only checks."""
     data = await body_of(request)
     body = request.decode(data, RegisterTable)
     place = place_of(request, ctx, body=body)
@@ -140,7 +140,7 @@ async def table_describe(request: Request, ctx: Context) -> Response:
 
 
 def _flag(request: Request, stated: bool | None, *, name: str, default: bool) -> bool:  # noqa: FBT001 - a field of the body
-    """Parse a flag that clients send in the body, in the query, or in both."""
+    """Return a flag from the body (`stated`), else from the query, else its default. Raises BadRequest if malformed."""
     if stated is not None:
         return stated
     text = request.query(name)
@@ -200,7 +200,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_deregister(request: Request, ctx: Context) -> Response:
-    """Remove a table from the catalog; its files are kept."""
+    """Remove a table from the catalog without deleting its files."""
     data = await body_of(request)
     body = request.decode(data, TableBody)
     place = place_of(request, ctx, body=body)

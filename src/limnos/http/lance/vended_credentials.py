@@ -23,7 +23,7 @@ OPTIONS: Final = "storage_options"
 
 
 def delegates_of(request: Request, is_requested: bool | None = None) -> bool:  # noqa: FBT001 - a field of the body
-    """Return whether a client may get credentials: it must not decline them, and must be able to use them."""
+    """Return whether a client may get credentials: unless it declines them or is a remote client of LanceDB."""
     return is_requested is not False and not is_remote(request)
 
 
@@ -38,7 +38,7 @@ async def options_of(
 ) -> dict[str, object]:
     """Return the part of a response with credentials for a table's files; empty if the catalog vends none.
 
-    If the request created the table (`is_new`), failures of STS are ignored: the caller can describe it later.
+    If the request created the table (`is_new`), errors of vending are ignored: the caller can describe the table later.
     """
     if not delegates_of(request, is_requested) or not is_vending(table.place.catalog.properties):
         return {}

@@ -1,4 +1,4 @@
 """Code generated from `proto/`: the Protobuf messages of stored records and exports.
 
-Written by `scripts/generate_proto.py`; imports only Protobuf. Only `model.records` and `model.messages` use it.
+Written by `scripts/generate_proto.py`; imports only Protobuf. Must not be edited.
 """

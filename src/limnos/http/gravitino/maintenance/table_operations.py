@@ -1,8 +1,8 @@
-"""Gravitino's routes of table maintenance: they start jobs of a policy or of statistics, append statistics as JSON
-Lines, and read and compare metrics.
+"""Gravitino's routes of table maintenance: they start maintenance jobs of a policy and jobs that compute statistics,
+append statistics as JSON Lines, and read and compare metrics.
 
-May import `access`, `model`, `services` and this package. Has no business rules. Gravitino has not released these
-routes. Their paths do not contain the metalake: the query parameter `metalake` names it, by default the setting
+May import `model`, `services` and `http.gravitino`. Has no business rules. Gravitino has not released these routes.
+Their paths do not contain the metalake: the query parameter `metalake` names it, by default the setting
 `server.metalake`.
 """
 
@@ -37,7 +37,7 @@ _RANGE_S: Final = 86_400
 
 
 class StrategyJobs(GravitinoRequestBody, frozen=True):
-    """A request to start the maintenance jobs of a policy on those of the named tables that need them."""
+    """A request to start the maintenance jobs of the policy `strategy_name` on the tables that need them."""
 
     identifiers: list[str]
     strategy_name: str
@@ -58,7 +58,7 @@ class UpdateStatsJobs(GravitinoRequestBody, frozen=True):
 
 
 class StatisticsPayload(GravitinoRequestBody, frozen=True):
-    """Statistics or metrics as JSON Lines. If `identifiers` are sent, lines about other tables are ignored."""
+    """Statistics or metrics as JSON Lines. With `identifiers`, lines about other tables are ignored."""
 
     calculator_name: str
     statistics_payload: str
@@ -178,7 +178,7 @@ def _value(value: object) -> object:
 
 
 async def metrics_append(request: Request, ctx: Context, *, body: StatisticsPayload) -> Response:
-    """Refuse metrics of tables: the server reads them from the tables' snapshots."""
+    """Refuse metrics of tables with 405: the server reads them from the tables' snapshots."""
     await _lines(ctx, _metalake(request, ctx), body=body)
     raise UnsupportedOperation(
         "Metrics are not stored: the server reads those of tables from their snapshots, and those of jobs from their"
