@@ -114,7 +114,7 @@ def expected(lake: str, shift: int) -> list[dict[str, object]]:
     return [
         {
             "problem": re.sub(r"(?<=id )\d+", lambda found: str(int(found[0]) - shift), problem),
-            "why": f"file://{lake}{at} and file://{lake}{other} share files since before that was refused: {effect}",
+            "why": f"file://{lake}{at} and file://{lake}{other} overlap since an earlier release, which did not refuse this: {effect}",
             "next": mend,
             "stops": False,
         }

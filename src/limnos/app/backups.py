@@ -15,25 +15,27 @@ from limnos.store.backends.sealed_keys import sealed_keys
 
 
 def backup(settings: Settings, target: Path) -> str:
-    """Copy the store to the file `target`. Returns a report. Raises BadBackup."""
+    """Copy an SQLite store to the file `target`. Returns a report. Raises BadBackup, also for a store on PostgreSQL."""
     size = backup_write(_file_of(settings, "pg_dump --format=custom"), target)
     done = f"{target}: {size} bytes, complete, mode 600"
     uses = sealed_keys(str(target))
     if not uses:
         return done
-    place, lacking = keys_origin(settings), missing_keys(settings, str(target))
+    origin, lacking = keys_origin(settings), missing_keys(settings, str(target))
     done += (
-        f"\nSecrets in it are sealed. Keep a copy of the keys in {place}, apart from the backup: without them the secrets are"
+        f"\nSecrets in it are sealed. Keep a copy of the keys in {origin}, apart from the backup: without them the secrets are"
         f" lost. Keys: {', '.join(uses)}"
     )
     return f"{done}\nKeys that this server does not have either: {keys_text(lacking)}" if lacking else done
 
 
 def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bool, without_keys: bool = False) -> str:
-    """Replace the contents of the store by a backup. Returns a report.
+    """Replace an SQLite store by a backup. Returns a report.
 
-    `vouched`: accept a copy that was not made by `server backup`. Raises BadBackup, with nothing changed; also if
-    secrets of the backup are sealed under keys that are missing here, unless `without_keys`.
+    Tokens that are not valid in the replaced store are revoked; if that store cannot be read, all tokens, unless
+    `keeps_tokens`. `vouched`: accept a copy that was not made by `server backup`. Raises BadBackup, and changes
+    nothing, if the backup or the store cannot be used, or if secrets are sealed under missing keys, unless
+    `without_keys`.
     """
     database = _file_of(settings, "pg_restore, then 'limnos server migrate --restored'")
     backup_check(source, vouched=vouched)

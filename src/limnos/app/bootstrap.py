@@ -39,20 +39,21 @@ TOKEN_FILE = "admin.token"  # noqa: S105 - a file name
 
 
 async def bootstrap(services: NodeServices, settings: Settings) -> None:
-    """Create the default objects if they are missing, and ensure that the admin's token file has a valid token.
+    """Create the default objects if they are missing (unless `server.bare`), and the admin's token file.
 
-    Also checks stored names against the separator, and logs missing encryption keys.
+    Also checks stored names against the separator, updates the register of storage locations, and logs missing
+    encryption keys. Raises CannotStart for a stored name that the separator's policy forbids.
     """
     ctx = Context(services, Credential(settings.server.admin), "bootstrap")
-    await _settle_separator(services)
+    await _check_separator(services)
     await locations_reconcile(services)
     if not settings.server.bare:
         await _fill(ctx, settings)
     await _ensure_token(ctx, Path(settings.server.data) / TOKEN_FILE)
-    await _tell_lacking_keys(ctx)
+    await _log_missing_keys(ctx)
 
 
-async def _tell_lacking_keys(ctx: Context) -> None:
+async def _log_missing_keys(ctx: Context) -> None:
     """Log a warning for each missing encryption key that the store's encrypted secrets need."""
     inventory = await keys_inventory(ctx)
     for key in inventory.lacking:
@@ -62,7 +63,7 @@ async def _tell_lacking_keys(ctx: Context) -> None:
         )  # fmt: skip
 
 
-async def _settle_separator(services: NodeServices) -> None:
+async def _check_separator(services: NodeServices) -> None:
     """Check stored names against the separator, if the separator or its policy changed since the last check.
 
     Raises CannotStart if a stored name contains the separator although the policy forbids it.
@@ -114,8 +115,8 @@ async def _is_untouched(ctx: Context, metalake: str, *, catalog_count: int) -> b
 
 
 async def _ensure_token(ctx: Context, path: Path) -> None:
-    """Ensure that the file at `path` has a valid token of the admin: create one, and write it with mode 600, if
-    needed.
+    """Create a token of the admin and write it to the file `path` with mode 600, unless the file has a valid token
+    already.
     """
     if path.exists() and await _is_valid(ctx, path.read_text().strip()):
         return

@@ -76,7 +76,7 @@ def _why(error: Exception) -> str:
 
 
 def certificates_of(settings: Settings) -> CertificateReloader | None:
-    """Return the certificate that the settings name; None for a server without TLS.
+    """Return the reloader of the certificate in the settings; None for a server without TLS.
 
     Raises NoCertificate, also for an expired certificate.
     """
@@ -86,7 +86,10 @@ def certificates_of(settings: Settings) -> CertificateReloader | None:
 
 
 class CertificateReloader:
-    """The certificate in use, and `context`, the SSL context of the listening sockets."""
+    """Loads a certificate, and reloads it if its files change. `context` is the SSL context of the listening sockets.
+
+    The constructor raises NoCertificate, also for an expired certificate.
+    """
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._files = (certificate, key)
@@ -102,17 +105,17 @@ class CertificateReloader:
             log.warning("the certificate is not valid yet", starts=str(self._pair.starts))
         self.context = self._pair.context
 
-        def carry_on(connection: ssl.SSLObject, *_: object) -> None:
+        def use_newest(connection: ssl.SSLObject, *_: object) -> None:
             """Switch a handshake to the newest certificate. Called for every handshake, with or without SNI."""
             connection.context = self._pair.context
 
-        self.context.sni_callback = carry_on
-        self._told_over = False
+        self.context.sni_callback = use_newest
+        self._expiry_logged = False
         self._use()
 
     def _use(self) -> None:
         ENDS[()] = self._pair.ends.timestamp()
-        self._told_over = False
+        self._expiry_logged = False
         log.info("certificate in use", ends=str(self._pair.ends), file=str(self._files[0]))
 
     def look(self) -> bool:
@@ -143,8 +146,8 @@ class CertificateReloader:
         while True:
             await asyncio.sleep(every_s)
             await asyncio.to_thread(self.look)
-            if self._pair.ends <= _now() and not self._told_over:
-                self._told_over = True
+            if self._pair.ends <= _now() and not self._expiry_logged:
+                self._expiry_logged = True
                 log.error("the certificate has expired: clients reject it", ended=str(self._pair.ends))
 
 
@@ -162,7 +165,7 @@ def _now() -> dt.datetime:
 
 
 def _stamp(files: tuple[Path, Path]) -> tuple[object, ...]:
-    """Return the identity of the files' contents (inode, size, modification time), to detect changes."""
+    """Return the inode, size and modification time of each file, or the error number, to detect changes."""
     results: list[object] = []
     for file in files:
         try:

@@ -1,9 +1,9 @@
 """Webhook deliveries: sends changes at least once and in the order of each zone; one node at a time serves a webhook.
 
-May import `services`, `store`, `http` (the form of an event) and the layers below. The events are the change rows that
-the mutations wrote. A webhook's feed position advances in the store after the receiver has accepted. Refused events are
-retried with exponential backoff in smaller batches, and never skipped. A webhook stops with an error only if its next
-changes have been pruned.
+May import `services`, `store`, `http` (the form of an event), this package and the layers below. The events are the
+change rows that the mutations wrote. A webhook's feed position advances in the store after the receiver has accepted
+the events. Refused events are retried with exponential backoff in smaller batches, and never skipped. A webhook stops
+with an error only if its next changes have been pruned.
 """
 
 from __future__ import annotations
@@ -84,24 +84,24 @@ class WebhookDeliveries(WorkPoller):
         if capacity <= 0 or not await self.services.gate.look_up(lambda: webhooks_due(now_ms)):
             return
         lease = store.submit(self._permit, lambda tx: tx.webhooks.lease(self.holder, limit=capacity, lease_ms=LEASE_MS))
-        await self._begin_leased(lease, self._hold)
+        await self._begin_leased(lease, self._deliver)
 
-    async def _hold(self, webhook: Webhook) -> None:
+    async def _deliver(self, webhook: Webhook) -> None:
         """Send changes to one webhook until an error occurs or the lease is lost; record the error."""
         tries = _FailureCounts(webhook.attempts)
         try:
-            await self._send_on(webhook, tries)
+            await self._send_pages(webhook, tries)
         except asyncio.CancelledError:
             with suppress(LimnosError, asyncio.CancelledError):
                 await self.services.store.submit(self._permit, lambda tx: tx.webhooks.release(webhook.id, self.holder))
             raise
-        except Exception as error:  # noqa: BLE001 - stored in the webhook, tried again
+        except Exception as error:  # noqa: BLE001 - stored in the webhook, and retried
             with suppress(LimnosError):  # otherwise the lease expires by itself
                 await self._failed(webhook, error, tries)
         finally:
             BEHIND.pop((webhook.id,), None)
 
-    async def _send_on(self, webhook: Webhook, tries: _FailureCounts) -> None:
+    async def _send_pages(self, webhook: Webhook, tries: _FailureCounts) -> None:
         """Read and send changes batch by batch while this node holds the lease."""
         position = webhook.position
         kept_at = time.monotonic()
@@ -115,14 +115,14 @@ class WebhookDeliveries(WorkPoller):
             position = page.position.text()
             if page.changes or time.monotonic() - kept_at > LEASE_MS / 3000:
                 kept_at = time.monotonic()
-                if not await self._keep(webhook, position, delivered=bool(page.changes)):
+                if not await self._store_position(webhook, position, delivered=bool(page.changes)):
                     return
             if not page.more:
                 await self.services.watch.wait(page.reached, LEASE_MS / 3000, always=True)
                 if self.services.watch.closed:
                     await asyncio.sleep(LEASE_MS / 1000)  # the node is stopping and will cancel this task
 
-    async def _keep(self, webhook: Webhook, position: str, *, delivered: bool) -> bool:
+    async def _store_position(self, webhook: Webhook, position: str, *, delivered: bool) -> bool:
         """Store the feed position and renew the lease. Returns False if another node has taken the lease."""
         return await self.services.store.submit(
             self._permit,
@@ -132,8 +132,9 @@ class WebhookDeliveries(WorkPoller):
         )
 
     async def _send(self, webhook: Webhook, sending: WebhookBatch, *, size: int) -> None:
-        """Send one batch of changes. Raises DeliveryRefusal for a status other than 2xx, PostFailed if there was no
-        response.
+        """Send the changes of a page, in requests of at most `size` events.
+
+        Raises DeliveryRefusal for a status other than 2xx, PostFailed if no response arrived.
         """
         page = sending.page
         events = [event_of(each, epoch=page.position.epoch, metalake=sending.metalake) for each in page.changes]
@@ -148,7 +149,7 @@ class WebhookDeliveries(WorkPoller):
             DELIVERIES["delivered",] += 1
 
     async def _failed(self, webhook: Webhook, error: Exception, tries: _FailureCounts) -> None:
-        """Release a webhook until its next attempt, and record the error and the count of failures."""
+        """Record a failure, and release the webhook until its next attempt; stop it if its next changes were pruned."""
         known = isinstance(error, DeliveryRefusal | PostFailed | LimnosError)
         text = (str(error) if known else f"{type(error).__name__}: {error}")[:1000]
         delay = None if isinstance(error, PositionPruned) else pause_ms(tries.failed)

@@ -1,8 +1,8 @@
 """Files of the SQL++ engine, fetched by the server, because a confined engine may neither write them nor use the
 network.
 
-May import `config`, `model`, `spark`'s files, `sqlpp`'s errors and `telemetry`; the package `spark` only on the thread
-that works. One thread at a time fetches, outside of the event loop; the directory's lock excludes other processes
+May import `config`, `model`, `sqlpp`'s errors, `telemetry`, and `spark`'s modules of files, most of them only inside
+functions. One thread at a time fetches, outside of the event loop; the directory's lock excludes other processes
 (`limnos.spark.jars`). Statements wait for the files, or get an error with the reason.
 """
 
@@ -86,9 +86,7 @@ class EngineFiles:
         self._files = None
 
     def _work(self, loop: asyncio.AbstractEventLoop, done: asyncio.Future[SparkFiles]) -> None:
-        """Prepare the files on a thread, and set the result of `done`. The event loop may close before the thread
-        ends.
-        """
+        """Prepare the files on a thread, and set the result or exception of `done` if the event loop is still open."""
         try:
             files = self._prepare(self._count)
         except BaseException as error:  # noqa: BLE001 - the future has it

@@ -1,6 +1,6 @@
 """A process of the SQL++ engine: spawned in its own session, configured by a message, killed with its children.
 
-May import `engine.wire` and this package. Must not know statements: a job is a socket. The process gets only
+May import `engine.wire`, msgspec and this package. Must not know statements: a job is a socket. The process gets only
 listed environment variables and no secret.
 """
 
@@ -27,8 +27,10 @@ PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "HOME", "XDG_CACHE_H
 
 
 class EngineProcess:
-    """A running engine: process, control socket and scratch directory. The constructor raises OSError if it cannot
-    start.
+    """A running engine: process, control socket and scratch directory.
+
+    The constructor creates missing writable directories within the server's data directory. It raises OSError if the
+    process cannot start.
     """
 
     def __init__(self, start: wire.EngineStart, *, settings: Mapping[str, str] | None = None) -> None:
@@ -64,7 +66,7 @@ class EngineProcess:
         return ours
 
     def end(self) -> None:
-        """Kill the engine's process and all processes that it started."""
+        """Kill the engine's process and all processes that it started, and remove the scratch directory."""
         self.control.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)

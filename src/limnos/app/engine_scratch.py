@@ -1,4 +1,4 @@
-"""Scratch directories of engines, removed also after a server was killed.
+"""Scratch directories of engines. The directories of a killed server are removed by a later one.
 
 May import the standard library. Must not know the files of an engine. A directory belongs to the server that holds the
 lock of its file `owner`. The operating system releases the lock when the process ends, so the next server of the same
@@ -21,8 +21,8 @@ WORK: Final = "work"
 
 
 class ScratchDirectory:
-    """The scratch directory of one engine. The constructor raises OSError, and leaves nothing behind, if it cannot be
-    created.
+    """The scratch directory of one engine. If it cannot be created, the constructor raises OSError and removes what it
+    has created.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ def remove_stale() -> int:
     removed = 0
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
-            if entry.name.startswith(PREFIX) and _is_ours(entry) and _is_left(Path(entry.path)):
+            if entry.name.startswith(PREFIX) and _is_ours(entry) and _is_abandoned(Path(entry.path)):
                 shutil.rmtree(entry.path, ignore_errors=True)
                 removed += 1
     return removed
@@ -81,7 +81,7 @@ def _is_ours(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _is_left(home: Path) -> bool:
+def _is_abandoned(home: Path) -> bool:
     """Return whether the process that created a directory has ended."""
     try:
         lock = os.open(home / OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -1,6 +1,6 @@
 """The SQL++ engine: starts its process on demand, runs each statement over a socket, replaces a process that hangs.
 
-May import this package, `config`, `engine.wire`, `files`, `services`, `sqlpp` and `telemetry`. Must not know
+May import this package, `config`, `engine.wire`, `files`, `services`, `sqlpp`, `telemetry` and msgspec. Must not know
 statements: a job is bytes. The server fetches the engine's files (`limnos.app.engine_files`), because the process
 confines itself (`limnos.engine.confinement`). If an engine cannot start or has ended, statements get
 `EngineUnavailable`, and the next one tries again.
@@ -116,7 +116,7 @@ def reached_at(bound: socket.socket) -> str:
 
 
 def _directories(roots: Iterable[str]) -> Iterator[str]:
-    """Return the allowed roots that are local directories."""
+    """Yield the paths of the roots that are local directories."""
     for root in roots:
         if root.startswith("file:"):
             yield unquote(urlsplit(root).path)
@@ -152,7 +152,7 @@ class SparkEngine:
         self._timer: asyncio.TimerHandle | None = None
 
     async def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncGenerator[bytes]:
-        """Wait in the fair queue, then run the job and yield its result lines. Appends its warnings to the list.
+        """Wait in the fair queue, then run the job and yield its result lines. Appends warnings to `warnings`.
 
         Raises SqlppError, and ServiceUnavailable if the queue is full.
         """
@@ -161,7 +161,7 @@ class SparkEngine:
         if self._timer is not None:
             self._timer.cancel()
         try:
-            async with self._turn(job) as engine_job, contextlib.aclosing(self._rows(engine_job, warnings)) as rows:
+            async with self._slot(job) as engine_job, contextlib.aclosing(self._rows(engine_job, warnings)) as rows:
                 async for line in rows:
                     yield line
             outcome = "done"
@@ -171,16 +171,19 @@ class SparkEngine:
         finally:
             self._jobs.pop(job.id, None)
             DONE[job.kind, outcome] += 1
-            self._rest()
+            self._start_idle_timer()
 
     async def cancel(self, job_id: str) -> None:
-        """Cancel a job if it is running. The iterator of `run` then raises the error."""
+        """Cancel a job if it is running. The iterator that `run` returned for the job then raises the job's error."""
         writer = self._jobs.get(job_id)
         if writer is not None and writer.can_write_eof():
             writer.write_eof()
 
     def begin(self) -> None:
-        """Remove scratch directories of killed servers and fetch missing files, without blocking the event loop."""
+        """Remove scratch directories of killed servers, then start a `warm` engine or fetch missing files.
+
+        Returns immediately; a thread does the work.
+        """
         threading.Thread(
             target=self._look, args=(asyncio.get_running_loop(),), name="engine-begin", daemon=True
         ).start()
@@ -232,7 +235,7 @@ class SparkEngine:
             self._process = None
 
     @contextlib.asynccontextmanager
-    async def _turn(self, job: EngineJob) -> AsyncIterator[EngineJob]:
+    async def _slot(self, job: EngineJob) -> AsyncIterator[EngineJob]:
         """Wait in the fair queue for a slot, and yield the job with its remaining time. No user can occupy all slots.
 
         Raises SqlppError after the job's deadline, ServiceUnavailable if the queue is full.
@@ -270,7 +273,7 @@ class SparkEngine:
                     return
                 if kind == wire.FAILED:
                     ended = True
-                    raise self._told(_error(msgspec.msgpack.decode(body, type=wire.JobFailure)))
+                    raise self._job_error(_error(msgspec.msgpack.decode(body, type=wire.JobFailure)))
                 for line in body.splitlines():
                     yield line
         except TimeoutError:
@@ -281,14 +284,14 @@ class SparkEngine:
             raise _engine_lost_error(job) from None
         finally:
             if not ended:
-                self._see_off(process, job, reader=reader, writer=writer)
+                self._cancel_or_replace(process, job, reader=reader, writer=writer)
             else:
                 writer.close()
 
     async def _socket(self, *, within_s: float) -> tuple[EngineProcess, socket.socket]:
         """Return the socket of a new job, with the engine started if needed. Raises EngineUnavailable."""
         for _ in range(2):
-            process = self._process or await self._begun(within_s)
+            process = self._process or await self._running_process(within_s)
             try:
                 own = process.job()
             except OSError:
@@ -300,7 +303,7 @@ class SparkEngine:
             "The engine ended as soon as it was started; the server's log has the reason: try again"
         )
 
-    async def _begun(self, within_s: float) -> EngineProcess:
+    async def _running_process(self, within_s: float) -> EngineProcess:
         """Return the engine's process, started when its files are ready.
 
         Raises EngineUnavailable, also for `RETRY_S` seconds after a failed start.
@@ -323,15 +326,15 @@ class SparkEngine:
                 reason = f"{error.filename or tempfile.gettempdir()}: {error.strerror or error}"
                 message = f"The engine could not be started: {reason}. Nothing was changed: try again"
                 log.warning("the engine of SQL++ could not be started", reason=reason)
-                raise self._told(EngineUnavailable(message)) from None
+                raise self._job_error(EngineUnavailable(message)) from None
             self._started_at, self._has_answered = loop.time(), False
             log.info("the engine of SQL++ has been started", pid=self._process.pid)
         return self._process
 
-    def _told(self, error: SqlppError) -> SqlppError:
-        """Return the error that a statement gets for an error of its job.
+    def _job_error(self, error: SqlppError) -> SqlppError:
+        """Return the error to raise for a failed job or a failed start.
 
-        If the engine failed to start, further statements get the same error for `RETRY_S` seconds, and the prepared
+        After a failed start, later statements get the same error for `RETRY_S` seconds, and the prepared
         files are discarded.
         """
         if isinstance(error, EngineUnavailable) and error.number == NO_ENGINE:
@@ -341,7 +344,7 @@ class SparkEngine:
             return EngineUnavailable(error.message, retry_after_s=RETRY_S)
         return error
 
-    def _see_off(
+    def _cancel_or_replace(
         self, process: EngineProcess, job: EngineJob, *, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Cancel a job in the background, and replace the engine if the job does not end within `GRACE_S` seconds."""
@@ -374,8 +377,8 @@ class SparkEngine:
         if self._process is process:
             self._process = None
 
-    def _rest(self) -> None:
-        """Start the idle timer, which kills the engine: an idle engine uses a gigabyte of memory."""
+    def _start_idle_timer(self) -> None:
+        """Start the timer that kills the engine if no job is running: an idle engine uses a gigabyte of memory."""
         if not self._jobs and self._process is not None:
             self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._tire)
 

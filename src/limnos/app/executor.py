@@ -1,6 +1,6 @@
 """The local job executor: takes jobs from the store, runs each in its own process, and records their results.
 
-May import `config`, `services`, `store`, this package and the layers below. A job is held under a lease. If a node's
+May import `config`, `services`, `store`, this package and the layers below. A node leases the jobs that it runs. If a
 lease expires, the job is recorded as failed and never restarted, because its progress is unknown. Access was checked
 when the job was requested.
 """
@@ -72,7 +72,7 @@ class JobExecutor(WorkPoller):
         self._bells: set[asyncio.Event] = set()
 
     def wake(self) -> None:
-        """Poll the store now, because a job was requested, was cancelled, or has ended."""
+        """Poll the store, and the states of running jobs, now: a job was requested or cancelled."""
         super().wake()
         for bell in self._bells:
             bell.set()
@@ -84,13 +84,13 @@ class JobExecutor(WorkPoller):
         if not await services.gate.look_up(lambda: jobs_due(now_ms)):
             return
         for job in await services.store.submit(self._permit, lambda tx: tx.template_jobs.lost(LOST_AT_ONCE)):
-            await self._told(job, JobEnd(job.display_state(now_ms + job.lease_ms), _LOST))
+            await self._record_end(job, JobEnd(job.display_state(now_ms + job.lease_ms), _LOST))
         if capacity <= 0:
             return
         claim = services.store.submit(
             self._permit, lambda tx: tx.template_jobs.claim(self.holder, limit=capacity, lease_ms=LEASE_MS)
         )
-        await self._begin_leased(claim, lambda claimed: self._carry(*claimed))
+        await self._begin_leased(claim, lambda claimed: self._run_to_end(*claimed))
 
     def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Start a task. Its end wakes the poller, because its slot is then free for a waiting job."""
@@ -98,14 +98,14 @@ class JobExecutor(WorkPoller):
         task.add_done_callback(lambda _: WorkPoller.wake(self))
         return task
 
-    async def _carry(self, job: TemplateJob, text: str) -> None:
+    async def _run_to_end(self, job: TemplateJob, text: str) -> None:
         """Run a job to its end and record the result in the store, whatever the outcome."""
         log.info("job started", job=job.uuid, user=job.user)
         try:
             end = await self._run(job, text)
         except asyncio.CancelledError:
             with suppress(LimnosError, asyncio.CancelledError):
-                await self._tell_once(job, JobEnd(FAILED, _STOPPED))
+                await self._try_record_end(job, JobEnd(FAILED, _STOPPED))
             raise
         except (JobNotRunnable, OSError) as error:
             end = JobEnd(FAILED, str(error)[:2000])
@@ -115,7 +115,7 @@ class JobExecutor(WorkPoller):
         if end is not None:
             JOBS[end.state,] += 1
             log.info("job ended", job=job.uuid, state=end.state, exit_code=end.exit_code)
-            await self._told(job, end)
+            await self._record_end(job, end)
 
     async def _run(self, job: TemplateJob, text: str) -> JobEnd | None:
         """Run the job in a process. Returns its final state, or None if another node has the job.
@@ -143,17 +143,17 @@ class JobExecutor(WorkPoller):
     async def _wait(self, job: TemplateJob, worker: WorkerProcess, *, bell: asyncio.Event) -> JobExit | None:
         """Renew the lease until the job has ended. Returns its exit, or None if another node has the job.
 
-        After a cancellation, asks the job's keeper process to terminate it.
+        After a cancellation, sends the job's keeper process a request to terminate the job.
         """
         answer = asyncio.ensure_future(worker.receive())
-        is_told = False
+        is_requested = False
         try:
             while not answer.done():
                 state = await self._beat(job)
                 if state is None:
                     return None
-                if state == CANCELLING and not is_told:
-                    is_told = True
+                if state == CANCELLING and not is_requested:
+                    is_requested = True
                     await worker.send([b"end"])
                 bell.clear()
                 ringing = asyncio.ensure_future(bell.wait())
@@ -166,7 +166,7 @@ class JobExecutor(WorkPoller):
     async def _beat(self, job: TemplateJob) -> str | None:
         """Renew the job's lease and return its state; None if another node has the job.
 
-        After an error of the store it returns the last known state, and the next heartbeat tries again.
+        After an error of the store it returns the state at the start of the job; the next heartbeat tries again.
         """
         try:
             return await self.services.store.submit(self._permit, lambda tx: tx.template_jobs.beat(job.id, self.holder))
@@ -174,18 +174,18 @@ class JobExecutor(WorkPoller):
             log.warning("a job's lease could not be renewed", job=job.uuid, error=str(error))
             return job.state
 
-    async def _told(self, job: TemplateJob, end: JobEnd) -> None:
-        """Record the result of a job in the store, with several attempts."""
+    async def _record_end(self, job: TemplateJob, end: JobEnd) -> None:
+        """Record the result of a job in the store, with up to `REPORT_ATTEMPTS` attempts."""
         for _ in range(REPORT_ATTEMPTS):
             try:
-                await self._tell_once(job, end)
+                await self._try_record_end(job, end)
             except LimnosError as error:
                 log.warning("a job's end could not be recorded", job=job.uuid, error=str(error))
                 await asyncio.sleep(1.0)
             else:
                 return
 
-    async def _tell_once(self, job: TemplateJob, end: JobEnd) -> None:
+    async def _try_record_end(self, job: TemplateJob, end: JobEnd) -> None:
         permit = upkeep_permit("limnos", zone=job.metalake_id)
 
         def finish(tx: Tx) -> bool:
@@ -198,7 +198,7 @@ class JobExecutor(WorkPoller):
 
 
 def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | None:
-    """Return the job executor of a server's settings; None if it is disabled.
+    """Build the job executor of a server's settings, and register its `wake` with the services; None if it is disabled.
 
     Raises CannotStart if `jobs.user` is set and the server does not run as root.
     """

@@ -45,9 +45,9 @@ class FairQueue:
 
     @asynccontextmanager
     async def turn(self, keys: tuple[Key, ...]) -> AsyncIterator[None]:
-        """Hold a slot for the body of a `with`; waits in order of arrival.
+        """Acquire a slot for the body of a `with`. Callers whose keys have a free slot are served in order of arrival.
 
-        Raises ServiceUnavailable if too many callers wait.
+        Raises ServiceUnavailable if too many callers wait, in all or for one of the keys.
         """
         await self._enter(keys)
         try:

@@ -27,7 +27,7 @@ The remainder is for the operating system to end the process.
 
 
 def exit_within(seconds: float) -> None:
-    """Exit after the given seconds with code 0, unless the process has ended before."""
+    """Log the running threads and exit with code 0 within the given seconds, unless the process ends before."""
     timer = threading.Timer(WORKING_PART * seconds, _leave, [REPORTING_PART * seconds])
     timer.daemon = True
     timer.name = "limnos-leave"
@@ -46,15 +46,15 @@ def exit_now(code: int) -> NoReturn:
 def handle_signals_on_thread(signals: Collection[int], then: Callable[[], None]) -> Iterator[None]:
     """Call `then` on a thread when one of the signals arrives, even if the main thread is blocked.
 
-    The interpreter writes the number of each signal to a wakeup descriptor, which belongs to the event loop. The body
-    of the `with` replaces that descriptor, and forwards the signals to the event loop.
+    The interpreter writes the number of each signal to a wakeup descriptor, which belongs to the event loop. During
+    the body of the `with`, a pipe replaces that descriptor, and the thread forwards the signals to the event loop.
     """
-    number, hear = os.pipe()
-    os.set_blocking(hear, False)
-    before = signal.set_wakeup_fd(hear, warn_on_full_buffer=False)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     listening = threading.Thread(
         target=_listen,
-        args=(number, before),
+        args=(reader, before),
         kwargs={"signals": signals, "then": then},
         daemon=True,
         name="limnos-leave",
@@ -64,34 +64,34 @@ def handle_signals_on_thread(signals: Collection[int], then: Callable[[], None])
         yield
     finally:
         signal.set_wakeup_fd(before, warn_on_full_buffer=False)
-        os.close(hear)
+        os.close(writer)
         listening.join()
-        os.close(number)
+        os.close(reader)
 
 
-def _listen(signal_number: int, onward: int, *, signals: Collection[int], then: Callable[[], None]) -> None:
-    while numbers := os.read(signal_number, 4096):
+def _listen(reader: int, event_loop_fd: int, *, signals: Collection[int], then: Callable[[], None]) -> None:
+    while numbers := os.read(reader, 4096):
         if any(number in signals for number in numbers):
             then()
-        if onward != -1:
+        if event_loop_fd != -1:
             with suppress(BlockingIOError):  # the pipe is full, so the event loop will wake anyway
-                os.write(onward, numbers)
+                os.write(event_loop_fd, numbers)
 
 
 def _leave(report_s: float) -> None:
-    reporter = threading.Thread(target=_tell, daemon=True, name="limnos-leave")
+    reporter = threading.Thread(target=_log_threads, daemon=True, name="limnos-leave")
     reporter.start()
     reporter.join(report_s)
     os._exit(0)
 
 
-def _tell() -> None:
+def _log_threads() -> None:
     log.warning("stopped with work in progress: the drain time is over", left=thread_positions())
 
 
 def thread_positions() -> list[str]:
     """Return the current stack position of each thread, as `name: function (file:line)`."""
-    frames = sys._current_frames()  # noqa: SLF001 - the documented way to see other threads
+    frames = sys._current_frames()  # noqa: SLF001 - the documented way to inspect other threads
     texts = []
     for thread in threading.enumerate():
         frame = frames.get(thread.ident or 0)

@@ -1,4 +1,4 @@
-"""One HTTP POST to an external URL. Returns the status; redirects are not followed.
+"""Sends one HTTP POST request to an external URL and returns the status. Does not follow redirects.
 
 May import the standard library. Must not know the content. One deadline covers everything from name resolution to
 the status. Only the head of the response is read, at most 64 KiB.
@@ -17,13 +17,13 @@ _TLS = ssl.create_default_context()
 
 
 class PostFailed(Exception):
-    """Raised if no status was received, for example after a timeout or a failed connection. The text is the reason."""
+    """Raised if no status was received, for example after a timeout. The message is the reason."""
 
 
 async def post(url: str, headers: Mapping[str, str], body: bytes, *, timeout_s: float) -> int:
-    """Send a body and return the response's status. Raises PostFailed if none arrives within `timeout_s`.
+    """Send a body and return the response's status.
 
-    `timeout_s` covers the whole exchange, from name resolution to the status.
+    Raises PostFailed if the request fails or no status arrives within `timeout_s`, counted from name resolution on.
     """
     try:
         async with asyncio.timeout(timeout_s):
@@ -58,7 +58,7 @@ async def _post(url: str, headers: Mapping[str, str], body: bytes) -> int:
 
 
 async def _status(reader: asyncio.StreamReader) -> int:
-    """Read the status of the final response, after interim 1xx responses. Raises ValueError if it is not HTTP."""
+    """Return the status of the final response, after interim 1xx responses. Raises ValueError for another response."""
     for _ in range(10):
         try:
             head = await reader.readuntil(b"\r\n\r\n")

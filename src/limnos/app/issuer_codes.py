@@ -33,8 +33,8 @@ EXCHANGES_MAX: Final = 16
 server.
 """
 PEER_EXCHANGES_MAX: Final = 4
-"""The maximum number of concurrent exchanges of browsers at one address, so that one of them leaves slots to others.
-Behind a proxy all browsers have its address, and may use all slots.
+"""The maximum number of concurrent exchanges of browsers at one IP address, which leaves slots to other addresses.
+Behind a proxy all browsers have the proxy's address, and may use all slots.
 """
 PEER_WAITING_MAX: Final = 64
 """The maximum number of exchanges of one address that wait for a slot; a network with address translation has one."""
@@ -77,10 +77,11 @@ class CodeSignIn:
         )
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
-        """Return the URL to which the browser is redirected to sign in. Raises AuthenticationFailed,
-        ServiceUnavailable.
+        """Return the URL to which the browser is redirected to sign in.
+
+        Raises AuthenticationFailed without a client id, ServiceUnavailable if discovery fails.
         """
-        authorize, _ = await self._found()
+        authorize, _ = await self._discovered_endpoints()
         digest = hashlib.sha256(request.verifier.encode()).digest()
         query = urlencode({
             "response_type": "code", "client_id": self.client_id, "redirect_uri": request.redirect_uri,
@@ -90,10 +91,10 @@ class CodeSignIn:
         return f"{authorize}{'&' if '?' in authorize else '?'}{query}"
 
     async def id_token(self, code: str, request: AuthorizationRequest) -> str:
-        """Exchange an authorization code for an ID token. Raises AuthenticationFailed if the issuer rejects the code,
-        ServiceUnavailable if the issuer does not respond.
+        """Exchange an authorization code for an ID token. Raises AuthenticationFailed if the issuer rejects the code
+        or the client, ServiceUnavailable if the issuer does not respond or too many exchanges wait.
         """
-        _, url = await self._found()
+        _, url = await self._discovered_endpoints()
         form = {
             "grant_type": "authorization_code", "code": code, "redirect_uri": request.redirect_uri,
             "code_verifier": request.verifier,
@@ -109,7 +110,7 @@ class CodeSignIn:
             async with turn, asyncio.timeout(self._timeout_s), self._client() as client:
                 status, document = await _json_of(client, url, form=form, headers=headers)
         except (OSError, ValueError, TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-            self._away(error)
+            self._raise_unavailable(error)
         return self._id_token_of(status, document)
 
     def _id_token_of(self, status: int, document: object) -> str:
@@ -117,7 +118,7 @@ class CodeSignIn:
             return str(document["id_token"])
         code = document.get("error") if isinstance(document, dict) else None
         if status >= 500 or (status != 200 and not isinstance(code, str)):
-            self._away(ValueError(f"its token endpoint answered {status}"))
+            self._raise_unavailable(ValueError(f"its token endpoint answered {status}"))
         if code == "invalid_grant":
             raise AuthenticationFailed("This sign-in was used already or has expired: sign in again")
         log.warning("the issuer refuses the console", issuer=self._issuer, error=str(code)[:100])
@@ -132,20 +133,20 @@ class CodeSignIn:
             log.warning("the file in oidc.console_secret_file cannot be read", error=str(error))
             raise AuthenticationFailed(_STANDING.format("the client secret cannot be read")) from None
 
-    async def _found(self) -> tuple[str, str]:
-        """Return the issuer's authorization and token endpoints, from its discovery document."""
+    async def _discovered_endpoints(self) -> tuple[str, str]:
+        """Return the issuer's authorization and token endpoints, from its cached or fetched discovery document."""
         if not self.client_id:
             raise AuthenticationFailed("The console offers no sign-in at an issuer: oidc.console_client_id is not set")
         if self._endpoints is not None and time.monotonic() - self._read_at < self._refresh_s:
             return self._endpoints
         if self._discovery is None or self._discovery.done():
-            self._discovery = asyncio.create_task(self._discover())  # one for all who wait
+            self._discovery = asyncio.create_task(self._discover())  # one request for all waiting callers
         try:
             await asyncio.shield(self._discovery)
         except (OSError, ValueError, TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             if self._endpoints is None:
-                self._away(error)
-        assert self._endpoints is not None  # noqa: S101 - found, or kept from before
+                self._raise_unavailable(error)
+        assert self._endpoints is not None  # noqa: S101 - fetched now, or cached
         return self._endpoints
 
     async def _discover(self) -> None:
@@ -163,13 +164,13 @@ class CodeSignIn:
             or urlsplit(url).scheme not in {"https", scheme}
             or not (url.isascii() and url.isprintable())
         ):
-            raise ValueError(f"{self._issuer} names no usable '{name}'")
+            raise ValueError(f"{self._issuer} does not publish a usable '{name}'")
         return url
 
     def _client(self) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(timeout=self._timeout_s, follow_redirects=False, verify=self._tls)
 
-    def _away(self, error: Exception) -> NoReturn:
+    def _raise_unavailable(self, error: Exception) -> NoReturn:
         log.warning("the issuer cannot be reached", issuer=self._issuer, error=str(error) or type(error).__name__)
         raise ServiceUnavailable(
             f"The issuer {self.name} does not answer correctly at the moment: try again, or sign in another way",
@@ -202,7 +203,7 @@ async def discovery_of(client: httpx2.AsyncClient, issuer: str) -> dict[str, obj
 
 
 async def json_document(client: httpx2.AsyncClient, url: str) -> object:
-    """Fetch a JSON document. Raises ValueError for a response that is an error or not JSON."""
+    """Fetch a JSON document. Raises ValueError for an unusable response, httpx2.HTTPError if the request fails."""
     status, document = await _json_of(client, url, headers={"accept": "application/json"})
     if status != 200:
         raise ValueError(f"{url} answers {status}")
@@ -212,8 +213,8 @@ async def json_document(client: httpx2.AsyncClient, url: str) -> object:
 async def _json_of(
     client: httpx2.AsyncClient, url: str, *, headers: dict[str, str], form: dict[str, str] | None = None
 ) -> tuple[int, object]:
-    """GET a document, or POST a form. Returns the status and the decoded JSON; None in place of JSON for an error
-    without it.
+    """GET a document, or POST a form. Returns the status and the decoded JSON, which is None for an error response
+    without JSON. Raises ValueError for a response that is too large, or successful without JSON.
     """
     method = "GET" if form is None else "POST"
     async with client.stream(method, url, headers=headers, data=form) as answer:

@@ -51,12 +51,15 @@ class IssuerKeys:
         self._clock = clock
         self._keys: Keys = {}
         self._fetched = self._tried = float("-inf")
-        self._trouble = ""
+        self._fetch_error = ""
         self._turn = asyncio.Lock()
         self._renewing: asyncio.Task[None] | None = None
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
-        """Return the URL of the issuer's sign-in page. Raises ServiceUnavailable if the issuer does not answer."""
+        """Return the URL of the issuer's sign-in page.
+
+        Raises AuthenticationFailed without a client id, ServiceUnavailable if discovery fails.
+        """
         return await self._codes.authorization_url(request)
 
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
@@ -80,13 +83,13 @@ class IssuerKeys:
         try:
             return self._checked(text, nonce)
         except UnknownSigningKey:
-            if self._trouble:
+            if self._fetch_error:
                 raise ServiceUnavailable(
                     "The issuer of this token does not publish its keys at the moment, and no cached key signed the token: try again",
                     retry_after_s=5,
                 ) from None
             raise AuthenticationFailed(
-                "The token of the outside issuer is not signed by a key that the issuer publishes: get a new token"
+                "The token of the external issuer is not signed by a key that the issuer publishes: get a new token"
             ) from None
 
     def _checked(self, text: str, nonce: str | None) -> IssuerIdentity:
@@ -105,30 +108,30 @@ class IssuerKeys:
                 async with asyncio.timeout(self._timeout_s):
                     self._keys = await self._fetch()
             except (OSError, ValueError, TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-                self._trouble = str(error) or type(error).__name__
+                self._fetch_error = str(error) or type(error).__name__
                 log.warning(
                     "the issuer's keys cannot be fetched",
                     issuer=self.rules.issuer,
-                    error=self._trouble,
+                    error=self._fetch_error,
                     kept=len(self._keys),
                 )
                 return
-            self._trouble, self._fetched = "", self._tried
+            self._fetch_error, self._fetched = "", self._tried
 
     async def _fetch(self) -> Keys:
         async with httpx2.AsyncClient(timeout=self._timeout_s, follow_redirects=False) as client:
-            url = self._jwks_url or await self._told(client)
+            url = self._jwks_url or await self._discovered_jwks_url(client)
             keys = keys_of(await json_document(client, url))
         if not keys:
             raise ValueError(f"{url} publishes no public key for RSA or elliptic curve signatures")
         return keys
 
-    async def _told(self, client: httpx2.AsyncClient) -> str:
-        """Return the URL of the issuer's keys from its discovery document."""
+    async def _discovered_jwks_url(self, client: httpx2.AsyncClient) -> str:
+        """Fetch the discovery document and return the URL of the issuer's keys. Raises ValueError if it is unusable."""
         document = await discovery_of(client, self.rules.issuer)
         result = document.get("jwks_uri")
         if not isinstance(result, str):
-            raise ValueError(f"{self.rules.issuer} names no 'jwks_uri'")
+            raise ValueError(f"{self.rules.issuer} does not publish a 'jwks_uri'")
         if self.rules.issuer.startswith("https://") and not result.startswith("https://"):
-            raise ValueError(f"{self.rules.issuer} names keys at an address without TLS")
+            raise ValueError(f"{self.rules.issuer} publishes its keys at a URL without TLS")
         return result

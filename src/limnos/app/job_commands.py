@@ -58,8 +58,8 @@ def _spark_submit() -> str | None:
 
 
 def job_command(plan: JobSettings, work: JobWork, *, uuid: str, scratch: str) -> JobCommand:
-    """Build the command of a job's process. Raises JobNotRunnable for a missing file or one outside of
-    `jobs.allowed`.
+    """Build the command of a job's process. Raises JobNotRunnable if a file or spark-submit is missing, or
+    a file is outside of `jobs.allowed`.
     """
     content, is_spark = work.content, work.job_type == SPARK
     environment = {
@@ -91,7 +91,7 @@ def real_file(plan: JobSettings, text: str) -> str:
 
 
 def _spark(plan: JobSettings, work: JobWork) -> tuple[str, ...]:
-    """Return the spark-submit command of a Spark application."""
+    """Return the spark-submit command of a Spark application. Raises JobNotRunnable."""
     if plan.spark_submit is None or not Path(plan.spark_submit).is_file():
         raise JobNotRunnable("There is no spark-submit: install limnos[spark], or name one in jobs.spark_submit")
     content = work.content
@@ -107,9 +107,9 @@ def _spark(plan: JobSettings, work: JobWork) -> tuple[str, ...]:
 def _spark_environment(plan: JobSettings, scratch: str) -> dict[str, str]:
     java = {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
     home = {"SPARK_HOME": str(Path(plan.spark_submit).parent.parent)} if plan.spark_submit else {}
-    java_places = f"-Djava.io.tmpdir={scratch} -Duser.home={scratch} -XX:-UsePerfData"  # Java ignores TMPDIR and HOME
+    java_options = f"-Djava.io.tmpdir={scratch} -Duser.home={scratch} -XX:-UsePerfData"  # Java ignores TMPDIR and HOME
     return {
-        **java, **home, "SPARK_LOCAL_DIRS": scratch, "SPARK_SUBMIT_OPTS": java_places, "PYSPARK_PYTHON": sys.executable,
+        **java, **home, "SPARK_LOCAL_DIRS": scratch, "SPARK_SUBMIT_OPTS": java_options, "PYSPARK_PYTHON": sys.executable,
     }  # fmt: skip
 
 

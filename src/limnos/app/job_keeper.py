@@ -39,7 +39,7 @@ _SWEEP_S: Final = 2.0
 
 
 class JobLimits(msgspec.Struct, frozen=True):
-    """Resource limits of each process of a job. None: unlimited."""
+    """Resource limits of each process of a job (None: unlimited), and whether it may use the network."""
 
     memory_bytes: int | None = None
     cpu_s: int | None = None
@@ -66,7 +66,7 @@ class JobCommand(msgspec.Struct, frozen=True):
 
 
 class JobExit(msgspec.Struct, frozen=True):
-    """The exit of a job's process. `why` is the reason why it was terminated or did not start.
+    """The exit of a job's process. `why` is `EXITED`, or the reason why the process was terminated or did not start.
 
     The exit code is negative after a signal.
     """
@@ -119,7 +119,7 @@ def main() -> None:
     else:
         why, code = _watch(child, work, streams=streams)
     out, err = streams["stdout"], streams["stderr"]
-    with suppress(OSError):  # the server has gone
+    with suppress(OSError):  # the server has ended
         wire.send([msgspec.msgpack.encode(JobExit(why, code, out.end(), err.end(), out.total, err.total))])
 
 
@@ -128,11 +128,11 @@ def _start(work: JobCommand) -> _ChildProcess:
     reason.
     """
     account = None if work.user is None else _account(work.user)
-    _lay_out(work, account)
+    _prepare_directory(work, account)
     out, err, failure = os.pipe(), os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(work, account, out=out[1], err=err[1], failure=failure[1])
+        _execute(work, account, out=out[1], err=err[1], failure=failure[1])
     for end in (out[1], err[1], failure[1]):
         os.close(end)
     with os.fdopen(failure[0], "rb") as reader:
@@ -150,8 +150,8 @@ def _account(name: str) -> pwd.struct_passwd:
         raise OSError(0, f"this machine has no user {name}, the value of jobs.user") from None
 
 
-def _lay_out(work: JobCommand, account: pwd.struct_passwd | None) -> None:
-    """Copy scripts into the job's directory, and make the job's user the owner of the directory and the copies."""
+def _prepare_directory(work: JobCommand, account: pwd.struct_passwd | None) -> None:
+    """Copy files into the job's directory, and make the job's user the owner of the directory and the copies."""
     placed = [Path(work.scratch), *(Path(work.scratch) / Path(each).name for each in work.copies)]
     for source, target in zip(work.copies, placed[1:], strict=True):
         shutil.copyfile(source, target)
@@ -161,7 +161,7 @@ def _lay_out(work: JobCommand, account: pwd.struct_passwd | None) -> None:
             os.chown(each, account.pw_uid, account.pw_gid)
 
 
-def _become(
+def _execute(
     work: JobCommand, account: pwd.struct_passwd | None, *, out: int, err: int, failure: int
 ) -> None:  # fmt: skip
     """Drop all privileges, confine the process, and execute the job, in the forked child process.
@@ -224,7 +224,7 @@ def _close_network() -> None:
 
 
 def _confine(work: JobCommand) -> None:
-    """Confine file access. Raises OSError if the job would keep the server's rights."""
+    """Confine file access by Landlock. Raises OSError if the job would have the server's rights to files."""
     confined = confine(readable=(*SYSTEM, *work.readable), writable=(work.scratch, *work.writable), closed=work.closed)
     if not confined and work.user is None and work.must_be_confined:
         raise OSError(
@@ -248,8 +248,8 @@ def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputT
         for descriptor, _ in poll.poll(50):
             if descriptor == _WIRE_FD:
                 poll.unregister(descriptor)
-                is_gone = os.read(descriptor, PIECE) == b""
-                ending.begin(CANCELLED, grace_s=ALONE_S if is_gone else work.grace_s)
+                has_server_ended = os.read(descriptor, PIECE) == b""
+                ending.begin(CANCELLED, grace_s=ALONE_S if has_server_ended else work.grace_s)
             elif not _read(descriptor, tails[descriptor]):
                 poll.unregister(descriptor)
         ending.go_on()
@@ -299,7 +299,10 @@ class _JobTermination:
 
 
 def sweep(meanwhile: Callable[[], object]) -> None:
-    """Kill all remaining processes of the job; orphans are children of this process. Calls `meanwhile` repeatedly."""
+    """Kill all remaining processes of the job, which are children of this process, for at most `_SWEEP_S` seconds.
+
+    `meanwhile` is called repeatedly, to read their output.
+    """
     until = time.monotonic() + _SWEEP_S
     while time.monotonic() < until:
         meanwhile()

@@ -1,9 +1,9 @@
 """Worker processes for Lance tables: started on demand, watched, killed and replaced.
 
-May import this package, `model`, `telemetry`, the types of `services` and `sources`, and the standard library. Knows
-no operation: it passes requests, bodies and responses. The server watches the memory of workers, because a limit inside
-the process would kill it in the middle of a library call. A write begins when the process has received all of its
-input. Before that nothing has changed; after that the outcome is unknown unless the process reports it.
+May import this package, `model`, `telemetry`, the types of `services` and `sources`, and the standard library. Must not
+know operations; it passes requests, bodies and responses. The server watches the memory of workers, because a limit
+inside the process would kill it in the middle of a library call. A write begins when the process has received all of
+its input. Before that nothing has changed; after that the outcome is unknown unless the process reports it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BodyFeed:
     """Sends a request body to a worker process, in one task for all of its chunks."""
 
     def __init__(self, worker: WorkerProcess, body: AsyncGenerator[bytes, None]) -> None:
-        self._hand = worker
+        self._worker = worker
         self._body = body
         self._is_sending = False
 
@@ -49,7 +49,7 @@ class BodyFeed:
         """Send chunks until the body ends or the process sends its response `answer`."""
         async for piece in self._body:
             self._is_sending = True
-            await self._hand.send([MORE, piece])
+            await self._worker.send([MORE, piece])
             self._is_sending = False
             if answer.done():
                 return
@@ -91,18 +91,21 @@ class LanceProcesses:
 
         Raises the error that the process reports; ServiceUnavailable, TooLarge, or StateUnknown if the process dies.
         """
-        async with self._hand(worker_task) as worker:
+        async with self._acquire(worker_task) as worker:
             await worker_task.begin()
             worker_task.is_open = True
             await worker.send([worker_task.name, worker_task.question])
-            return self._taken(worker_task, await self._told(worker_task, worker))
+            return self._taken(worker_task, await self._response(worker_task, worker))
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
-        """Send a request with a body. The process begins its work only after the complete body has arrived."""
-        async with aclosing(body), self._hand(worker_task) as worker:
+        """Send a request with a body. The process begins its work only after the complete body has arrived.
+
+        Raises the errors of `ask`, and the error that interrupted the body.
+        """
+        async with aclosing(body), self._acquire(worker_task) as worker:
             worker_task.is_open = True
             await worker.send([worker_task.name, worker_task.question, MORE])
-            answer = asyncio.create_task(self._told(worker_task, worker))
+            answer = asyncio.create_task(self._response(worker_task, worker))
             try:
                 cut = await self._pass_on(worker_task, worker, body=body, answer=answer)
                 entries = await answer
@@ -114,7 +117,7 @@ class LanceProcesses:
             return self._taken(worker_task, entries)
 
     @staticmethod
-    async def _told(worker_task: WorkerTask, worker: WorkerProcess) -> list[bytes]:
+    async def _response(worker_task: WorkerTask, worker: WorkerProcess) -> list[bytes]:
         """Wait for the worker's response; until then, execute the calls that the worker makes back to the server."""
         while True:
             entries = await worker.receive()
@@ -169,10 +172,10 @@ class LanceProcesses:
             raise
 
     async def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Send a request and yield the response in chunks. The process sends the first chunk only once it has
-        succeeded.
+        """Send a request and yield the response in chunks. The process sends the first chunk only after the
+        operation has succeeded. Raises the errors of `ask`.
         """
-        async with self._hand(worker_task) as worker:
+        async with self._acquire(worker_task) as worker:
             await worker_task.begin()
             worker_task.is_open = True
             await worker.send([worker_task.name, worker_task.question])
@@ -186,39 +189,39 @@ class LanceProcesses:
     # -- the processes -----------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _hand(self, worker_task: WorkerTask) -> AsyncIterator[WorkerProcess]:
+    async def _acquire(self, worker_task: WorkerTask) -> AsyncIterator[WorkerProcess]:
         """Acquire a worker process for the body of the `with`. It is killed unless it has completed its work."""
         async with self._turns.turn(self._keys(worker_task)):
-            worker = self._one()
+            worker = self._next_worker()
             self._busy[worker] = False
-            self._look_later()
+            self._schedule_memory_check()
             try:
                 await self._started(worker)
                 yield worker
             except LimnosError:
-                self._after(worker, worker_task)
+                self._release(worker, worker_task)
                 raise
             except ConnectionError as error:
                 grown = self._busy.pop(worker)
                 worker.end()
-                raise self._lost(worker_task, grown=grown, crashed=worker.has_crashed) from error
+                raise self._lost_error(worker_task, grown=grown, crashed=worker.has_crashed) from error
             except BaseException:
                 DONE[worker_task.kind, "ended"] += 1
-                self._after(worker, worker_task)
+                self._release(worker, worker_task)
                 raise
-            self._after(worker, worker_task)
+            self._release(worker, worker_task)
 
-    def _after(self, worker: WorkerProcess, worker_task: WorkerTask) -> None:
+    def _release(self, worker: WorkerProcess, worker_task: WorkerTask) -> None:
         """Return a process to the pool if it has completed its response or received no request; kill it otherwise."""
         self._busy.pop(worker, None)
         if worker in self._starting:
-            return  # it is still starting; the next caller can use it
+            return  # the process is still starting; the next caller can use it
         if worker_task.is_open:
             worker.end()
         else:
             self._rest(worker)
 
-    def _lost(self, worker_task: WorkerTask, *, grown: bool, crashed: bool) -> LimnosError:
+    def _lost_error(self, worker_task: WorkerTask, *, grown: bool, crashed: bool) -> LimnosError:
         """Return the error for a request whose process has died.
 
         `grown`: it was killed because of its memory. For a write that had begun it may be StateUnknown.
@@ -258,7 +261,7 @@ class LanceProcesses:
             return ()
         return ("slow", ""), ("table", worker_task.table), ("caller", worker_task.caller)
 
-    def _one(self) -> WorkerProcess:
+    def _next_worker(self) -> WorkerProcess:
         while self._idle:
             worker = self._idle.pop()
             if worker.is_there():
@@ -325,11 +328,11 @@ class LanceProcesses:
             raise self._refusals.get(parts[0].decode(), BadRequest)(parts[1].decode())
         raise RuntimeError(f"{worker_task.kind} failed: {parts[0].decode()}")
 
-    def _look_later(self) -> None:
+    def _schedule_memory_check(self) -> None:
         if self._next_look is None:
-            self._next_look = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+            self._next_look = asyncio.get_running_loop().call_later(LOOK_S, self._check_memory)
 
-    def _look(self) -> None:
+    def _check_memory(self) -> None:
         """Kill busy processes whose resident memory exceeds the limit."""
         self._next_look = None
         for worker, grown in tuple(self._busy.items()):
@@ -337,7 +340,7 @@ class LanceProcesses:
                 self._busy[worker] = True
                 worker.kill()
         if self._busy:
-            self._look_later()
+            self._schedule_memory_check()
 
     def _rest(self, worker: WorkerProcess) -> None:
         """Return a process to the pool of idle ones, or end it if it uses more than half of the memory limit."""

@@ -27,8 +27,9 @@ class CannotListen(CannotStart):
 
 
 def listen(settings: Settings) -> list[socket.socket]:
-    """Bind the address of the settings. Without one, bind the default address and the usual ports of the protocols if
-    free.
+    """Listen on the address in the settings; without one, on the default address and on free ports of the protocols.
+
+    Raises CannotListen if the address is in use or not of this machine.
     """
     address = settings.server.listen or DEFAULT_LISTEN
     host, port = split_listen(address)
@@ -43,10 +44,10 @@ def listen(settings: Settings) -> list[socket.socket]:
 
 
 def listen_together(settings: Settings, count: int) -> list[list[socket.socket]]:
-    """Bind `count` sockets to each address, one per worker; the kernel distributes connections among them.
+    """Listen on each address with `count` sockets, one per worker; the kernel distributes connections among them.
 
-    The first bind does not set SO_REUSEPORT. So it fails if another program has bound the address, even with that
-    option.
+    The first bind does not set SO_REUSEPORT. So it raises CannotListen if another program has bound the address, even
+    with that option.
     """
     groups: list[list[socket.socket]] = [[] for _ in range(count)]
     for probe in listen(settings):

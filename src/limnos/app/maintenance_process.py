@@ -57,7 +57,7 @@ class MaintenanceProcess(WorkPoller):
         self._rounds = 0
 
     async def _take(self) -> None:
-        """Start the process if operations wait and no process is running."""
+        """In every `LOOK_EVERY`-th round, start the process if operations wait and no process is running."""
         self._rounds += 1
         if self._held or self._rounds % LOOK_EVERY:
             return
@@ -67,7 +67,7 @@ class MaintenanceProcess(WorkPoller):
             self._begin(self._run(metalake))
 
     async def _run(self, metalake: str) -> None:
-        """Run the process, with its own token, until it ends."""
+        """Run the process until it ends, with its own token, which is revoked afterwards."""
         secret = new_secret()
         token = await self.services.store.submit(
             self._permit,

@@ -53,7 +53,7 @@ class NodeBeats:
     async def _submit(self, mutation: Callable[[Tx], None]) -> None:
         try:
             await self.services.store.submit(self._permit, mutation)
-        except Exception as error:  # noqa: BLE001 - the node serves on, and tries again
+        except Exception as error:  # noqa: BLE001 - the node continues to serve, and retries
             log.warning("a heartbeat could not be written", error=f"{type(error).__name__}: {error}")
 
 

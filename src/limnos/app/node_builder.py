@@ -93,10 +93,10 @@ class ServerNode(NamedTuple):
     upkeep: Upkeep
     deliveries: WebhookDeliveries
     indexing: SearchIndexing | None
-    """The background indexing of words; None if this node does not index."""
+    """The background full-text indexing; None if the settings disable it on this node."""
 
     async def close(self) -> None:
-        """Close the node: first running requests and processes, then the store, and finally its files."""
+        """Close the node: end requests and processes, write buffered reports and audit records, close the store."""
         services = self.services
         self.application.stop()
         await REQUESTS.of(services).close()
@@ -170,9 +170,9 @@ def key_file_of(settings: Settings) -> Path | None:
 
 
 def storages_of(settings: Settings) -> NamedStorages:
-    """Return the named storages, with sealing keys read or created.
+    """Return the named storages and the sealing keys. Creates a missing key file in the data directory.
 
-    Raises CannotStart, and BadRequest for an invalid location.
+    Raises CannotStart for keys that cannot be used, BadRequest for an invalid location.
     """
     section = settings.storage
     keys = SealingKeys(
@@ -195,7 +195,7 @@ def is_shared(settings: Settings) -> bool:
 
 
 def open_store(settings: Settings) -> Store:
-    """Migrate the store if needed, and open it."""
+    """Migrate the store to this release's schema if needed, and open it."""
     database = database_of(settings)
     migrate(database)
     if "://" in database:
@@ -283,7 +283,7 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
 
 
 def audit_settings_of(settings: AuditSection) -> AuditRules:
-    """Convert the audit settings to `AuditRules`."""
+    """Convert the audit settings to `AuditRules`: seconds to milliseconds, words to sampling rates."""
     one_in = {"off": 0, "sampled": settings.sample_one_in, "whole": 1}
     return AuditRules(
         settings.changes,
@@ -322,7 +322,7 @@ def job_rules_of(settings: Settings) -> JobRules:
 
 
 def console_site_of(settings: Settings) -> ConsoleSite:
-    """Return the console's URL and cookie settings in the form that its routes use."""
+    """Return the console's path, origin, TLS, sign-in by name and SQL++ in the form that its routes use."""
     scheme, _, rest = (settings.server.public_url or "").partition("://")
     authority, _, path = rest.partition("/")
     return ConsoleSite(
@@ -367,7 +367,7 @@ def _protocols(settings: Settings) -> list[Protocol]:
     ]
 
 
-def _put_parts(services: NodeServices, settings: Settings, *, origins: Mapping[str, str]) -> None:
+def _put_components(services: NodeServices, settings: Settings, *, origins: Mapping[str, str]) -> None:
     """Register the node's components that need settings. The services create the other components on first use."""
     sqlpp_offloader = OffloadProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX)
     SQLPP_OFFLOADER.put(services, sqlpp_offloader)
@@ -391,7 +391,7 @@ def _put_parts(services: NodeServices, settings: Settings, *, origins: Mapping[s
 
 
 def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> ServerNode:
-    """Build a node and open its store. No sockets are opened yet.
+    """Build a node: create the data directory, migrate and open the store. No sockets are opened yet.
 
     `origins` maps a setting to its origin, which is only shown.
     """
@@ -425,7 +425,7 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
         wake_worker=upkeep.wake,
         offloader=OffloadProcesses(processes_max=settings.server.chore_processes_max),
     )
-    _put_parts(services, settings, origins=origins)
+    _put_components(services, settings, origins=origins)
     upkeep.services = services
     application = Application(
         services,

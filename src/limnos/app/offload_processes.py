@@ -55,7 +55,7 @@ class OffloadProcesses:
         """Run a function in a worker process. Cancelling the caller kills the process.
 
         `name` is the function, `parts` are its arguments; `caller` is the user for the limit per user. Raises the
-        function's error, and ServiceUnavailable if the queue is full or the process died.
+        function's error, ServiceUnavailable if the queue is full or the process died, RuntimeError for a bug.
         """
         size = sum(map(len, parts))
         if self._waiting >= WAITING_MAX or self._bytes + size > WAITING_BYTES_MAX:

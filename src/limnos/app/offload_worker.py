@@ -1,7 +1,7 @@
 """The worker process of offloaded work: `python -m limnos.app.offload_worker`, with a socket as standard input.
 
-May import `formats`, `sqlpp`, `model`, `sources.wire` and the standard library, so that it starts quickly and
-holds no secret.
+May import `formats`, `sqlpp`, `model`, `sources.wire`, this package's offloaded functions and the standard library, so
+that it starts quickly and has no secret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MEMORY = "CHORE_MEMORY_BYTES"
 
 
 def main() -> None:
-    """Serve requests one after another until the server closes the socket."""
+    """Limit the process's memory, then serve requests one after another until the server closes the socket."""
     with suppress(OSError, ValueError):
         most = int(os.environ.get(MEMORY, MEMORY_BYTES_MAX))
         resource.setrlimit(resource.RLIMIT_AS, (most, most))

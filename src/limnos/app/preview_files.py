@@ -1,4 +1,4 @@
-"""Offloaded work: reads the beginning of a table's data file or of a fileset's file, by ranges and within a budget.
+"""Offloaded work: reads the beginning of a table's data file or of a fileset's file, within a budget of bytes.
 
 May import `files`, `formats` and `model`. Runs in a worker process with a memory limit, which is killed at the deadline
 of the preview. Messages about tables name no file, because names of files may contain values.
@@ -60,7 +60,7 @@ def preview_file(question: bytes) -> list[bytes]:
         return file
 
     try:
-        with _told_without_names(budget):
+        with _without_file_names(budget):
             head = file_head(request.head, open_file=open_file)
     finally:
         for file in opened:
@@ -69,21 +69,21 @@ def preview_file(question: bytes) -> list[bytes]:
 
 
 @contextmanager
-def _told_without_names(budget: ReadBudget) -> Iterator[None]:
+def _without_file_names(budget: ReadBudget) -> Iterator[None]:
     """Replace exceptions by ones whose messages do not name files. The originals are attached as causes, for the
     log.
     """
     try:
-        with _damage_explained(budget, _UNREADABLE):
+        with _library_errors_replaced(budget, _UNREADABLE):
             yield
     except MissingFile as error:
         raise StorageFailed(_MISSING) from OSError(str(error))
 
 
 @contextmanager
-def _damage_explained(budget: ReadBudget, text: str) -> Iterator[None]:
-    """Replace exceptions of libraries by StorageFailed with this text, or by the budget's own exception if they wrap
-    it.
+def _library_errors_replaced(budget: ReadBudget, text: str) -> Iterator[None]:
+    """Replace exceptions of libraries by UnsupportedOperation with this text, or with the budget's message if the
+    budget is used up.
     """
     try:
         yield
@@ -118,7 +118,7 @@ def preview_fileset_file(question: bytes) -> list[bytes]:
     budget = ReadBudget(request.read_bytes_max)
     try:
         with (
-            _damage_explained(budget, _DAMAGED),
+            _library_errors_replaced(budget, _DAMAGED),
             open_ranges(
                 request.location, request.properties, roots=(request.root,), allowed=allowed, budget=budget
             ) as file,
@@ -129,9 +129,7 @@ def preview_fileset_file(question: bytes) -> list[bytes]:
 
 
 def preview_ready() -> list[bytes]:
-    """Return nothing: the call makes the worker import this module, which loads the libraries of previews in
-    advance.
-    """
+    """No-op: the call makes the worker import this module, which loads the libraries of previews in advance."""
     return []
 
 
@@ -140,4 +138,4 @@ PREVIEW_FUNCTIONS: Mapping[str, Callable[..., list[bytes]]] = {
     "preview-file": preview_file,
     "preview-fileset-file": preview_fileset_file,
 }
-"""The functions by name."""
+"""The offloaded functions by name."""

@@ -40,27 +40,27 @@ class RestrictedFileRequest(msgspec.Struct, frozen=True):
 
 
 def file_show(question: bytes) -> list[bytes]:
-    """Rewrite a file, or return the description of an earlier rewrite.
+    """Rewrite a file for restricted users and store it, or return the description of an earlier rewrite.
 
-    Returns JSON of counts, bounds, `file-path` and size; and the number of bytes written. Raises UnsupportedOperation,
-    MissingFile, StorageFailed.
+    Returns the description as JSON (counts, bounds, `file-path`, size) and the number of bytes written. Raises
+    UnsupportedOperation, MissingFile, StorageFailed.
     """
     request = msgspec.json.decode(question, type=RestrictedFileRequest)
     store = store_for(request.into, request.properties)
-    told_at = f"{request.into}/{request.name}.json"
+    description_at = f"{request.into}/{request.name}.json"
     with suppress(MissingFile):
-        return [store.read(told_at), b"0"]
-    file = _write_restricted(request)
+        return [store.read(description_at), b"0"]
+    file = _rewrite_restricted(request)
     fields = dict(file.file_entry)
     if file.data:
         location = f"{request.into}/{request.name}-{token_hex(4)}.parquet"
         store.write_new(location, file.data)
         fields |= {"file-path": location, "file-size-in-bytes": len(file.data)}
-    return [_keep_description(store, told_at, description=fields), b"%d" % len(file.data)]
+    return [_store_description(store, description_at, description=fields), b"%d" % len(file.data)]
 
 
-def _write_restricted(request: RestrictedFileRequest) -> RewrittenFile:
-    """Rewrite a data file with the restrictions of a user applied.
+def _rewrite_restricted(request: RestrictedFileRequest) -> RewrittenFile:
+    """Return a data file with the restrictions of a user applied; stores nothing.
 
     A refusal's cause has the file's name, for the log only. Raises UnsupportedOperation, StorageFailed.
     """
@@ -72,9 +72,9 @@ def _write_restricted(request: RestrictedFileRequest) -> RewrittenFile:
         raise UnsupportedOperation(refused.message) from OSError(f"{at}: {refused.__cause__ or refused.message}")
 
 
-def _keep_description(store: FileStore, location: str, *, description: dict[str, Any]) -> bytes:
-    """Store the description of a rewritten file. If another process stored one first, return that and delete our
-    file.
+def _store_description(store: FileStore, location: str, *, description: dict[str, Any]) -> bytes:
+    """Store and return the description of a rewritten file. If another process has stored one before, delete this
+    process's file and return that description.
     """
     data = msgspec.json.encode(description)
     try:
@@ -87,7 +87,7 @@ def _keep_description(store: FileStore, location: str, *, description: dict[str,
 
 
 def _read(request: RestrictedFileRequest) -> dict[str, bytes]:
-    """Read a data file and its delete files. Locations outside of the table's location are refused."""
+    """Return a data file and its delete files by path. Raises UnsupportedOperation, StorageFailed."""
     requested = [request.task["data-file"], *request.deletes]
     if sum(each["file-size-in-bytes"] for each in requested) > BYTES_MAX:
         raise UnsupportedOperation(_TOO_LARGE)
@@ -128,4 +128,4 @@ RESTRICTED_FILE_FUNCTIONS: Mapping[str, Callable[..., list[bytes]]] = {
     "restrict-file": file_show,
     "restrict-delete": files_delete,
 }
-"""The functions by name."""
+"""The offloaded functions by name."""

@@ -47,7 +47,7 @@ class SearchIndexing(WorkPoller):
             while is_left and await self._lease():
                 is_left = bool(await index_step(self.services))
                 STEPS["done",] += 1
-        except Exception as error:  # noqa: BLE001 - searches tell what they lack; tried again
+        except Exception as error:  # noqa: BLE001 - the next round tries again; searches report the lag
             STEPS["failed",] += 1
             log.warning("words were not indexed", error=f"{type(error).__name__}: {error}")
 

@@ -50,8 +50,9 @@ log = get_logger("limnos.server")
 
 
 def start(loaded: LoadedSettings) -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit code of several workers; a single process exits the interpreter
-    itself.
+    """Serve until SIGTERM or SIGINT. Returns the supervisor's exit code; without several workers it does not return.
+
+    Raises CannotStart for a startup error.
     """
     settings = loaded.settings
     _configure_logs(settings)
@@ -91,7 +92,7 @@ def check(settings: Settings) -> list[CannotStart]:
         except CannotStart as result:
             problems.append(result)
     if all(isinstance(each, StartWarning) for each in problems):
-        problems += _place_warnings(settings)
+        problems += _location_warnings(settings)
         problems += _name_warnings(settings)
     return problems
 
@@ -101,7 +102,7 @@ def startup_notes(settings: Settings) -> list[str]:
     return engine_notes(settings) if has_engine(settings) else []
 
 
-def _place_warnings(settings: Settings) -> list[StartWarning]:
+def _location_warnings(settings: Settings) -> list[StartWarning]:
     """Return warnings about overlapping storage locations that were stored before a release that refuses them."""
     if not _has_store(settings):
         return []
@@ -115,7 +116,7 @@ def _place_warnings(settings: Settings) -> list[StartWarning]:
         ]
     entries = asyncio.run(_read_store(settings, describe_conflicts))
     released = asyncio.run(_read_store(settings, _released_read))
-    return [*map(_place_warning, entries), *_released_warnings(released)]
+    return [*map(_location_warning, entries), *_released_warnings(released)]
 
 
 def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:
@@ -139,11 +140,11 @@ def _released_read(tx: Tx) -> ReleasedLocations:
     return ReleasedLocations() if stated is None else msgspec.json.decode(stated, type=ReleasedLocations)
 
 
-def _place_warning(fields: Mapping[str, object]) -> StartWarning:
+def _location_warning(fields: Mapping[str, object]) -> StartWarning:
     other = cast("Mapping[str, object]", fields["other"])
     return StartWarning(
         f"{_display_name(fields)} overlaps {_display_name(other)}",
-        why=f"{fields['location']} and {other['location']} share files since before that was refused: {fields['effect']}",
+        why=f"{fields['location']} and {other['location']} overlap since an earlier release, which did not refuse this: {fields['effect']}",
         advice=str(fields["mend"]),
     )
 
@@ -153,7 +154,7 @@ def _display_name(fields: Mapping[str, object]) -> str:
 
 
 def _name_warnings(settings: Settings) -> list[StartWarning]:
-    """Return warnings about stored names of users, groups and roles that today's checks would refuse."""
+    """Return warnings about stored names of users, groups and roles that this release would refuse."""
     if not _has_store(settings):
         return []
     admins = frozenset({settings.server.admin, *settings.access.service_admins})
@@ -207,7 +208,7 @@ def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = 
     """Migrate the store to this release's schema. Returns a report.
 
     `restored`: the store comes from a backup. All nodes then start with an empty view, and ids are never reused. All
-    tokens are revoked, because later revocations are lost, unless `keeps_tokens`.
+    tokens are revoked, because later revocations are lost, unless `keeps_tokens`. Raises CannotStart.
     """
     _configure_logs(settings)
     with explain_startup_errors(settings, database_of(settings)):
@@ -226,9 +227,7 @@ def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = 
 
 
 def janitor(settings: Settings, *, dry_run: bool) -> list[str]:
-    """Run the removal of orphan files now. Returns the removed paths; with `dry_run`, the paths that would be
-    removed.
-    """
+    """Remove orphaned metadata files and empty directories now. Returns their paths; `dry_run` only lists them."""
     _configure_logs(settings)
     with explain_startup_errors(settings, database_of(settings)):
         make_data_directory(settings)
@@ -280,7 +279,7 @@ def _how_to_connect(settings: Settings, url: str) -> str:
   LanceDB         lancedb.connect("db://{settings.lance.catalog or "CATALOG"}", api_key=..., host_override="{url}/lance")
   Gravitino       GravitinoClient(uri="{url}", metalake_name="{server.metalake}")
   Command line    limnos ls --uri {url} --token-file {token}
-{_lonely(settings)}
+{_shared_store_note(settings)}
 """
 
 
@@ -291,11 +290,11 @@ def _console_line(settings: Settings, url: str) -> str:
     return f"  Console         {settings.server.public_url or url}/console/   (limnos console opens it signed in)\n"
 
 
-def _lonely(settings: Settings) -> str:
+def _shared_store_note(settings: Settings) -> str:
     """Return a warning if nodes may share the store while its tables are on this machine's disk; else ""."""
     if "://" not in database_of(settings) or not warehouse_of(settings).startswith("file:"):
         return ""
     return f"""
-  Note: tables are stored in {warehouse_of(settings)}, a disk of this machine. Another node over this database needs the
-  same files in the same place: mount them there, or give every node --warehouse s3://BUCKET/PATH before the first start.
+  Note: tables are stored in {warehouse_of(settings)}, a disk of this machine. Another node on this database needs the
+  same files at the same path: mount them there, or give every node --warehouse s3://BUCKET/PATH before the first start.
 """

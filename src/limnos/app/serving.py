@@ -68,7 +68,7 @@ class _NodeServer(uvicorn.Server):
     """Uvicorn's server with our own signal handlers: after a signal it exits with code 0."""
 
     drain_timeout_s = 0.0
-    let_go: Callable[[], object] | None = None
+    release_waiters: Callable[[], object] | None = None
     """Called on stop, to answer requests that are only waiting for changes."""
     is_leaving = False
     tls: ssl.SSLContext | None = None
@@ -111,8 +111,8 @@ class _NodeServer(uvicorn.Server):
     def stop(self) -> None:
         """Stop serving; a second call stops immediately."""
         self.leave()
-        if not self.should_exit and self.let_go is not None:
-            self.let_go()
+        if not self.should_exit and self.release_waiters is not None:
+            self.release_waiters()
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -131,35 +131,35 @@ async def _serve(
     needs_inner = has_engine(settings) or settings.maintenance.executor == "local"
     inner = None if certificates is None or not needs_inner else bind_address("127.0.0.1", 0)
     ENGINE.put(built.services, engine_of(settings, inner or sockets[0]))
-    beside: list[asyncio.Task[None]] = []
+    background_tasks: list[asyncio.Task[None]] = []
     try:
         ENGINE.of(built.services).begin()
         await bootstrap(built.services, settings)
-        beside += (asyncio.create_task(built.upkeep.run()), asyncio.create_task(built.deliveries.run()))
-        beside.append(asyncio.create_task(NodeBeats(built.services).run()))
+        background_tasks += (asyncio.create_task(built.upkeep.run()), asyncio.create_task(built.deliveries.run()))
+        background_tasks.append(asyncio.create_task(NodeBeats(built.services).run()))
         if built.indexing is not None:
-            beside.append(asyncio.create_task(built.indexing.run()))
+            background_tasks.append(asyncio.create_task(built.indexing.run()))
         maintenance = maintenance_process_of(settings, built.services, bound=inner or sockets[0])
         if maintenance is not None:
-            beside.append(asyncio.create_task(maintenance.run()))
+            background_tasks.append(asyncio.create_task(maintenance.run()))
         executor = executor_of(settings, built.services)
         if executor is not None:
-            beside.append(asyncio.create_task(executor.run()))
+            background_tasks.append(asyncio.create_task(executor.run()))
         server = _NodeServer(_config(built, settings))
         server.drain_timeout_s = settings.server.drain_timeout_s
         server.handshake_s, server.inner = settings.server.head_timeout_s, inner
         if certificates is not None:
             certificates.look()
             server.tls = certificates.context
-            beside.append(asyncio.create_task(certificates.run()))
-        server.let_go = built.services.watch.close
+            background_tasks.append(asyncio.create_task(certificates.run()))
+        server.release_waiters = built.services.watch.close
         if lifeline is not None:
             asyncio.get_running_loop().add_reader(lifeline, _stop_alone, server, lifeline)
         announcing = asyncio.create_task(_announce(server, announce, beats=beats))
         await server.serve(sockets=sockets)
         announcing.cancel()
     finally:
-        for task in beside:
+        for task in background_tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task

@@ -1,7 +1,8 @@
 """Converts startup errors to messages for the operator: the failure, its cause, and the next step.
 
-May import `config`, `model` and `telemetry`. It recognises failures of directories and databases by their messages, not
-by their drivers' classes, which stay in `store`. An unknown exception is a bug and keeps its traceback.
+May import `config`, `model` and `telemetry`. It recognizes failures of directories by error numbers and of
+databases by messages, because the classes of database drivers stay in `store`. An unknown exception is a bug and is not
+converted.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class StartPhase:
 
 @contextmanager
 def explain_startup_errors(settings: Settings, database: str) -> Iterator[StartPhase]:
-    """Convert known failures during startup to CannotStart. The traceback is logged at debug level."""
+    """Convert recognized failures during startup to CannotStart. The traceback is logged at debug level."""
     start = StartPhase()
     try:
         yield start
@@ -102,11 +103,11 @@ def startup_error_of(error: Exception, settings: Settings, database: str) -> Can
     if isinstance(error, LimnosError):
         return _too_new(error, database) if error.code == NEWER else None
     if type(error).__module__.partition(".")[0] in _DRIVERS:
-        return _database_trouble(_words(error), database)
+        return _database_error(_first_line(error), database)
     if isinstance(error, (ConnectionError, TimeoutError)):
-        return _database_trouble(str(error), database)
+        return _database_error(str(error), database)
     if isinstance(error, OSError):
-        return _directory_trouble(error, settings)
+        return _directory_error(error, settings)
     if isinstance(error, ModuleNotFoundError) and (extra := extra_of(error.name or "")) is not None:
         return missing_package_error(f"{error.name} is needed by these settings", extra)
     return None
@@ -125,26 +126,26 @@ def _too_new(error: LimnosError, database: str) -> CannotStart:
     )
 
 
-def _directory_trouble(error: OSError, settings: Settings) -> CannotStart:
+def _directory_error(error: OSError, settings: Settings) -> CannotStart:
     text = error.strerror or str(error)
     why, advice = _FILES.get(error.errno or 0, (text, OTHER_DIRECTORY))
     named = "" if error.filename in (None, settings.server.data) else f" ({error.filename})"
     return CannotStart(f"The data directory {settings.server.data} cannot be used{named}", why=why, advice=advice)
 
 
-def _database_trouble(text: str, database: str) -> CannotStart:
+def _database_error(text: str, database: str) -> CannotStart:
     words = hide_secrets(text, passwords_of_url(database))
     for pattern, meaning, advice in _DATABASES:
         if re.search(pattern, words, re.IGNORECASE):
-            return _store_trouble(database, f"{meaning} ({words})", advice)
-    return _store_trouble(database, words, "correct that, then run 'limnos server check' again")
+            return _store_error(database, f"{meaning} ({words})", advice)
+    return _store_error(database, words, "correct that, then run 'limnos server check' again")
 
 
-def _store_trouble(database: str, why: str, advice: str) -> CannotStart:
+def _store_error(database: str, why: str, advice: str) -> CannotStart:
     return CannotStart(f"The store {masked_address(database)} cannot be opened", why=why, advice=advice)
 
 
-def _words(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return the first line of an exception's message, or of the driver's if SQLAlchemy wraps it in `orig`."""
     message: object = getattr(error, "orig", None) or error
     lines = [line.strip() for line in str(message).splitlines() if line.strip()]
@@ -152,6 +153,6 @@ def _words(error: Exception) -> str:
 
 
 def masked_address(database: str) -> str:
-    """Return a store's database URL or path without user and password."""
+    """Return a store's database URL without user, password and query; a path unchanged."""
     scheme, mark, rest = database.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if mark else database

@@ -1,7 +1,7 @@
 """Task kinds: for each kind of task its payload, its function, its maximum number of attempts, and its lease.
 
-May import `services`, `store` and the layers below. Kinds are declared only here; the code that runs tasks knows none
-by name. A task runs at least once, on any node, concurrently with requests. Its function must tolerate being killed at
+May import `services`, `store` and the layers below. Kinds are declared only here; the code that runs tasks names none
+of them. A task runs at least once, on any node, concurrently with requests. Its function must tolerate being killed at
 any point and run again.
 """
 

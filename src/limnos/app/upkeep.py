@@ -101,7 +101,7 @@ class Upkeep:
                 if not among_long and self.services is not None and loop.time() - refreshed_at >= REFRESH_EVERY_S:
                     refreshed_at = loop.time()
                     await pauses_refresh(self.services)
-            except Exception as error:  # noqa: BLE001 - upkeep goes on when the store is back
+            except Exception as error:  # noqa: BLE001 - the next round tries again
                 log.warning("upkeep failed", error=str(error))
             with suppress(TimeoutError):
                 async with asyncio.timeout(IDLE_S):  # `wait_for` of Python 3.11 loses a cancellation while woken
@@ -109,7 +109,11 @@ class Upkeep:
             woken.clear()
 
     async def sweep(self) -> None:
-        """Delete old rows of the change feed, audit log, trash, reports and tasks; ensure that periodic tasks exist."""
+        """Maintain the store: delete old rows, write missing audit records, insert missing periodic tasks.
+
+        Old rows are those of the change feed, audit log, trash, reports, tasks and dropped objects. Also fills in
+        search names and storage locations that nodes of an earlier release did not store.
+        """
         await self.tell_audit()
         audited = self.audit is not None and self.audit.rules.changes
         await self.store.submit(self._permit, lambda tx: feed_prune(tx, keep_ms=self.keep_ms, audited=audited))
@@ -122,7 +126,7 @@ class Upkeep:
         while await self.store.submit(self._permit, names_fold) == UNFOLDED_AT_ONCE:
             pass
         await self.store.submit(self._permit, lambda tx: tx.tasks.forget(keep_ms=DONE_MS))
-        await self.store.submit(self._permit, _ensure)
+        await self.store.submit(self._permit, _insert_periodic_tasks)
         if self.services is not None:
             await locations_refresh(self.services)
         await self.count()
@@ -162,11 +166,11 @@ class Upkeep:
             return True
         try:
             outcome = await kind.runner(self._work(task, kind), task.payload)
-        except Exception as error:  # noqa: BLE001 - stored in the task, tried again
+        except Exception as error:  # noqa: BLE001 - stored in the task, and retried
             await self._failed(task, kind, error)
         else:
             TASKS[task.kind, "done"] += 1
-            await self.store.submit(self._permit, lambda tx: _settle(tx, task, kind, outcome=outcome))
+            await self.store.submit(self._permit, lambda tx: _complete(tx, task, kind, outcome=outcome))
         return True
 
     def _work(self, task: LeasedTask, kind: TaskKind) -> TaskContext:
@@ -201,7 +205,7 @@ class Upkeep:
         WAITING.update({(kind, state): number for (kind, state), number in counts.items() if state != "done"})
 
 
-def _settle(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome) -> None:
+def _complete(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome) -> None:
     """Complete a successful task: reschedule a periodic one, store a result, or delete it."""
     if kind.every_s is not None:
         payload = task.payload if outcome.payload is None else outcome.payload
@@ -212,7 +216,7 @@ def _settle(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome) -
         tx.tasks.done(task.id)
 
 
-def _ensure(tx: Tx) -> None:
+def _insert_periodic_tasks(tx: Tx) -> None:
     """Insert the periodic tasks that are missing in the store."""
     for kind in KINDS.values():
         if kind.every_s is not None:

@@ -1,7 +1,7 @@
 """A poller of work in the store: leases due work, starts it, and polls again when woken or after a pause.
 
-May import `model`, `telemetry`. Knows nothing of the work: subclasses select the work and its lease
-(`deliveries`, `executor`).
+May import `model`, `telemetry`. Must not know the work: subclasses select the work and its lease, such as
+`deliveries` and `executor`.
 """
 
 from __future__ import annotations
@@ -58,14 +58,15 @@ class WorkPoller(ABC):
 
     @abstractmethod
     async def _take(self) -> None:
-        """Take due work, and start it with `_begin`."""
+        """Lease due work, and start it with `_begin` or `_begin_leased`."""
 
     async def _begin_leased(
         self, leasing: Coroutine[None, None, list[T]], work: Callable[[T], Coroutine[None, None, None]]
     ) -> None:
         """Lease work, and start a task for each leased item.
 
-        A cancellation takes effect only after the lease is known, so that each leased item has a task that releases it.
+        A cancellation takes effect only after the items are leased, so that each leased item has a task that releases
+        it.
         """
         leased = asyncio.ensure_future(leasing)
         try:

@@ -1,7 +1,7 @@
 """A worker process with the socket to it, and the list of idle processes of a pool.
 
 May import `sources.wire` and the standard library. Must not know the work. The process is spawned, not forked,
-with an environment without secrets. It exits when this process has ended.
+with only listed environment variables and those that the caller adds. It exits when this process has ended.
 """
 
 from __future__ import annotations
@@ -104,12 +104,12 @@ class WorkerProcess:
         """Close the socket, and let the process finish; kill it after `within_s` seconds."""
         self._wire.close()
         for _ in range(round(within_s / _LOOK_S)):
-            if self._has_left():
+            if self._has_ended():
                 return
             await asyncio.sleep(_LOOK_S)
         self.end()
 
-    def _has_left(self) -> bool:
+    def _has_ended(self) -> bool:
         """Return whether the process has ended, and reap it."""
         try:
             self._ended = self._ended or os.waitpid(self.pid, os.WNOHANG)[0] != 0
@@ -141,14 +141,14 @@ class IdleWorkers(list[WorkerProcess]):
         worker.used_at = loop.time()
         self.append(worker)
         if self._timer is None:
-            self._timer = loop.call_later(IDLE_S, self._dismiss)
+            self._timer = loop.call_later(IDLE_S, self._end_expired)
 
-    def _dismiss(self) -> None:
+    def _end_expired(self) -> None:
         loop = asyncio.get_running_loop()
         for worker in [each for each in self if loop.time() - each.used_at >= IDLE_S]:
             self.remove(worker)
             worker.end()
-        self._timer = loop.call_later(IDLE_S, self._dismiss) if self else None
+        self._timer = loop.call_later(IDLE_S, self._end_expired) if self else None
 
     def end_all(self) -> None:
         """Kill all processes of the list, and empty it."""

@@ -91,12 +91,12 @@ class Supervisor:
             self._start_due()
             self._wait()
             self._take_beats()
-            self._take_dead()
+            self._reap_dead()
             self._end_hung()
         return self.code
 
     def stop(self) -> None:
-        """Signal all workers to stop. Each ends within its drain time."""
+        """Close the listening sockets, and signal all workers to stop. Each ends within its drain time."""
         now = time.monotonic()
         if self.stopping_until is None:
             self.stopping_until = now + leaves_within_s(self.loaded.settings.server.drain_timeout_s)
@@ -119,7 +119,7 @@ class Supervisor:
                     os.kill(each.pid, which)
 
     def _due(self) -> list[ServingProcess]:
-        """Return the workers that have a time to start. Until the first worker serves, no other worker starts."""
+        """Return the workers that have a time to start; until the first worker serves, only that worker."""
         if self.stopping_until is not None:
             return []
         allowed = self.workers if self.workers[0].is_serving or self.announced else self.workers[:1]
@@ -137,11 +137,11 @@ class Supervisor:
         sys.stdout.flush()
         pid = os.fork()
         if pid == 0:
-            self._become(worker)
+            self._serve_in_child(worker)
         worker.pid, worker.started_at, worker.due_at = pid, time.monotonic(), None
         log.info("worker started", worker=worker.number, pid=pid)
 
-    def _become(self, worker: ServingProcess) -> NoReturn:
+    def _serve_in_child(self, worker: ServingProcess) -> NoReturn:
         """Serve as a worker, in the forked child process. Never returns."""
         code = 1
         try:
@@ -206,7 +206,7 @@ class Supervisor:
             self.announced = True
             self.announce()
 
-    def _take_dead(self) -> None:
+    def _reap_dead(self) -> None:
         for each in self.workers:
             if each.pid:
                 with suppress(ChildProcessError):
@@ -215,7 +215,7 @@ class Supervisor:
                         self._ended(each, os.waitstatus_to_exitcode(status))
 
     def _end_hung(self) -> None:
-        """Kill workers that no longer serve but do not exit. They are then restarted like dead ones."""
+        """Kill workers that have stopped sending heartbeats. They are then restarted like dead workers."""
         for each in self.workers:
             if self.stopping_until is None and each.pid and each.is_serving and each.missed > BEATS_MISSED_MAX:
                 each.ended = "hung"

@@ -50,7 +50,7 @@ class CommonFlags:
     uri: Annotated[
         str | None,
         Parameter(
-            env_var="LIMNOS_URI", help="Address of the server; the default is that of the profile in use, or loopback."
+            env_var="LIMNOS_URI", help="URL of the server; the default is that of the profile in use, or loopback."
         ),
     ] = None
     metalake: Annotated[str, Parameter(env_var="LIMNOS_METALAKE", help="Metalake of all paths and names.")] = "lake"
@@ -80,7 +80,7 @@ class CommonFlags:
         return self.output or format_of((), os.environ, terminal=sys.stdout.isatty())
 
     def client(self) -> Client:
-        """Build the client. Raises UsageError for contradictory credentials."""
+        """Build the client. Raises the errors of `credential`."""
         from limnos.client import Client
 
         token, user = self.credential(os.environ)
@@ -89,8 +89,10 @@ class CommonFlags:
         )
 
     def credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
-        """Return the token and the user; at most one of them is set. Raises UsageError if several of `--token`,
-        `--token-file` and `--user` are given, or for an empty token.
+        """Return the token and the user; at most one of them is set. Refreshes a profile's session that expires soon.
+
+        Raises UsageError if several of `--token`, `--token-file` and `--user` are given, or for an empty token;
+        StoppedError and the client's errors if the session cannot be refreshed.
         """
         names = [name for name in ("token", "token_file", "user") if getattr(self, name) is not None]
         if len(names) > 1:
@@ -207,7 +209,7 @@ def read_token(file: Path) -> str:
 
 
 def _require_token(token: str, *, source: str) -> str:
-    """Return a token. Raises UsageError for an empty one, which would be no credential at all."""
+    """Return a token unchanged. Raises UsageError if it is empty."""
     if not token.strip():
         raise UsageError(
             f"the token is empty: {source} is set, and has no text",

@@ -1,6 +1,7 @@
 """Import of modules whose libraries the base install lacks.
 
-May import the standard library, and `model` for the installation of extras. Must know no other package.
+May import the standard library, `cli.failures`, and `model` for the installation of extras. Must not know other
+packages.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Messages and exit codes of failed commands: the error, and the next step.
 
-May import `client`'s errors, `model.errors` and `names.errors`. Must not know any command.
+May import `client`'s errors, `model`, `names.errors` and this package. Must not know any command.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFailure:
-    """A failure of a command to be printed: exit code, stable code, message and hint. `details` are additional keys of
-    its JSON form.
+    """A failure of a command to be printed: exit code, stable code, message, cause and hint. `details` are additional
+    keys of its JSON form.
     """
 
     exit_code: ExitCode
@@ -115,7 +115,7 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
         return CommandFailure(
             exit_code=ExitCode.FAILED,
             code="failed",
-            message=f"a file is no text in UTF-8: {error.reason} at byte {error.start}",
+            message=f"a file is not UTF-8 text: {error.reason} at byte {error.start}",
             hint="check that it is the right file",
         )
     if type(error).__module__ == "sqlite3":

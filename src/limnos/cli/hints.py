@@ -36,13 +36,13 @@ _DECISION = re.compile(r"perform operation '(\w+)' on metadata '(.+?)': ", re.DO
 _LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists): \S+$")
 """Messages of Iceberg REST that name the namespace levels but not the catalog."""
 
-_STRANGER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\S+?),")
+_NOT_A_MEMBER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\S+?),")
 """The message for a user who is not a member of the metalake."""
 
-_BOTH = re.compile(r" is both a namespace and a (\w+); name its kind")
+_AMBIGUOUS_PATH = re.compile(r" is both a namespace and a (\w+); name its kind")
 """The message about an ambiguous path."""
 
-_LAIN_IN = re.compile(r" lay in .+\(id (\d+)\)")
+_FORMER_PARENT = re.compile(r" lay in .+\(id (\d+)\)")
 """The part of a message that names the object to restore first."""
 
 NO_COLUMN = " has no column "
@@ -94,7 +94,7 @@ class TypedCommand:
 
     @property
     def target(self) -> tuple[str, ...]:
-        """The path of the object that the command creates; empty if there is none or it is malformed."""
+        """The new path of the object: TARGET of `mv`, `--to` of `undrop`, else `path`; empty if it is malformed."""
         if self.words[:1] == ("mv",):
             return _path_parts(self.words[2]) if len(self.words) > 2 else ()
         if self.words[:1] != ("undrop",):
@@ -107,9 +107,7 @@ class TypedCommand:
         return self.path
 
     def located(self, message: str) -> str:
-        """Return the message with the typed path's catalog appended if it names an object without catalog, as Iceberg's
-        messages do.
-        """
+        """Append the typed path's catalog to a message that names an object without it, as Iceberg's messages do."""
         return f"{message} in catalog {self.path[0]}" if self.path and _LEVELS.match(message) else message
 
     def command(self, *words: str) -> str:
@@ -152,7 +150,7 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
     if isinstance(error, UnavailableError):
         if error.sent:
             return "try again in a moment; the server's log says more"
-        return "start one with 'limnos server start', or give its address with --uri or LIMNOS_URI"
+        return "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
     if isinstance(error, UnauthenticatedError) or "anonymous" in error.message:
         return (
             "authenticate with --token-file FILE or LIMNOS_TOKEN_FILE=FILE (the admin's is limnos-data/admin.token where the "
@@ -167,15 +165,15 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
 
 def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
     """Return the hint for arguments that the client rejected; None without one."""
-    if match := _BOTH.search(message):
+    if match := _AMBIGUOUS_PATH.search(message):
         return f"'{typed.again('--kind', 'namespace')}', or '{typed.again('--kind', match[1])}'"
     return None
 
 
 def _denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     action, kind, target = _decision_parts(error)
-    if stranger := _STRANGER.match(error.message):
-        added = typed.spell("user", "add", stranger[1], "--metalake", stranger[2])
+    if not_a_member := _NOT_A_MEMBER.match(error.message):
+        added = typed.spell("user", "add", not_a_member[1], "--metalake", not_a_member[2])
         return f"an admin of the metalake adds you with '{added}'"
     if not action:
         return f"'{typed.command('whoami')}' shows who you are"
@@ -186,7 +184,7 @@ def _denied_hint(error: DeniedError, typed: TypedCommand) -> str:
 
 
 def _decision_parts(error: DeniedError) -> tuple[str, str, str]:
-    """Return the action, the kind of its target if it is known, and the target."""
+    """Return the action of a refusal, the kind of its target, and the target; empty strings if they are unknown."""
     decision = error.decision
     if decision is not None and decision.action:
         kind = getattr(decision.target, "kind", "")
@@ -225,12 +223,12 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
 
 
 def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
-    """Return the command that finds the dropped object, or the object that must be restored first."""
+    """Return the hint for a failed command on the trash: to restore the parent first, or to list the trash."""
     catalog = typed.path[:1] or (_path_parts(typed.words[2])[:1] if typed.words[:2] == ("trash", "rm") else ())
     if not catalog or typed.words[0] not in {"trash", "undrop"}:
         return None
-    if lain_in := _LAIN_IN.search(error.message):
-        first = typed.command("undrop", display.render(catalog), "--id", lain_in[1])
+    if former_parent := _FORMER_PARENT.search(error.message):
+        first = typed.command("undrop", display.render(catalog), "--id", former_parent[1])
         return f"'{first}' restores that one; or give another target for this one with --to"
     if "you may restore" in error.message:
         return f"'{typed.command('trash', 'ls', display.render(catalog))}' lists objects that you may restore"
@@ -261,7 +259,7 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
 
 _PLAIN = {
     "pruned": "--after oldest continues with the retained changes",
-    "commit-conflict": "another request changed it meanwhile: load it again and repeat",
+    "commit-conflict": "another request changed it concurrently: load it again and repeat",
     "not-in-use": "it is disabled: its owner enables it through Gravitino's clients",
     "state-unknown": "check whether it was done before you repeat it",
     "unexpected-answer": "check --uri and LIMNOS_URI",

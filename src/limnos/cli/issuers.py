@@ -61,8 +61,8 @@ class IssuerEndpoints(NamedTuple):
 
 
 def endpoints_of(issuer: str, *, reach: IssuerAccess) -> IssuerEndpoints:
-    """Read an issuer's endpoints from its discovery document. Raises StoppedError if it is unreachable, malformed or of
-    another issuer.
+    """Read an issuer's endpoints from its discovery document. Raises StoppedError if it is unreachable or malformed,
+    of another issuer, or has no device flow.
     """
     answer = _answer(issuer.rstrip("/") + DISCOVERY, None, reach=reach)[1]
     if answer.get("issuer") != issuer:
@@ -86,7 +86,7 @@ def check_address(url: str) -> None:
     if not _is_safe(url):
         raise StoppedError(
             f"{url} is not https://…: an issuer on another machine needs TLS",
-            hint="ask the issuer's operator for its https:// address",
+            hint="ask the issuer's operator for its https:// URL",
         )
 
 
@@ -149,7 +149,7 @@ def revoke(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -
 def _parse_grant(fields: Mapping[str, object]) -> TokenGrant:
     token, refresh_token = fields.get("access_token"), fields.get("refresh_token")
     if not isinstance(token, str):
-        raise StoppedError("the issuer signed you in but gave no token", hint="tell its operator")
+        raise StoppedError("the issuer signed you in but gave no token", hint="report this to the issuer's operator")
     return TokenGrant(
         token,
         _seconds(fields, "expires_in", otherwise=300.0),
@@ -183,7 +183,7 @@ def _answer(
     """Send a form by POST, or a GET request if `form` is None. Returns the status and the decoded JSON object.
 
     With `patient`, a failed connection counts as `authorization_pending` instead of raising. Raises StoppedError if the
-    issuer is unreachable or its response is no JSON object.
+    issuer is unreachable or its response is not a JSON object.
     """
     import httpx2
 
@@ -207,5 +207,5 @@ def _answer(
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
         raise StoppedError(f"the issuer at {url} sent an unexpected response: {str(error)[:300]}") from None
     if not isinstance(result, dict) or (form is None and status != 200):
-        raise StoppedError(f"{url} answers {status}: check that it is an issuer's address")
+        raise StoppedError(f"{url} answers {status}: check that it is an issuer's URL")
     return status, result

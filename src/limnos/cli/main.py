@@ -1,7 +1,7 @@
 """The entry point: it finds and runs the command, and converts any failure to a message and an exit code.
 
 May import cyclopts, `model` for secrets, and this package. Command modules are imported only when they are called, so
-that `limnos --version` and `--help` answer quickly.
+that `limnos --version` and `--help` respond quickly.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(failures.ExitCode.INTERRUPTED)
     except CycloptsError as error:
         return _fail(failures.usage(str(error), _command(tokens)), tokens, shape=shape)
-    except Exception as error:  # noqa: BLE001 - what nobody foresaw is reported below
+    except Exception as error:  # noqa: BLE001 - unexpected errors are reported below
         failure = failures.failure_of(error, TypedCommand(tokens))
         if failure is None:
             return _report(error, tokens, shape=shape)
@@ -190,7 +190,7 @@ def _fail(failure: failures.CommandFailure, tokens: Sequence[str], *, shape: For
 
 
 def _report(error: Exception, tokens: Sequence[str], *, shape: Format) -> int:
-    """Print an unexpected exception without local variables and secrets, and ask the user to report it."""
+    """Print an unexpected exception without local variables and secrets. Returns the exit code."""
     lines = "".join(traceback.format_exception(error))
     print(hide_secrets(lines, collect_secrets(tokens, os.environ)), end="", file=sys.stderr)
     return _fail(failures.unexpected_failure(error), tokens, shape=shape)

@@ -25,7 +25,7 @@ WIDTH_PLAIN = 500
 
 
 def format_of(tokens: Sequence[str], environ: Mapping[str, str], *, terminal: bool) -> Format:
-    """Choose the output format before the command line is parsed, because parse errors use it, too."""
+    """Return the output format before the command line is parsed, because parse errors use it, too."""
     chosen = environ.get("LIMNOS_OUTPUT", "")
     for word, following in itertools.zip_longest(tokens, tokens[1:], fillvalue=""):
         if word == "--output":
@@ -39,7 +39,7 @@ def format_of(tokens: Sequence[str], environ: Mapping[str, str], *, terminal: bo
 
 
 def to_json(value: object, *, indent: int = 2) -> str:
-    """Format a value as JSON. Types that JSON lacks become text."""
+    """Format a value as JSON. Types that JSON lacks become strings."""
     text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=indent).decode()
     return text if text.isprintable() else "".join(map(_in_json, text))
 
@@ -114,7 +114,7 @@ def cell(value: object) -> str:
 
 
 def _in_line(text: str) -> str:
-    """Replace line breaks in a list entry, so that it cannot look like two entries."""
+    """Replace line breaks in a cell or list entry, so that it cannot look like two."""
     return text.replace("\n", "\\n")
 
 

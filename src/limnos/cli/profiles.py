@@ -75,8 +75,9 @@ def file_of(environ: Mapping[str, str]) -> Path:
 
 
 def read(environ: Mapping[str, str]) -> Profiles:
-    """Read the profiles; empty if the file does not exist. Raises StoppedError if other users can read the file, or it
-    is malformed.
+    """Read the profiles; empty if the file does not exist or is not readable.
+
+    Raises StoppedError if other users can read or write the file, or if it is malformed.
     """
     file = file_of(environ)
     try:
@@ -100,7 +101,7 @@ def read(environ: Mapping[str, str]) -> Profiles:
 
 @contextmanager
 def lock_profiles(environ: Mapping[str, str]) -> Iterator[None]:
-    """Lock the profiles against concurrent refreshes: an issuer may accept a refresh token only once."""
+    """Lock the profiles for the body of a `with`: an issuer may accept a refresh token only once."""
     file = file_of(environ)
     with file.with_name(f".{file.name}.lock").open("ab") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
@@ -108,7 +109,7 @@ def lock_profiles(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def write(environ: Mapping[str, str], profiles: Profiles) -> None:
-    """Write the file atomically, with mode 600."""
+    """Replace the profiles file atomically, with mode 600; create its directory if needed."""
     file = file_of(environ)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".profiles.")  # mkstemp creates it with mode 600

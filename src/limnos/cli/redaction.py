@@ -1,4 +1,4 @@
-"""Secrets in the arguments and the environment of this command. Printed failures do not contain them.
+"""Finds the secrets in the arguments and the environment of this command, which printed failures mask.
 
 May import `model`. Must not know any command.
 """
@@ -13,7 +13,7 @@ from typing import Final
 from limnos.model.secrets import NAMES, passwords_of_url
 
 _SECRET: Final = re.compile(rf"{NAMES}|\bkeys?\b|[._-]keys?\b|_KEYS?\b", re.IGNORECASE)
-_PLACES: Final = re.compile(
+_NOT_SECRET: Final = re.compile(
     r"(?:file|path|uri|user|id|expires|keep|no)(?:[_-]|$)|[_-](?:file|path|uri|url|user|id)$", re.IGNORECASE
 )
 """Parameters that only name the location or owner of a secret, and may be shown."""
@@ -21,8 +21,8 @@ _PREFIX: Final = "LIMNOS_"
 
 
 def collect_secrets(tokens: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the texts that must not be printed: tokens, passwords in URLs, and values of properties with the name of a
-    secret.
+    """Return the strings that must not be printed: tokens, passwords in URLs, and values of properties with the name of
+    a secret.
     """
     names = [*_of_words(tokens), *_of_environment(environ)]
     return tuple(dict.fromkeys(text for text in names if text))
@@ -32,7 +32,7 @@ def is_secret_name(name: str) -> bool:
     """Return whether the value of a flag, property or variable of this name is a secret, such as `token` or
     `s3.secret-access-key`.
     """
-    return _SECRET.search(name) is not None and _PLACES.search(name) is None
+    return _SECRET.search(name) is not None and _NOT_SECRET.search(name) is None
 
 
 def _of_words(tokens: Sequence[str]) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _of_environment(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _of_storages(value: str) -> Iterator[str]:
-    """Yield the secrets in the JSON of an environment variable with named storages; the whole text if it is
+    """Yield the secrets in the JSON of an environment variable with named storages; the whole value if it is
     malformed.
     """
     try:

@@ -66,7 +66,8 @@ class ClientError(Exception):
     """Base class of the errors of failed calls.
 
     `status` is the HTTP status, 0 if there was no response. `code` is stable (`not-found`, `forbidden`, …).
-    `request_id` finds the call in the server's log. `decision` has the reasons of a refusal, if the server sent them.
+    `request_id` is the id of the request in the server's log. `decision` has the reasons of a refusal, if the server
+    sent them.
     """
 
     kind: ClassVar[str] = "failed"
@@ -89,7 +90,7 @@ class ClientError(Exception):
 
 
 class ArgumentError(ValueError):
-    """Invalid arguments of a call, found before anything was sent. The message has advice."""
+    """Invalid arguments of a call, which was not sent. The message has advice."""
 
 
 class RefusedError(ClientError):
@@ -125,7 +126,7 @@ class ServerError(ClientError):
 
 
 class UnexpectedAnswerError(ClientError):
-    """The response has an unexpected form: the peer is no Limnos server, or of another version."""
+    """The response has an unexpected form: the peer is not a Limnos server, or has another version."""
 
 
 class UnavailableError(ClientError):

@@ -1,6 +1,7 @@
 """Calls as generators: a flow yields requests, receives replies, and returns its result, without I/O.
 
-May import this package's errors. A blocking or an asynchronous sender drives a flow, so every resource is written once.
+May import msgspec and this package's errors. A blocking or an asynchronous sender drives a flow, so every resource is
+written once.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ Sender: TypeAlias = BlockingSender | AwaitedSender
 
 
 class ClientScope:
-    """State shared by a client's resources: the metalake, and the server's separator once it is known."""
+    """State shared by a client's resources: the metalake, and the server's separator once it was requested."""
 
     __slots__ = ("metalake", "separator")
 

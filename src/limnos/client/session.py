@@ -196,14 +196,14 @@ def _reply(answer: httpx2.Response) -> Reply:
 
 
 def _unavailable_error(uri: str, error: httpx2.TransportError) -> UnavailableError:
-    """Return the error for a request without a response. Its `sent` says whether the server may have received the
-    request.
+    """Return the error for a request without a response. Its `sent` is whether the server may have received
+    the request.
     """
     if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)):
         return UnavailableError(f"no server answers at {uri} ({str(error) or type(error).__name__})", sent=False)
     if isinstance(error, httpx2.TimeoutException):
         return UnavailableError(f"the server at {uri} did not answer in time", status=504)
-    return UnavailableError(f"the connection to {uri} broke before the answer was complete ({error})")
+    return UnavailableError(f"the connection to {uri} broke before the response was complete ({error})")
 
 
 class _BlockingSender:

@@ -34,7 +34,7 @@ class AccessSection(SettingsSection):
     session_s: PositiveInt = 3_600
     """The lifetime in seconds of a session that was opened with a password, until it is refreshed."""
     session_refresh_s: PositiveInt = 1_209_600
-    """The time in seconds during which it can be refreshed without the password."""
+    """The time in seconds during which such a session can be refreshed without the password."""
     service_admins: Annotated[tuple[User, ...], Words] = ()
     """Users who may create metalakes, in addition to `server.admin`; separated by commas."""
 
@@ -66,17 +66,19 @@ class OidcSection(SettingsSection):
     are disabled.
     """
     scope: str = "openid offline_access"
-    """The scopes that this client requests from the issuer; `offline_access` allows sessions to be refreshed."""
+    """The scopes that the client `oidc.client_id` requests from the issuer; `offline_access` allows sessions to be
+    refreshed.
+    """
     console_client_id: str | None = None
     """The issuer's client with which browsers sign in to the console. Unset: the console offers no sign-in at the
     issuer.
     """
     console_secret_file: str | None = None
-    """File with the secret of that client, read at each sign-in. Unset: a public client."""
+    """File with the secret of `oidc.console_client_id`, read at each sign-in. Unset: a public client."""
     skew_s: NonNegativeInt = 60
     """The maximum difference between the issuer's clock and the database's, in seconds."""
     refresh_s: PositiveInt = 300
-    """The interval in seconds at which keys are fetched again and known tokens are checked again."""
+    """The interval in seconds at which keys are fetched again and accepted tokens are verified again."""
     timeout_s: PositiveFloat = 5.0
     """The maximum time for fetching the issuer's keys, in seconds."""
 

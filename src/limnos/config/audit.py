@@ -22,7 +22,7 @@ class AuditSection(SettingsSection):
     refusals: Literal["off", "sampled", "whole"] = "whole"
     """Which refused and failed requests are recorded: all, one of `audit.sample_one_in`, or none."""
     reads: Literal["off", "sampled", "whole"] = "off"
-    """The same for successful requests that changed nothing."""
+    """Which successful requests that changed nothing are recorded, as in `audit.refusals`."""
     sample_one_in: PositiveInt = 100
     """The number of requests per recorded request of a sample."""
     refusals_per_s_max: PositiveInt = 100

@@ -16,13 +16,13 @@ from limnos.config.section import SettingsSection
 from limnos.config.values import SPARK_CONFIGS, Words
 
 
-def _place(text: str) -> str:
+def _absolute_path(text: str) -> str:
     if not re.fullmatch("/[^,#]*", text):
         raise ValueError(f"'{text}' is not an absolute path without ',' and '#'; write for example /srv/jobs")
     return posixpath.normpath(text)
 
 
-DirectoryPaths = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], Words]
+DirectoryPaths = Annotated[tuple[Annotated[str, AfterValidator(_absolute_path)], ...], Words]
 
 
 class JobsSection(SettingsSection):
@@ -46,7 +46,7 @@ class JobsSection(SettingsSection):
     """Spark properties that templates may set, as names or with `*`, separated by commas. Some make Spark execute code
     that they name.
     """
-    spark_submit: Annotated[str, AfterValidator(_place)] | None = None
+    spark_submit: Annotated[str, AfterValidator(_absolute_path)] | None = None
     """The program `spark-submit` for Spark templates. Unset: that of the installed PySpark."""
     user: str | None = Field(default=None, min_length=1)
     """Local user that jobs run as; requires a server started by root. Unset: the server's user."""

@@ -1,7 +1,7 @@
 """Loads the settings from flags, environment variables, one TOML file, and defaults, in this order of precedence.
 
-May import `settings` of this package, `model` and the standard library. Must not know the meaning of a setting; it
-knows names, origins and the reporting of errors.
+May import `settings` of this package, `model`, pydantic and the standard library. Must not know the meaning of a
+setting, only names and origins, for errors.
 """
 
 from __future__ import annotations
@@ -149,12 +149,12 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str
         key = ".".join(str(part) for part in problem["loc"][:2])
         text = hide_secrets(problem["msg"].removeprefix("Value error, "), passwords_of_url(str(problem["input"])))
         if key in origins:
-            yield f"setting '{key}' ({origins[key]}): {text}{_got(problem['input'], kind=problem['type'], key=key)}"
+            yield f"setting '{key}' ({origins[key]}): {text}{_not_value(problem['input'], kind=problem['type'], key=key)}"
         else:
             yield text
 
 
-def _got(value: object, *, kind: str, key: str) -> str:
+def _not_value(value: object, *, kind: str, key: str) -> str:
     """Return `, not VALUE` for the end of an error message; "" if the message already has the value or it may be a
     secret.
     """

@@ -1,6 +1,6 @@
 """Settings of table maintenance.
 
-May import the package's `section` and `values`, and `model`. Must not know maintenance itself.
+May import pydantic, `model`, and `section` and `values` of this package. Must not know maintenance itself.
 """
 
 from __future__ import annotations

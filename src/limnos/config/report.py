@@ -1,6 +1,7 @@
 """Reports of settings: the effective values with their origins, and the reference page.
 
-May import `model` and the rest of this package. Secrets are masked here, including passwords inside URLs.
+May import `model`, pydantic-core and the rest of this package. Secrets are masked here, including passwords inside
+URLs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Types of secret settings, and the collection of all secret values for masking in output.
 
 May import pydantic, `model` and this package. A setting with a password, a key or a token has one of these types, which
-keep its text out of `repr`, dumps and errors.
+exclude its value from `repr`, dumps and errors.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def holds_secret(annotation: object, metadata: Iterable[object] = ()) -> bool:
 
 
 def secrets_of(settings: BaseModel) -> tuple[str, ...]:
-    """Return the texts of all secrets that are set, and the passwords inside them, to mask them in output."""
+    """Return the secret strings of the settings, to mask them in output.
+
+    Of a URL this is the password, of a named storage the properties whose names are those of secrets.
+    """
     names: list[str] = []
     for name, value in _values(settings):
         if not isinstance(value, Secret):

@@ -51,7 +51,7 @@ def _public_url(text: str) -> str:
         r"(?:[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*)?", path
     ):
         raise ValueError(
-            f"'{text}' is not a public address: write scheme, host and, if a proxy adds one, the path, for example "
+            f"'{text}' is not a public URL: write scheme, host and, if a proxy adds one, the path, for example "
             "https://data.example.com/lake"
         )
     return f"{scheme}://{authority.lower()}" + (f"/{path}" if path else "")
@@ -69,7 +69,9 @@ class ServerSection(SettingsSection):
     data: str = Field(default="./limnos-data", min_length=1)
     """Directory of the embedded database, warehouse and admin token."""
     listen: Listen | None = None
-    """HOST:PORT to listen on, exclusively. Unset: 127.0.0.1:8090, and 127.0.0.1:9001 and :9101 if they are free."""
+    """HOST:PORT to listen on, exclusively. Unset: 127.0.0.1:8090, and the ports 9001, 9101 and 19002 (for
+    SQL++) of 127.0.0.1 that are free.
+    """
     insecure_listen: bool = False
     """Allow listening beyond loopback although users need no proof of identity."""
     bare: bool = False
@@ -89,7 +91,7 @@ class ServerSection(SettingsSection):
     `https://console.example.com`; separated by commas.
     """
     public_url: PublicUrl | None = None
-    """The public address of this server behind a proxy, as `https://data.example.com/lake`: the prefix of the console's
+    """The public URL of this server behind a proxy, as `https://data.example.com/lake`: the prefix of the console's
     links, and the origin of its pages. Unset: the requests' own Host, without a prefix.
     """
     head_timeout_s: PositiveFloat = 10.0

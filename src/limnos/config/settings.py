@@ -1,7 +1,7 @@
-"""The settings of a server: every section, key, default, and the checks of single values.
+"""The settings of a server: the model of all sections, several of the sections, and checks across sections.
 
-May import pydantic, `model` and `names`. Must not know the origins of values, which `loading` knows: building
-`Settings` never reads the environment or a file.
+May import pydantic, pydantic-settings, `model`, `names` and this package. Must not know the origins of values, which
+`loading` knows: building `Settings` never reads the environment or a file.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ SCHEMES = ("sqlite", "postgresql")
 
 
 class ConfigError(LimnosError):
-    """Raised for settings that cannot be used: unknown key, wrong value, unreadable file. The message says what to
-    change.
+    """Raised for settings that cannot be used: unknown key, wrong value, unreadable file. The message has the
+    correction.
     """
 
     code = "config"
@@ -198,7 +198,7 @@ def _event_url(text: str) -> str:
         or parts.fragment
     ):
         raise ValueError(
-            f"'{text}' is not an address to send to; write http:// or https:// with a host and, if need be, a path"
+            f"'{text}' is not the URL of a receiver; write http:// or https:// with a host and, if need be, a path"
         )
     return text
 
@@ -207,7 +207,7 @@ class EventsSection(SettingsSection):
     """The URLs to which webhooks may send changes."""
 
     allowed_urls: Annotated[tuple[Annotated[str, AfterValidator(_event_url)], ...], Words] = ()
-    """Addresses below which webhooks may be, as `https://hooks.example.com/limnos`; unset: no webhooks can be created.
+    """URLs below which webhooks may be, as `https://hooks.example.com/limnos`; unset: no webhooks can be created.
     Separated by commas.
     """
     timeout_s: PositiveFloat = 10.0
@@ -330,7 +330,7 @@ def keys() -> tuple[str, ...]:
 
 
 def is_secret(key: str) -> bool:
-    """Return whether a setting, `section.key`, has a type that hides its text."""
+    """Return whether a setting, `section.key`, has a type that hides its value."""
     section, _, name = key.partition(".")
     model = sections().get(section)
     field = None if model is None else model.model_fields.get(name)

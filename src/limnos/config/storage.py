@@ -55,7 +55,7 @@ def _key(secret: Secret) -> Secret:
 
 
 def _parse_storages(value: object) -> object:
-    """Parse storages, also from JSON. Errors do not repeat values, because they are secrets."""
+    """Parse named storages, also from JSON. The message of a ValueError has no values, because they are secrets."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -91,7 +91,7 @@ class StorageSection(SettingsSection):
     bucket. Separated by commas.
     """
     allowed_endpoints: Annotated[tuple[Annotated[str, AfterValidator(_endpoint)], ...], Words] = ()
-    """Addresses of object stores that the server may connect to, in addition to those of the public clouds; separated
+    """Endpoints of object stores that the server may connect to, in addition to those of the public clouds; separated
     by commas.
     """
     timeout_s: PositiveFloat = 20.0

@@ -38,7 +38,7 @@ def is_loopback(host: str) -> bool:
 
 
 def split_words(value: object) -> object:
-    """Split a comma-separated string into names, because an environment variable is a single string."""
+    """Split a comma-separated string, such as an environment variable, into names; return other values unchanged."""
     if isinstance(value, str):
         return tuple(word for word in (part.strip() for part in value.split(",")) if word)
     return value

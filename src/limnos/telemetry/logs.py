@@ -1,7 +1,7 @@
 """Logs: structlog and the standard library's loggers through one handler, as JSON or for a terminal, on stderr.
 
-May import structlog, `model` and this package's request ids. Must not know the events. Every line carries the id of its
-request. Values under names of secrets are masked, and so are known secrets inside texts and tracebacks.
+May import structlog, `model` and this package. Must not know the events. Every line has the id of its request. Values
+under names of secrets are masked, and so are secrets of the settings inside strings and tracebacks.
 
     log = get_logger(__name__)
     log.info("table created", table_id=7)
@@ -44,7 +44,7 @@ def configure(
         level: The least severe level that is written.
         format: `auto` is `console` on a terminal and `json` elsewhere.
         stream: Where lines are written; standard error by default.
-        hidden: Secrets, which are masked as `***` in texts and tracebacks.
+        hidden: Secrets, which are masked as `***` in strings and tracebacks.
 
     Raises:
         ValueError: The level or format is unknown.
@@ -126,14 +126,14 @@ def _renderers(*, json: bool, terminal: bool) -> list[Processor]:
 
 
 def _traceback(stream: TextIO, exc_info: ExcInfo) -> None:
-    """Write a traceback without local variables, which may hold credentials."""
+    """Write a traceback without local variables, which may contain credentials, and with masked secrets."""
     written = StringIO()
     structlog.dev.plain_traceback(written, exc_info)
     stream.write(hide_secrets(written.getvalue(), _HIDDEN))
 
 
 def _hide(*called: object) -> EventDict:
-    """Mask known secrets in a log event, as a structlog processor; the event dict is the last argument."""
+    """Mask the secrets of the settings in a log event, as a structlog processor; the event is the last argument."""
     event = cast("EventDict", called[-1])
     for name, value in event.items():
         if isinstance(value, str):
@@ -163,7 +163,7 @@ def _mask_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> Eve
 
 
 def _configure_least() -> None:
-    """Configure fallback logging for use before `configure`: warnings on standard error, with plain tracebacks.
+    """Configure logging for the time before `configure`: warnings on standard error, with plain tracebacks.
 
     Structlog's own default writes every level to standard output, and local variables into tracebacks.
     """

@@ -1,8 +1,8 @@
 """Metrics: counters, gauges and histograms, rendered in Prometheus' text format. An update costs one dictionary
 increment.
 
-May import prometheus-client (only to render). Must not know the metrics. Label by operation, never by a raw path or a
-name that callers choose: every combination of labels lives as long as the process.
+May import prometheus-client (only to render) and this package. Must not know the metrics. Label by operation, never by
+a raw path or a name that callers choose: every combination of labels lives as long as the process.
 
     requests[("iceberg", "load-table", 200)] += 1
     request_seconds.observe(("iceberg", "load-table"), 0.0004)
@@ -171,7 +171,7 @@ def render(registry: MetricRegistry = REGISTRY) -> bytes:
 
 
 class _ProcessMetrics:
-    """Metrics from the operating system (`process_resident_memory_bytes` and others), with the label `worker`."""
+    """Metrics of the process from the operating system (`process_resident_memory_bytes` and others)."""
 
     def __init__(self, collector: ProcessCollector) -> None:
         self._collector = collector

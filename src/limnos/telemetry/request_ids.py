@@ -1,4 +1,4 @@
-"""Request ids: one short text per request, unique across nodes and restarts, for logs, responses and change rows.
+"""Request ids: one short string per request, unique across nodes and restarts, for logs, responses and change rows.
 
 May import nothing but the standard library. Must not know requests.
 """

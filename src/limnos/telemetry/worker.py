@@ -1,4 +1,4 @@
-"""The ordinal of this worker process, for log lines and metrics; None if the server has only one.
+"""The ordinal of this worker process, for log lines and metrics; None if the server has a single process.
 
 May import nothing. Must not know the start of processes.
 """
@@ -9,6 +9,6 @@ number: int | None = None
 
 
 def set_worker_number(chosen: int) -> None:
-    """Set the ordinal of this worker process, from 1, which logs and metrics carry."""
+    """Set the ordinal of this worker process, from 1, which log lines and metrics contain."""
     global number  # noqa: PLW0603 - one number per process is the point
     number = chosen

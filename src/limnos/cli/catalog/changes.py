@@ -1,4 +1,4 @@
-"""The command `changes`.
+"""`changes`: shows the change feed.
 
 May import `client`, `names` and `cli`. Prints each change once, in feed order, and the next feed position at the end,
 also after an interruption.

@@ -1,6 +1,6 @@
 """The fields that `describe` shows for each kind of object, as one flat map.
 
-May import `client` and `names`. Must not know the output formats.
+May import `client`, `names`, and the type of rows in `cli`. Must not know the output formats.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _source_column(column: Json) -> str:
 
 
 def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
-    """Return the field `owner`; empty if the caller may not see it."""
+    """Return the field `owner`; empty without an owner or after an error of the server."""
     if kind != "catalog" and kind not in _FOUND:
         return {}
     try:
@@ -122,8 +122,8 @@ def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
 
 
 def _protection(client: Client, path: str, *, kind: str) -> dict[str, object]:
-    """Return the field `protected_by`: the object whose protection prevents a drop of this one; empty without one or
-    after an error of the server.
+    """Return the field `protected_by`: the object whose protection prevents drops; empty if there is none or after an
+    error of the server.
     """
     try:
         protector = client.protection.get(path, kind=kind)
@@ -261,8 +261,8 @@ def _number(text: object) -> int | None:
 
 
 def _time(at_ms: object) -> str | None:
-    """Format a time in milliseconds since 1970, as metadata files have it, as ISO 8601 in UTC; None for another
-    value.
+    """Format a time in milliseconds since 1970, as metadata files have it, as ISO 8601 in UTC; None for an invalid
+    time.
     """
     if not isinstance(at_ms, int) or not 0 <= at_ms < _TIME_MS_MAX:
         return None

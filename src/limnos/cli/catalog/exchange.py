@@ -1,6 +1,6 @@
 """`export` and `import`: write a metalake to a file, and create one from such a file on the same or another server.
 
-May import `client` values and `cli`. Files are read and sent in parts, so they may be of any size. An interrupted
+May import `client` and `cli`. Files are read and sent in parts, so they may be of any size. An interrupted
 import continues after the records that the server has.
 """
 

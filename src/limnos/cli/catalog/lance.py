@@ -1,6 +1,6 @@
 """`lance ls | describe | import | serve`: directories of Lance tables.
 
-May import `cli`, `client` values and `names`, and when a command needs them `formats`, `sources` with Lance's library,
+May import `cli`, `client` and `names`, and when a command needs them `formats`, `sources` with Lance's library,
 and `app`.
 """
 
@@ -68,7 +68,8 @@ class DirectoryFlags:
 _PLAIN = DirectoryFlags()
 """The default if no flags are given."""
 OutputFlag = Annotated[
-    Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told.")
+    Format | None,
+    Parameter(env_var="LIMNOS_OUTPUT", help="Output format; the default is `table` on a terminal, else `json`."),
 ]
 
 
@@ -106,7 +107,7 @@ def ls(
 
 
 def _without_empty_folders(directory: LanceDirectory, entries: list[DirectoryTable]) -> list[DirectoryTable]:
-    """Omit folders without a Lance table, if the layout was only inferred to be one table per folder."""
+    """Omit folders without a Lance table if the layout `v0` was inferred; print their names to standard error."""
     rules = import_extra("limnos.formats.lance", extra=_EXTRA)
     if directory.layout is not rules.DirectoryLayout.V0:
         return entries
@@ -268,9 +269,7 @@ def _decode_fields(fields: bytes) -> object:
 def _make_namespaces(
     client: Client, home: Parts, *, directory: LanceDirectory, entries: list[DirectoryTable]
 ) -> list[Parts]:
-    """Create the namespaces of the tables, including the target's; existing namespaces are reused. Returns the created
-    namespaces.
-    """
+    """Create the namespaces of the tables and of the target, unless they exist. Returns the created namespaces."""
     results: list[Parts] = []
     inside = sorted({entry.levels[:end] for entry in entries for end in range(1, len(entry.levels))})
     above: list[tuple[Parts, dict[str, str]]] = [(home[:end], {}) for end in range(2, len(home) + 1)]

@@ -37,14 +37,14 @@ def check(catalog: str = "main", /, *, separator: SeparatorFlag = None, common: 
         name_check = client.names.check(catalog, separator=separator)
     asdict = msgspec.structs.asdict(name_check)
     if not name_check.conflicts:
-        show_done(f"no name in catalog {catalog} holds '{name_check.separator}'", asdict, shape=common.shape)
+        show_done(f"no name in catalog {catalog} contains '{name_check.separator}'", asdict, shape=common.shape)
         return 0
     names = [{"name": name} for name in name_check.names]
     show_rows(names, ["name"], shape=common.shape)
     free = f"; no name contains {' or '.join(name_check.free)}" if name_check.free else ""
     more = f" --separator '{separator}'" if separator else ""
     _note(
-        f"{name_check.conflicts} names in catalog {catalog} hold '{name_check.separator}'{free}: rename them with 'limnos names plan "
+        f"{name_check.conflicts} names in catalog {catalog} contain '{name_check.separator}'{free}: rename them with 'limnos names plan "
         f"{catalog}{more}'"
     )
     return 1
@@ -158,4 +158,4 @@ def _new_name_of(change: NameChange) -> str:
 
 
 def _left_note(changes: NameChanges) -> str:
-    return f"; {changes.left} were skipped, because other requests changed them meanwhile" if changes.left else ""
+    return f"; {changes.left} were skipped, because other requests changed them concurrently" if changes.left else ""

@@ -31,7 +31,8 @@ app = App(name="records")
 
 _LMDB = "lmdb:"
 OutputFlag = Annotated[
-    Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told.")
+    Format | None,
+    Parameter(env_var="LIMNOS_OUTPUT", help="Output format; the default is `table` on a terminal, else `json`."),
 ]
 
 
@@ -131,19 +132,19 @@ def describe(
 
 @contextmanager
 def _open_store(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
-    """Open a store for the body of a `with`. Raises StoppedError for a store that does not exist, unless `makes` allows
-    to create it.
+    """Open a store for the body of a `with`. Raises StoppedError for a store that does not exist; with `makes`,
+    creates it instead.
     """
     records = import_extra("limnos.store.key_value_records.records", extra="server")
-    place = Path(store.removeprefix(_LMDB))
-    if not makes and "://" not in store and not place.exists():
+    path = Path(store.removeprefix(_LMDB))
+    if not makes and "://" not in store and not path.exists():
         raise StoppedError(
-            f"there is no {place}", code="not-found", hint="give the store that 'limnos records load' created"
+            f"there is no {path}", code="not-found", hint="give the store that 'limnos records load' created"
         )
     if store.startswith(_LMDB):
         pairs: Any = import_extra(
             "limnos.store.key_value_records.lmdb_storage", extra="server,records"
-        ).LmdbKeyValueStore(place)
+        ).LmdbKeyValueStore(path)
     else:
         pairs = import_extra("limnos.store.key_value_records.sql_storage", extra="server").SqlKeyValueStore(store)
     record_store: RecordStore = records.RecordStore(pairs)

@@ -178,14 +178,14 @@ def _catalog_row(name: str, catalog: Catalog | None) -> Row:
 
 
 def _nodes(client: Client, parts: Parts) -> list[Row]:
-    """List the objects of a catalog or namespace of the tree, except Lance tables."""
+    """List the namespaces, Iceberg tables and views in a catalog or namespace."""
     rows = [_row(child, "namespace") for child in client.namespaces.list(parts)]
     try:
         if len(parts) > 1:
             rows += [_row(table, "table") for table in client.tables.list(parts)]
             rows += [_row(view, "view") for view in client.views.list(parts)]
     except DeniedError:
-        if not rows:  # the caller may only use objects further down
+        if not rows:  # the caller may only use objects in the namespaces
             raise
     return rows
 
@@ -218,7 +218,7 @@ class _DropFlags(NamedTuple):
 
 
 def _drop_table(client: Client, path: str, *, purge: bool) -> None:
-    """Drop a table of either format. Raises UsageError for `--purge` of a Lance table: the trash deletes its files."""
+    """Drop an Iceberg or Lance table. With `purge` it must be an Iceberg table: raises UsageError or NotFoundError."""
     if len(display.parse(path)) > 2:
         try:
             client.tables.drop(path, purge=purge)

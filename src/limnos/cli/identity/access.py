@@ -229,6 +229,6 @@ def _print(explanation: Explanation) -> None:
         rows = [_factor_row(decision, index) for index in range(len(decision.factors))]
         show_rows(rows, ["kind", "privilege", "object", "role", "group"], shape="table")
     if explanation.suggestions:
-        print("\nmind:" if decision.allowed else "\nwhat would change it:")
+        print("\nnote:" if decision.allowed else "\nwhat would change it:")
         for suggestion in explanation.suggestions:
             print(visible(f"  {suggestion}"))

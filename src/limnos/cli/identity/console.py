@@ -15,7 +15,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import show_done
 from limnos.names.percent import quote
 
-OpenFlag = Annotated[bool, Parameter(help="Open the address in a browser; by default only on a terminal.")]
+OpenFlag = Annotated[bool, Parameter(help="Open the URL in a browser; by default only on a terminal.")]
 
 
 def console(*, open: OpenFlag | None = None, common: CommonFlags = DEFAULTS) -> None:

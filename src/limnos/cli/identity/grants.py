@@ -73,7 +73,7 @@ def grant(
     what
         `role` and the names of roles; or privileges, as `select_table`.
     """
-    _carry_out(
+    _execute(
         _GrantCommand(
             verb="grant",
             names=what,
@@ -115,7 +115,7 @@ def revoke(
     deny
         Revoke a denial instead of a grant.
     """
-    _carry_out(
+    _execute(
         _GrantCommand(
             verb="revoke",
             names=what,
@@ -131,54 +131,56 @@ def revoke(
     )
 
 
-def _carry_out(wish: _GrantCommand, common: CommonFlags) -> None:
-    if not wish.names or wish.names == ("role",):
-        raise UsageError(f"nothing to {wish.verb}", hint=_EXAMPLES.format(wish.verb, f"--{wish.preposition}"))
-    if wish.names[0] == "role":
-        _check_roles(wish)
+def _execute(command: _GrantCommand, common: CommonFlags) -> None:
+    if not command.names or command.names == ("role",):
+        raise UsageError(f"nothing to {command.verb}", hint=_EXAMPLES.format(command.verb, f"--{command.preposition}"))
+    if command.names[0] == "role":
+        _check_roles(command)
         with common.client() as client:
-            if wish.is_question:
-                roles, gives = wish.names[1:], wish.verb == "grant"
-                consequence = client.access.what_if_assigned(roles, user=wish.holder, group=wish.group, assigns=gives)
+            if command.is_question:
+                roles, gives = command.names[1:], command.verb == "grant"
+                consequence = client.access.what_if_assigned(
+                    roles, user=command.holder, group=command.group, assigns=gives
+                )
                 show_consequence(consequence, shape=common.shape)
                 return
-            missing = _hand_roles(client, wish)
-        message, result = _told_roles(wish, missing)
+            missing = _change_roles(client, command)
+        message, result = _roles_result(command, missing)
     else:
-        privileges = [_privilege(name) for name in wish.names]
-        _check_privileges(wish)
+        privileges = [_privilege(name) for name in command.names]
+        _check_privileges(command)
         with common.client() as client:
-            kind = "metalake" if wish.on_metalake else wish.kind or client.objects.kind(wish.on or "")
-            target = common.metalake if wish.on_metalake else wish.on or ""
-            if wish.is_question:
-                path = () if wish.on_metalake else target
+            kind = "metalake" if command.on_metalake else command.kind or client.objects.kind(command.on or "")
+            target = common.metalake if command.on_metalake else command.on or ""
+            if command.is_question:
+                path = () if command.on_metalake else target
                 consequence = client.access.what_if_granted(
-                    wish.holder or "", privileges, path=path, kind=kind, grants=wish.verb == "grant",
-                    condition="deny" if wish.deny else "allow",
+                    command.holder or "", privileges, path=path, kind=kind, grants=command.verb == "grant",
+                    condition="deny" if command.deny else "allow",
                 )  # fmt: skip
                 show_consequence(consequence, shape=common.shape)
                 return
-            missing = _change_role(client, wish, privileges, target=target, kind=kind)
-        message, result = _told_privileges(wish, privileges, missing=missing, target=target, kind=kind)
+            missing = _change_role(client, command, privileges, target=target, kind=kind)
+        message, result = _privileges_result(command, privileges, missing=missing, target=target, kind=kind)
     show_done(message, result, shape=common.shape)
 
 
-def _check_roles(wish: _GrantCommand) -> None:
-    if wish.on is not None or wish.on_metalake or wish.deny or wish.kind:
+def _check_roles(command: _GrantCommand) -> None:
+    if command.on is not None or command.on_metalake or command.deny or command.kind:
         raise UsageError("a role is granted as a whole: --on, --on-metalake, --kind and --deny are for privileges")
-    if (wish.holder is None) == (wish.group is None):
-        flag = f"--{wish.preposition}"
+    if (command.holder is None) == (command.group is None):
+        flag = f"--{command.preposition}"
         raise UsageError(f"name one holder of the role: {flag} USER or {flag}-group GROUP")
 
 
-def _check_privileges(wish: _GrantCommand) -> None:
-    flag = f"--{wish.preposition}"
-    if wish.group is not None or wish.holder is None:
+def _check_privileges(command: _GrantCommand) -> None:
+    flag = f"--{command.preposition}"
+    if command.group is not None or command.holder is None:
         raise UsageError(
             f"privileges are held by roles: name one with {flag} ROLE",
-            hint=f"then grant it to users with 'limnos grant role {wish.holder or 'ROLE'} --to USER'",
+            hint=f"then grant it to users with 'limnos grant role {command.holder or 'ROLE'} --to USER'",
         )
-    if (wish.on is None) != wish.on_metalake:
+    if (command.on is None) != command.on_metalake:
         raise UsageError("name one object: --on PATH, or --on-metalake for the whole metalake")
 
 
@@ -192,16 +194,16 @@ def _privilege(text: str) -> str:
     raise UsageError(f"'{text}' is not a privilege", hint=hint)
 
 
-def _hand_roles(client: Client, wish: _GrantCommand) -> list[str]:
+def _change_roles(client: Client, command: _GrantCommand) -> list[str]:
     """Grant or revoke the roles. Returns the revoked roles that the holder did not have."""
-    roles, holder = wish.names[1:], wish.holder or ""
-    if wish.verb == "grant":
-        if wish.group is not None:
-            client.roles.grant_to_group(wish.group, roles)
+    roles, holder = command.names[1:], command.holder or ""
+    if command.verb == "grant":
+        if command.group is not None:
+            client.roles.grant_to_group(command.group, roles)
         else:
             client.roles.grant_to_user(holder, roles)
         return []
-    group = wish.group
+    group = command.group
     before = _readable(lambda: client.groups.get(group) if group is not None else client.users.get(holder))
     if group is not None:
         client.roles.revoke_from_group(group, roles)
@@ -211,15 +213,15 @@ def _hand_roles(client: Client, wish: _GrantCommand) -> list[str]:
 
 
 def _change_role(
-    client: Client, wish: _GrantCommand, privileges: Sequence[str], *, target: str, kind: str
+    client: Client, command: _GrantCommand, privileges: Sequence[str], *, target: str, kind: str
 ) -> list[str]:  # fmt: skip
     """Grant or revoke the privileges. Returns the revoked privileges that the role did not have."""
-    holder = wish.holder or ""
-    if wish.verb == "grant":
-        client.roles.allow(holder, privileges, on=target, kind=kind, deny=wish.deny)
+    holder = command.holder or ""
+    if command.verb == "grant":
+        client.roles.allow(holder, privileges, on=target, kind=kind, deny=command.deny)
         return []
     before = _readable(lambda: client.roles.get(holder))
-    after = client.roles.withdraw(holder, privileges, on=target, kind=kind, deny=wish.deny)
+    after = client.roles.withdraw(holder, privileges, on=target, kind=kind, deny=command.deny)
     if before is None:
         return []
     removed = {name for _, _, name, _ in _rules_of(before) - _rules_of(after)}
@@ -252,30 +254,30 @@ def _with_missing(message: str, names: Sequence[str], *, missing: Sequence[str],
     return f"nothing was revoked: {text}" if len(missing) == len(names) else f"{message}; {text}"
 
 
-def _told_roles(wish: _GrantCommand, missing: Sequence[str]) -> tuple[str, dict[str, object]]:
-    roles = list(wish.names[1:])
-    holder = f"group {wish.group}" if wish.group is not None else f"user {wish.holder}"
-    who = {"group": wish.group} if wish.group is not None else {"user": wish.holder}
-    done = "granted" if wish.verb == "grant" else "revoked"
+def _roles_result(command: _GrantCommand, missing: Sequence[str]) -> tuple[str, dict[str, object]]:
+    roles = list(command.names[1:])
+    holder = f"group {command.group}" if command.group is not None else f"user {command.holder}"
+    who = {"group": command.group} if command.group is not None else {"user": command.holder}
+    done = "granted" if command.verb == "grant" else "revoked"
     result: dict[str, object] = {"roles": roles, **who, **({"missing": [*missing]} if missing else {})}
-    message = f"{done} role {', '.join(each for each in roles if each not in missing)} {wish.preposition} {holder}"
+    message = f"{done} role {', '.join(each for each in roles if each not in missing)} {command.preposition} {holder}"
     return _with_missing(message, roles, missing=missing, holder=holder), result
 
 
-def _told_privileges(
-    wish: _GrantCommand, privileges: Sequence[str], *, missing: Sequence[str], target: str, kind: str
+def _privileges_result(
+    command: _GrantCommand, privileges: Sequence[str], *, missing: Sequence[str], target: str, kind: str
 ) -> tuple[str, dict[str, object]]:
-    done = "granted" if wish.verb == "grant" else "revoked"
+    done = "granted" if command.verb == "grant" else "revoked"
     changed = [each for each in privileges if each not in missing]
-    what = f"{'denial of ' if wish.deny else ''}{', '.join(changed)}"
+    what = f"{'denial of ' if command.deny else ''}{', '.join(changed)}"
     result: dict[str, object] = {
-        "role": wish.holder,
+        "role": command.holder,
         "privileges": list(privileges),
-        "condition": "deny" if wish.deny else "allow",
+        "condition": "deny" if command.deny else "allow",
         "object": target,
         "kind": kind,
     }
     if missing:
         result["missing"] = [*missing]
-    message = f"{done} {what} on {kind} {target} {wish.preposition} role {wish.holder}"
-    return _with_missing(message, privileges, missing=missing, holder=f"role {wish.holder}"), result
+    message = f"{done} {what} on {kind} {target} {command.preposition} role {command.holder}"
+    return _with_missing(message, privileges, missing=missing, holder=f"role {command.holder}"), result

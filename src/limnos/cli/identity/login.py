@@ -26,7 +26,7 @@ from limnos.client.values import LoginResult
 app = App(name="profile")
 
 DeviceFlag = Annotated[
-    bool, Parameter(name="--device", negative="", help="Sign in at the server's outside issuer, in a browser.")
+    bool, Parameter(name="--device", negative="", help="Sign in at the server's external issuer, in a browser.")
 ]
 ProfileNameFlag = Annotated[
     str | None, Parameter(name="--profile", help="Name of the profile; the default is the server's host name.")
@@ -66,7 +66,7 @@ def _by_password(user: str, common: CommonFlags) -> Profile:
 
 
 def _by_device(common: CommonFlags) -> Profile:
-    """Sign in at the server's issuer in a browser, and request from the server which user the token identifies."""
+    """Sign in at the server's issuer in a browser, and request the user name of the token from the server."""
     with Client(common.address, ca_file=common.believed, timeout_s=common.timeout) as client:
         issuer = client.server.issuer()
     if issuer is None:

@@ -71,7 +71,7 @@ def end(user: str, secret_id: str, /, *, yes: YesFlag = False, common: CommonFla
     secret_id
         Its id, as `limnos user secret list` shows it.
     """
-    confirm(f"End secret {secret_id} of {user}, and all tokens issued for it?", yes=yes)
+    confirm(f"Revoke secret {secret_id} of {user}, and all tokens issued for it?", yes=yes)
     with common.client() as client:
-        require(client.service_accounts.end_secret(user, secret_id), "secret in force with id", secret_id)
-    show_done(f"ended secret {secret_id} of {user}", {"user": user, "ended": secret_id}, shape=common.shape)
+        require(client.service_accounts.end_secret(user, secret_id), "valid secret with id", secret_id)
+    show_done(f"revoked secret {secret_id} of {user}", {"user": user, "ended": secret_id}, shape=common.shape)

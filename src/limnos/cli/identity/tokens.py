@@ -1,6 +1,6 @@
 """`token create | list | revoke`: API tokens.
 
-May import `cli`. A secret is printed once, or written to a file only its owner can read, and nowhere else.
+May import `cli`. A secret is printed once, or written to a file that only its owner can read, and nowhere else.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def revoke(token_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFA
     """
     confirm(f"Revoke token {token_id}?", yes=yes)
     with common.client() as client:
-        require(client.tokens.revoke(token_id), "token in force with id", token_id)
+        require(client.tokens.revoke(token_id), "valid token with id", token_id)
     show_done(f"revoked token {token_id}", {"revoked": token_id}, shape=common.shape)
 
 
@@ -107,6 +107,6 @@ def seconds_of(text: str) -> int:
 
 
 def write_secret(file: Path, secret: str) -> None:
-    """Write a secret to a new file of mode 600. Fails if the file exists."""
+    """Write a secret to a new file of mode 600. Raises FileExistsError if the file exists."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.write(f"{secret}\n")

@@ -63,20 +63,20 @@ def plan(catalog: str, /, *, kind: FindingKind | None = None, common: CommonFlag
     with common.client() as client, _catalog_advice(catalog):
         plan = client.maintenance.plan(catalog)
     rows = [msgspec.structs.asdict(each) for each in plan if kind in (None, each.kind)]
-    empty = "no table that you may modify needs maintenance; a table that changed is assessed within some five minutes"
+    empty = "no table that you may modify needs maintenance; changed tables are assessed every five minutes"
     show_rows(rows, ["table", "kind", "score", "reason", "found_at"], shape=common.shape, empty=empty)
 
 
 @contextmanager
 def _catalog_advice(catalog: str) -> Iterator[None]:
-    """Raise UsageError instead of NotFoundError if the text is a path below a catalog."""
+    """Raise UsageError instead of NotFoundError if `catalog` is a path below a catalog."""
     try:
         yield
     except NotFoundError as error:
         if len(parts_of(catalog)) < 2:
             raise
         raise UsageError(
-            f"{catalog} is no catalog: give a catalog, such as {parts_of(catalog)[0]}",
+            f"{catalog} is not a catalog: give a catalog, such as {parts_of(catalog)[0]}",
             hint="for one table use 'limnos maintenance explain'",
         ) from error
 
@@ -127,7 +127,7 @@ def _lines(report: MaintenanceReport) -> Iterator[str]:
 
 
 def _decisions(policy: AppliedPolicy) -> str:
-    """Return the kinds of operations about which a policy decides as text; empty from an older server."""
+    """Return a clause with the kinds of operations that a policy decides about; empty from an older server."""
     if policy.decides is None:
         return ""
     kinds = [f"{kind} (off in this policy)" if kind in policy.turned_off else kind for kind in policy.decides]
@@ -262,15 +262,15 @@ def _show_end(operation: int, end: OperationEnd) -> None:
 
 
 def _check_limits(*, threads: int, idle: float | None, executor_wait: float) -> None:
-    """Raise UsageError for a number of threads or seconds that makes no sense."""
+    """Raise UsageError for a number of threads or seconds out of range."""
     if threads < 1:
-        raise UsageError(f"--threads {threads}: use 1 at least")
+        raise UsageError(f"--threads {threads}: it must be at least 1")
     if (idle is not None and not idle >= 0) or not executor_wait > 0:
-        raise UsageError("--idle must be 0 seconds at least, and --executor-wait more than 0")
+        raise UsageError("--idle must be at least 0 seconds, and --executor-wait more than 0")
 
 
 def _setting(text: str) -> tuple[str, str]:
-    """Parse a setting of Spark. Raises UsageError for a text without `=`."""
+    """Parse KEY=VALUE, a setting of Spark. Raises UsageError for another form."""
     key, sign, value = text.partition("=")
     if not sign or not key:
         raise UsageError(f"--conf {text}: write KEY=VALUE, as spark.cores.max=2")
@@ -286,7 +286,7 @@ def _check_address(address: str, *, allow_http: bool) -> None:
     parts = urlsplit(address)
     if parts.scheme == "http" and not allow_http and not is_loopback(parts.hostname or ""):
         raise UsageError(
-            f"{address} is not encrypted: the tokens of operations, which may change tables, can be read on the way",
+            f"{address} is not encrypted: the tokens of operations, which may change tables, could be intercepted",
             hint="use https://, or --allow-http if the network is trusted",
         )
 
@@ -344,7 +344,7 @@ def _status_lines(status: MaintenanceStatus) -> Iterator[str]:
         verbs = "waits" if status.waiting_for_executor == 1 else "wait"
         advice = "the server starts none: if no executor is running, start one with 'limnos maintenance work'"
         if status.executor_active:
-            advice = "one is running: it asked the server for operations within the last minute"
+            advice = "one is running: it requested operations from the server within the last minute"
         yield f"{waiting} {verbs} for an executor; {advice}"
 
 

@@ -105,12 +105,12 @@ def start(*, flags: ServerFlags = NO_FLAGS) -> int:
 
 @app.command
 def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
-    """Check whether a server could start: settings, address, directory, store. Exit code 1 if it could not.
+    """Check whether a server could start: settings, address, TLS, packages, directory, store. Exit code 1 if not.
 
     Standard error lists optional parts that a started server would still lack, such as a JAR file for SQL++ over data.
     """
     settings = flags.load().settings
-    look: Callable[[Settings], Sequence[CannotStart]] = import_extra(ROOM, extra="server").check
+    find_errors: Callable[[Settings], Sequence[CannotStart]] = import_extra(ROOM, extra="server").check
     rows = [
         {
             "problem": cannot_start.message,
@@ -118,11 +118,11 @@ def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
             "next": cannot_start.advice,
             "stops": not isinstance(cannot_start, StartWarning),
         }
-        for cannot_start in look(settings)
+        for cannot_start in find_errors(settings)
     ]
     show_rows(rows, ["problem", "why", "next", "stops"], shape=_shape(output), empty="no problems found")
-    lacks: Callable[[Settings], Sequence[str]] = import_extra(ROOM, extra="server").startup_notes
-    for each in lacks(settings):
+    find_notes: Callable[[Settings], Sequence[str]] = import_extra(ROOM, extra="server").startup_notes
+    for each in find_notes(settings):
         print(f"note: {each}", file=sys.stderr)
     return 1 if any(row["stops"] for row in rows) else 0
 
@@ -144,8 +144,8 @@ def migrate(
         With --restored: keep tokens valid, although some may have been revoked since the backup.
     """
     settings = flags.load().settings
-    bring: Callable[..., str] = import_extra(ROOM, extra="server").migrate
-    print(bring(settings, restored=restored, keeps_tokens=keep_tokens))
+    migrate_store: Callable[..., str] = import_extra(ROOM, extra="server").migrate
+    print(migrate_store(settings, restored=restored, keeps_tokens=keep_tokens))
 
 
 @app.command
@@ -179,8 +179,8 @@ def restore(
         Restore even if keys are missing that the backup's secrets are encrypted with.
     """
     settings = flags.load().settings
-    put_back: Callable[..., str] = import_extra(BACKUPS, extra="server").restore
-    print(put_back(settings, file, keeps_tokens=keep_tokens, vouched=plain_copy, without_keys=without_keys))
+    restore_store: Callable[..., str] = import_extra(BACKUPS, extra="server").restore
+    print(restore_store(settings, file, keeps_tokens=keep_tokens, vouched=plain_copy, without_keys=without_keys))
 
 
 @app.command

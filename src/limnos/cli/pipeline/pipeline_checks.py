@@ -56,8 +56,8 @@ def plan(
 ) -> int:
     """Show what a run of a pipeline would do: the order, inputs with reasons, missing rights, and changes of tables.
 
-    Spark analyses the queries for changes of tables. No query is run and nothing is written; Python steps are called
-    with empty frames.
+    Spark analyzes the queries for changes of tables. No query is run and nothing is written; Python steps are called
+    with empty DataFrames.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def schema() -> None:
 
 
 def _check_pipeline(file: Path, *, offline: bool, common: CommonFlags) -> CheckResult | tuple[Problem, ...]:
-    """Return the check's result, or the problems of a file that is no valid declaration."""
+    """Return the check's result, or the problems of a file that is not a valid declaration."""
     problems = import_extra("limnos.pipeline.problems", extra="pipelines")
     try:
         declaration: Pipeline = import_extra("limnos.pipeline.file", extra="pipelines").load(file)
@@ -101,7 +101,7 @@ def _check_pipeline(file: Path, *, offline: bool, common: CommonFlags) -> CheckR
 def _missing_files(declaration: Pipeline, directory: Path) -> Iterator[str]:
     """Return notes on sources without files.
 
-    These are no problems: files may arrive before the run, or be elsewhere.
+    They are not problems: files may arrive before the run, or be elsewhere.
     """
     files = import_extra("limnos.pipeline.declaration", extra="pipelines").Files
     is_missing = import_extra("limnos.pipeline.directory", extra="pipelines").files_are_missing
@@ -120,7 +120,7 @@ def _can_compare_columns(result: CheckResult) -> bool:
 def _previews(
     file: Path, result: CheckResult, *, master: str, connect: str | None, common: CommonFlags
 ) -> Mapping[str, StepPreview]:
-    """Return the expected changes of each step's table, by a Spark session with the server's catalogs."""
+    """Start Spark with the server's catalogs, and return the expected changes of each step's table."""
     launch = import_extra("limnos.pipeline.engine.launch", extra="spark")
     engine = import_extra("limnos.pipeline.engine.preview", extra="spark")
     token, user = common.credential(os.environ)

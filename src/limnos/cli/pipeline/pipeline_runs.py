@@ -110,7 +110,7 @@ def run(
 
 
 def _report_backfill(result: BackfillResult) -> int:
-    """Print the progress of an incomplete backfill to standard error."""
+    """Print how to continue an incomplete backfill to standard error. Returns the exit code."""
     if result.left is not None:
         print(visible(f"{result.done} runs were published; --backfill {result.left} continues"), file=sys.stderr)
     return result.ended.exit_code
@@ -228,7 +228,7 @@ def _connection(common: CommonFlags) -> object:
 
 
 def _listener(common: CommonFlags) -> Listener:
-    """Return a listener: JSON lines, coloured lines on a terminal, or plain lines."""
+    """Return a listener: JSON lines, colored lines on a terminal, or plain lines."""
     module_type = import_extra("limnos.pipeline.run.event_text", extra="spark")
     if common.shape == "json":
         make: Callable[[Callable[[str], None]], Listener] = module_type.json_lines

@@ -20,7 +20,7 @@ from limnos.names import display
 app = App(name="pipeline")
 State = Literal["running", "cancelling", "lost", "held", "failed", "cancelled", "discarded", "published"]
 Limit = Annotated[int, Parameter(help="Maximum number to show.")]
-_OWN_NOTES = ("digests", "new", "outputs", "pins")
+_RESUME_OPTIONS = ("digests", "new", "outputs", "pins")
 """Options of a run that are only needed to resume it."""
 
 
@@ -69,7 +69,7 @@ def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     if common.shape == "json":
         show_fields(msgspec.structs.asdict(result), shape="json")
         return
-    show_fields(_for_people(result), shape="table")
+    show_fields(_table_fields(result), shape="table")
     _show_steps(result.steps)
     _show_findings(result.findings, shape="table")
 
@@ -79,16 +79,16 @@ def _without_parts(run: Run) -> dict[str, object]:
     return {key: value for key, value in msgspec.structs.asdict(run).items() if key not in ("steps", "findings")}
 
 
-def _for_people(run: Run) -> dict[str, object]:
+def _table_fields(run: Run) -> dict[str, object]:
     """Return a run's fields for a table, with its options as flags. The runner's own options are in the JSON only."""
-    options = {key: value for key, value in run.options.items() if key not in _OWN_NOTES and value}
+    options = {key: value for key, value in run.options.items() if key not in _RESUME_OPTIONS and value}
     if isinstance(options.get("tables"), list):
         options["tables"] = _tables(run)
     return {**_without_parts(run), "options": options, "phases_s": _phases(run.phases_s)}
 
 
 def _tables(run: Run) -> list[str]:
-    """Return the steps' tables, and the side tables that exist."""
+    """Return the tables that the steps wrote, including tables such as quarantines."""
     written = [
         display.render(tuple(map(str, table)))
         for step in run.steps
@@ -143,7 +143,7 @@ def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         result = client.runs.cancel(run)
-    requested = f"run {run} is requested to stop: its process at {result.holder} sees that at its next heartbeat"
+    requested = f"run {run} is being cancelled: its process at {result.holder} stops at its next heartbeat"
     text = requested if result.state == "cancelling" else f"run {run} is {result.state}"
     show_done(text, {"id": result.id, "state": result.state}, shape=common.shape)
 

@@ -66,7 +66,10 @@ class CompletionNames:
         self._reading: threading.Thread | None = None
 
     def offered(self) -> Iterator[str]:
-        """Return all names qualified with their dataverse, and the names in the current dataverse also unqualified."""
+        """Yield all cached names with their dataverse, and those of the current dataverse also without it.
+
+        Starts a reload if the names are older than `FRESH_S` seconds.
+        """
         self.refresh()
         here = self.session.where
         for dataverse, name in self._known:
@@ -95,8 +98,8 @@ class CompletionNames:
 
 
 def names_of(results: tuple[msgspec.Raw, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Parse the rows of `QUERY`: pairs of a dataverse's parts and the name of an object in it (empty for the dataverse
-    itself).
+    """Yield the rows of `QUERY` as pairs of a dataverse's parts and the name of an object in it (empty for the
+    dataverse itself).
     """
     for row in results:
         dataverse, name = msgspec.json.decode(row, type=tuple[str, str])
@@ -192,7 +195,7 @@ def default_history() -> Path:
 
 
 def history_at(path: Path) -> History:
-    """Open the history file with mode 600. If it cannot be created, keep the history in memory."""
+    """Open the history file with mode 600. If `path` is empty or cannot be created, keep the history in memory."""
     if str(path) in ("", "."):
         return InMemoryHistory()
     try:

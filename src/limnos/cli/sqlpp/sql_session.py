@@ -26,7 +26,7 @@ from limnos.names.display import render as render_path
 from limnos.names.path import Levels
 
 ResultText = Literal["json-lines", "csv", "adm", "lossless-json"]
-"""A format in which each result is one text of the server's."""
+"""A format in which the server returns each result as one text."""
 FORMATS: Final[Mapping[ResultText, str]] = {
     "json-lines": "json", "csv": "csv; header=present", "adm": "adm", "lossless-json": "lossless-json",
 }  # fmt: skip
@@ -78,7 +78,10 @@ class SqlSession:
         return render_path(self.dataverse or DEFAULT)
 
     def run(self, text: str, *, timed: bool = False) -> ExitCode:
-        """Run statements and print the results; with `timed` also the elapsed times. Returns the exit code."""
+        """Run statements, print the results, with `timed` also the times, and update `dataverse`.
+
+        Returns the exit code.
+        """
         began = time.monotonic()
         answer, failure = self._answer(text)
         if answer is not None:
@@ -86,7 +89,7 @@ class SqlSession:
             if answer.results is not None:
                 self._show(answer.results)
         if failure is not None:
-            self._tell(failure, text)
+            self._print_failure(failure, text)
             return failure.exit_code
         self.dataverse = active_dataverse(text, self.dataverse)
         self.names_changed = self.names_changed or changes_names(text)
@@ -118,7 +121,7 @@ class SqlSession:
             exit_code = ExitCode.INTERRUPTED if interrupted else _EXITS.get(error.kind, ExitCode.FAILED)
             return None, StatementFailure(error.code, error.message, exit_code)
         except (KeyboardInterrupt, TimeoutError):
-            self._let_go()
+            self._replace_client()
             message = "the client stops waiting; the statement ends on the server, at the latest at its time limit"
             return None, StatementFailure("interrupted", message, ExitCode.INTERRUPTED)
         if not answer.errors:
@@ -172,7 +175,7 @@ class SqlSession:
                     continue
         return sent.result(0)
 
-    def _let_go(self) -> None:
+    def _replace_client(self) -> None:
         """Close the client on which a request is still waiting, and open a new client."""
         self._client.close()
         self._client = self.connect()
@@ -180,7 +183,7 @@ class SqlSession:
     # -- showing -------------------------------------------------------------------------------------------------
 
     def _show(self, results: Sequence[msgspec.Raw]) -> None:
-        """Print the results. A plan, a single text of several lines, is printed without a table."""
+        """Print the results. A plan, a single string of several lines, is printed without a table."""
         if self.results is None and self.shape == "table" and len(results) == 1:
             only = msgspec.json.decode(results[0])
             if isinstance(only, str) and "\n" in only:
@@ -191,7 +194,7 @@ class SqlSession:
         else:
             show_texts(results)
 
-    def _tell(self, statement_failure: StatementFailure, text: str) -> None:
+    def _print_failure(self, statement_failure: StatementFailure, text: str) -> None:
         """Print an error with its position in the text."""
         place = place_of(statement_failure.message)
         failure = CommandFailure(

@@ -35,7 +35,7 @@ class JobTemplate(msgspec.Struct, frozen=True, rename="camel"):
 class JobInfo(msgspec.Struct, frozen=True, rename="camel"):
     """An execution of a job template, or a run of a pipeline.
 
-    `status` is queued, started, cancelling, succeeded, failed or cancelled. Times are ISO 8601 texts in UTC.
+    `status` is queued, started, cancelling, succeeded, failed or cancelled. Times are ISO 8601 strings in UTC.
     """
 
     job_id: str

@@ -17,7 +17,7 @@ LIST_MAX = 1000
 
 
 class RunStep(msgspec.Struct, frozen=True):
-    """A step of a run, as its runner last reported it. Times are ISO 8601 texts in UTC."""
+    """A step of a run, as its runner last reported it. Times are ISO 8601 strings in UTC."""
 
     name: str
     state: str = "waiting"
@@ -213,7 +213,7 @@ class Runs(Resource[S]):
 
     @verb
     def resume(self, run_id: str, *, holder: str, lease_s: float = 30.0, after: int | None = None) -> Flow[Run]:
-        """Begin the next attempt. With `after`, the number of the previous attempt, the call is idempotent."""
+        """Begin the next attempt of a run. With `after`, the number of the previous attempt, the call is idempotent."""
         body = {"holder": holder, "lease_s": lease_s, "after": after}
         return call("POST", self._path(run_id, "resume"), answer=Run, body=body, repeatable=after is not None)
 

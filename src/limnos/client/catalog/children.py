@@ -25,7 +25,7 @@ class PrincipalInfo(msgspec.Struct, frozen=True):
 
 
 class ChildInfo(msgspec.Struct, frozen=True):
-    """An object of a namespace or catalog. Times are ISO 8601 texts in UTC.
+    """An object of a namespace or catalog. Times are ISO 8601 strings in UTC.
 
     If the caller may not load it, or it belongs to an external system, only kind, name and path are set.
     """
@@ -54,7 +54,7 @@ class Children(Resource[S]):
 
     @verb
     def list(self, parent: str | Sequence[str], *, kind: str | None = None) -> Flow[tuple[ChildInfo, ...]]:
-        """List the children of a catalog or namespace that the caller sees, of all kinds or of one."""
+        """List the children of a catalog or namespace that are visible to the caller, of all kinds or of one."""
         infos: tuple[ChildInfo, ...] = ()
         after: str | None = None
         while True:

@@ -65,7 +65,7 @@ class NamespaceNames(Resource[S]):
 
     @verb
     def confirm(self, catalog: str) -> Flow[None]:
-        """Confirm the migration. It can then no longer be undone."""
+        """Confirm the migration and delete its plan. The migration can then no longer be undone."""
         yield request("DELETE", self._url(catalog, "changes"))
 
     def _until(self, catalog: str, goal: str) -> Flow[NameChanges]:

@@ -30,7 +30,7 @@ def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> 
 
 
 class Objects(Resource[S]):
-    """Calls on objects whose kind is not known."""
+    """Calls that determine the kind of an object."""
 
     @verb
     def kind(self, path: str | Sequence[str]) -> Flow[str]:

@@ -19,7 +19,7 @@ class SearchMatch(msgspec.Struct, frozen=True):
 
 
 class SearchHit(msgspec.Struct, frozen=True):
-    """An object that a search found. Hits of a lower `tier` are better. `changed_at` is an ISO 8601 text in UTC."""
+    """An object that matches a search. Hits of a lower `tier` are better. `changed_at` is an ISO 8601 string in UTC."""
 
     id: int
     kind: str

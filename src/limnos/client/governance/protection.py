@@ -1,6 +1,6 @@
-"""Client calls for deletion protection (Limnos's own REST API).
+"""Calls on the protection of objects against drops (own API).
 
-May import `limnos.client`.
+May import `client`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Logins(Resource[S]):
 
     @verb
     def refresh(self, refresh_token: str) -> Flow[LoginResult]:
-        """Refresh a session: returns a new token; the refresh token stays the same."""
+        """Refresh a session. Returns a new token; the refresh token does not change."""
         return call("POST", f"{OWN}/login", answer=LoginResult, body={"refresh_token": refresh_token})
 
     @verb
@@ -29,8 +29,7 @@ class Logins(Resource[S]):
 
     @verb
     def set_password(self, user: str, password: str, *, old: str | None = None) -> Flow[bool]:
-        """Set a user's password, which ends the sessions that were opened with the old password. Returns whether a
-        password existed.
+        """Set a user's password, and end the sessions that were opened with the old one. Returns whether one existed.
 
         Users who change their own password must send the old one.
         """

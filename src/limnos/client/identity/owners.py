@@ -24,7 +24,7 @@ class Owners(Resource[S]):
 
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Owner | None]:
-        """Return an object's owner. `kind` is `metalake`, `catalog`, `namespace`, `table` or `role`."""
+        """Return an object's owner; None if it has none. `kind` is its kind, such as `catalog`, `view` or `role`."""
         name = yield from object_name(self.scope, path, kind=kind)
         reply = yield request("GET", self.gravitino_url("owners", TYPES[kind], name))
         return decode(reply, _OwnerResponse).owner

@@ -63,7 +63,7 @@ class Roles(Resource[S]):
     ) -> Flow[Role]:
         """Add privileges on an object to a role. With `deny` they are denied, which overrides every allow.
 
-        `kind` is `metalake`, `catalog`, `namespace` or `table`.
+        `kind` is the kind of the object `on`, such as `metalake`, `catalog`, `namespace`, `table` or `view`.
         """
         return self._change(role, privileges, on=on, kind=kind, deny=deny, verb="grant")
 

@@ -43,8 +43,9 @@ class Maintenance(Resource[S]):
 
     @verb
     def run(self, path: str | Sequence[str], *, operation: str = "expire") -> Flow[int]:
-        """Request an operation on a table, which the server executes soon on the caller's behalf. Returns the
-        operation's id.
+        """Request an operation on a table, which the server or an executor executes with the caller's rights.
+
+        Returns the operation's id.
         """
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "maintenance", "operations")

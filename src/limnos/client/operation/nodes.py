@@ -16,7 +16,7 @@ class Nodes(Resource[S]):
 
     @verb
     def list(self) -> Flow[NodesInfo]:
-        """List the nodes that were seen within a day, and the lag of the search index."""
+        """List the nodes with a heartbeat within the last day, and the lag of the search index."""
         return call("GET", f"{OWN}/nodes", answer=NodesInfo)
 
     @verb

@@ -1,7 +1,7 @@
 """Calls of SQL++: run and cancel statements.
 
 May import `names` and `client`. Rows are returned as the received JSON, so that numbers are not changed. A dataverse is
-given by its parts, or as text in display form (`sales.east`, with back quotes where needed).
+given by its parts, or as a string in display form (`sales.east`, with back quotes where needed).
 """
 
 from __future__ import annotations

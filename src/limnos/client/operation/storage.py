@@ -25,7 +25,8 @@ class Storage(Resource[S]):
 
     @verb
     def rotate_key(self) -> Flow[SecretKeys]:
-        """Re-encrypt all catalogs' secrets under the newest key; if the server manages its keys, it first creates one.
-        For service admins.
+        """Re-encrypt the secrets of catalogs and webhooks under the newest key. For service admins.
+
+        A server that manages its key file creates a new key first.
         """
         return call("POST", f"{OWN}/storage/keys/rotate", answer=SecretKeys)

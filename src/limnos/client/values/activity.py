@@ -68,8 +68,8 @@ class AuditPage(msgspec.Struct, frozen=True):
 
 
 class ImportInfo(msgspec.Struct, frozen=True):
-    """An unfinished import of a metalake, with the count of the records received so far. Times are in the server's
-    format.
+    """An unfinished import of a metalake, with the count of the records received so far. Times are ISO 8601 strings in
+    UTC.
     """
 
     id: int

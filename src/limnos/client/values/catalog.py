@@ -46,7 +46,7 @@ class Namespace(msgspec.Struct, frozen=True):
 
 
 class TrashItem(msgspec.Struct, frozen=True):
-    """A dropped object that can be restored. Times are ISO 8601 texts in UTC."""
+    """A dropped object that can be restored. Times are ISO 8601 strings in UTC."""
 
     id: int
     kind: str

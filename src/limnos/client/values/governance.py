@@ -33,7 +33,7 @@ class MetadataObject(msgspec.Struct, frozen=True, rename="camel"):
 
 class Protector(msgspec.Struct, frozen=True):
     """The object whose protection applies to the requested object: the object itself or, with `below`, an ancestor.
-    `set_at` is an ISO 8601 text in UTC.
+    `set_at` is an ISO 8601 string in UTC.
     """
 
     by: ObjectName

@@ -63,7 +63,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class TokenInfo(msgspec.Struct, frozen=True):
-    """An API token without its secret. Times are in the server's format."""
+    """An API token without its secret. Times are ISO 8601 strings in UTC."""
 
     id: int | str
     user: str
@@ -148,7 +148,7 @@ class Factor(msgspec.Struct, frozen=True):
 
     @property
     def object_name(self) -> str:
-        """The object's kind and path as text, for example `table main.a.t`; empty if the factor names no object."""
+        """The object's kind and path as a string, for example `table main.a.t`; empty if the factor names no object."""
         return _name(self.object)
 
 
@@ -164,7 +164,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def target_name(self) -> str:
-        """The target's kind and path as text; empty if the decision has no target."""
+        """The target's kind and path as a string; empty if the decision has no target."""
         return _name(self.target)
 
     @property

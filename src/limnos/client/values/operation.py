@@ -52,7 +52,7 @@ class SecretKeys(msgspec.Struct, frozen=True):
 
 
 class TaskInfo(msgspec.Struct, frozen=True):
-    """A background task of the server. Times are in the server's format."""
+    """A background task of the server. Times are ISO 8601 strings in UTC."""
 
     id: int | str
     kind: str
@@ -68,7 +68,7 @@ class TaskInfo(msgspec.Struct, frozen=True):
 
 
 class NodeInfo(msgspec.Struct, frozen=True):
-    """A server node. Times are as the server sends them; `clock_offset_ms` is the time in milliseconds by which its
+    """A server node. Times are ISO 8601 strings in UTC; `clock_offset_ms` is the time in milliseconds by which its
     clock is ahead of the store's.
     """
 

@@ -16,7 +16,7 @@ Json = dict[str, object]
 
 
 class AuditInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """The creator and the last modifier of an object, with the times. Times are ISO 8601 texts in UTC."""
+    """The creator and the last modifier of an object, with the times. Times are ISO 8601 strings in UTC."""
 
     creator: str | None = None
     create_time: str | None = None
@@ -25,7 +25,7 @@ class AuditInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ObjectName(msgspec.Struct, frozen=True):
-    """An object in an access decision: its kind, and its path as text."""
+    """An object in an access decision: its kind, and its path as a string."""
 
     kind: str = ""
     name: str = ""
