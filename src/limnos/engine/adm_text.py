@@ -33,7 +33,7 @@ _WHOLE: Final[Mapping[str, tuple[Callable[[int], Value], int]]] = {
 
 
 class MalformedText(ValueError):
-    """Raised for a text that violates the format."""
+    """Raised for a text that is not valid ADM or JSON."""
 
 
 class UnfinishedText(MalformedText):
@@ -41,7 +41,7 @@ class UnfinishedText(MalformedText):
 
 
 def read_adm(text: str) -> list[Value]:
-    """Parse the values of a text, which follow one another.
+    """Parse the values in a text, in order.
 
     Raises MalformedText for a syntax error, UnfinishedText if the text ends within a value, SqlppError for a
     constructor's invalid argument.
@@ -55,9 +55,10 @@ def read_adm(text: str) -> list[Value]:
 
 
 def read_json(text: str) -> list[Value]:
-    """Parse the values of a JSON text, which follow one another.
+    """Parse the values in a JSON text, in order.
 
-    Raises MalformedText, UnfinishedText, RecursionError, and SqlppError for an object with a duplicate field.
+    Raises MalformedText for a syntax error, UnfinishedText if the text ends within a value, RecursionError for a value
+    that is nested too deeply, SqlppError for an object with a duplicate field.
     """
     at, values = 0, []
     while (at := _past(_BETWEEN, text, at=at)) < len(text):
@@ -98,7 +99,10 @@ class _AdmReader:
         return self.at < self.end
 
     def value(self, depth: int) -> Value:
-        """Parse one value of any type. `depth` is its nesting depth."""
+        """Parse one value of any type. `depth` is its nesting depth.
+
+        Raises MalformedText for invalid ADM, UnfinishedText if the text ends within the value.
+        """
         if not self.skip(_SPACE):
             raise UnfinishedText("a value is missing")
         if depth > NESTED_MAX:
@@ -115,7 +119,10 @@ class _AdmReader:
         return self.number() if head.isdigit() or head in "-+." else self.word()
 
     def string(self) -> str:
-        """Parse a string in single or double quotes, and decode its escapes."""
+        """Parse a string in single or double quotes, and decode its escapes.
+
+        Raises MalformedText for an invalid escape, UnfinishedText if the string has no end.
+        """
         match = _STRING.match(self.text, self.at)
         if match is None:
             raise UnfinishedText("a string has no end")
@@ -127,10 +134,13 @@ class _AdmReader:
         try:
             return str(json.loads(f'"{quoted}"', strict=False))
         except ValueError:
-            raise MalformedText(f"an escape of {match[0][:40]}") from None
+            raise MalformedText(f"an invalid escape in {match[0][:40]}") from None
 
     def items(self, end: str, *, depth: int) -> list[Value]:
-        """Parse the items of an array or a multiset, up to the closing bracket `end`."""
+        """Parse the items of an array or a multiset, up to the closing bracket `end`.
+
+        Raises UnfinishedText if it is missing.
+        """
         self.at += len(end)
         entries: list[Value] = []
         while self.skip(_BETWEEN):
@@ -141,7 +151,10 @@ class _AdmReader:
         raise UnfinishedText(f"no {end}")
 
     def object(self, depth: int) -> Value:
-        """Parse an object, from its opening brace. Fields with the value MISSING are omitted."""
+        """Parse an object, from its opening brace. Fields with the value MISSING are omitted.
+
+        Raises MalformedText for a field without a name or a colon, UnfinishedText without a closing brace.
+        """
         self.at += 1
         entries: list[tuple[str, Value]] = []
         while self.skip(_BETWEEN):
@@ -160,7 +173,10 @@ class _AdmReader:
         raise UnfinishedText("no }")
 
     def number(self) -> Value:
-        """Parse a number with its suffix; a number without suffix is a bigint if it is an integer, else a double."""
+        """Parse a number with its suffix; a number without suffix is a bigint if it is an integer, else a double.
+
+        Raises MalformedText for a number that does not fit the type.
+        """
         match = _NUMBER.match(self.text, self.at)
         if match is None:
             return self.word()
@@ -171,12 +187,12 @@ class _AdmReader:
         if suffix in _WHOLE or (suffix is None and is_whole):
             make, bits = _WHOLE[suffix or "i64"]
             if not is_whole or not -(1 << (bits - 1)) <= int(digits) < 1 << (bits - 1):
-                raise MalformedText(f"{match[0][:40]} is no integer of {bits} bits")
+                raise MalformedText(f"{match[0][:40]} is not an integer of {bits} bits")
             return make(int(digits))
         return Float(float(digits)) if suffix in ("f", "F") else float(digits)
 
     def word(self) -> Value:
-        """Parse a literal such as `true` or `missing`, or a constructor call."""
+        """Parse a literal such as `true` or `missing`, or a constructor call. Raises MalformedText for other text."""
         match = _NAME.match(self.text, self.at)
         if match is None:
             raise MalformedText(f"no value at {self.text[self.at : self.at + 20]}")
@@ -190,7 +206,7 @@ class _AdmReader:
         arguments, self.at = self.text[opened : end + 1], end + 1
         (value,) = results(bind(parse_body(f"`{match[0]}`{arguments}"), EmptyNameResolver()), lambda *_: ())
         if value is None:
-            raise MalformedText(f"{match[0]}{arguments[:40]} is no value")
+            raise MalformedText(f"{match[0]}{arguments[:40]} is not a value")
         return value
 
 

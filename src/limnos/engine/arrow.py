@@ -1,8 +1,8 @@
 """Conversion between SQL++ objects and Arrow tables, for reads and writes with Spark.
 
-May import `sqlpp.stored` and pyarrow. Must not know Spark's session. Dates and timestamps are handled as integers,
-because Python's own dates have no year 0 and end with the year 9999. They become Arrow dates and timestamps in the last
-step before Spark, and integers in the first step after it.
+May import `sqlpp.stored`, `sqlpp.values`, pyarrow and PySpark. Must not know tables or statements. Dates and timestamps
+are handled as integers, because Python's own dates have no year 0 and end with the year 9999. They become Arrow dates
+and timestamps in the last step before Spark, and integers in the first step after it.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def plain_type(type_: DeclaredType) -> pa.DataType:
 
 
 def stream_batches(spark: SparkSession, frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a frame in its order, partition by partition.
+    """Yield the rows of a DataFrame in order, as record batches, partition by partition.
 
-    Spark computes the next partition while the current one is read; at most these two are in memory. Raises
+    Spark computes the next partition while the caller reads the current one; at most these two are in memory. Raises
     RuntimeError if Spark has been stopped.
     """
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - heavy

@@ -1,8 +1,8 @@
 """Compaction of a dataset: merges small files, expires old snapshots and removes orphan files of killed statements.
 
 May import the sibling modules, `sqlpp.jobs` and PySpark. Must not know plans or requests. Iceberg's own actions do the
-work. Each action is a separate commit, so an interrupted compaction keeps its finished actions. The rows of the dataset
-do not change.
+work. Each action is a separate commit, so the finished actions of an interrupted compaction remain. The rows of the
+dataset do not change.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ SWEPT: Final = "sqlpp.swept-before-ms"
 """Summary property of a snapshot: orphan files older than this time (in ms) have been removed."""
 SWEEP_EVERY_MS: Final = 86_400_000
 _PLAIN: Final = re.compile(r"(file|s3|s3a)://?/?[A-Za-z0-9_./=-]+")
-"""Locations that every library spells in the same way. At other locations Iceberg could take a live file for an orphan
-file.
+"""Locations that every library spells in the same way. At other locations Iceberg could mistake a live file for an
+orphan file.
 """
 
 
 def compact_dataset(
     spark: SparkSession, ref: DatasetRef, *, tidying: CompactionOptions, number: str, stop: Callable[[], None]
 ) -> Iterator[str]:
-    """Compact a dataset.
+    """Compact a dataset: rewrite small files, expire old snapshots, and delete orphan files if that is due.
 
     Args:
         spark: The session of the statement.
@@ -55,7 +55,7 @@ def compact_dataset(
     entries = {"rewritten": 0, "written": 0, "debris": 0}
     if table.currentSnapshot() is not None:
         stop()
-        sweeps_to, marked = sweep_plan(_marks(table), tidying.debris_before_ms)
+        sweeps_to, marked = sweep_plan(_sweep_times(table), tidying.debris_before_ms)
         rewrite_files = _rewrite_files(
             spark, table, tidying=tidying, properties={"sqlpp.statement": number, SWEPT: marked}
         )
@@ -70,7 +70,7 @@ def compact_dataset(
             _actions(spark).expireSnapshots(table).expireOlderThan(before_ms).retainLast(1).execute()
         stop()
         if sweeps_to is not None:
-            entries["debris"] = _swept(spark, table, before_ms=sweeps_to)
+            entries["debris"] = _delete_orphan_files(spark, table, before_ms=sweeps_to)
     yield json.dumps(entries)
 
 
@@ -92,7 +92,7 @@ def sweep_plan(marks: Iterable[str], before_ms: int | None) -> tuple[int | None,
     return before_ms, str(before_ms)
 
 
-def _marks(table: JavaObject) -> list[str]:
+def _sweep_times(table: JavaObject) -> list[str]:
     """Return the values of the property `SWEPT` in the table's snapshots."""
     return [str(result) for one in table.snapshots() if (result := one.summary().get(SWEPT)) is not None]
 
@@ -100,7 +100,7 @@ def _marks(table: JavaObject) -> list[str]:
 def _has_older(table: JavaObject, before_ms: int) -> bool:
     """Return whether a snapshot other than the current one is older than `before_ms`.
 
-    A cheap check, because listing the files of expired snapshots is the slowest step.
+    If there is none, the caller skips the expiry of snapshots: listing their files is the slowest step.
     """
     current = table.currentSnapshot().snapshotId()
     return any(one.timestampMillis() < before_ms for one in table.snapshots() if one.snapshotId() != current)
@@ -143,11 +143,14 @@ def expires_before(table: JavaObject, tidying: CompactionOptions) -> int:
     return max(tidying.expires_before_ms, min(too_many, tidying.keeps_after_ms))
 
 
-def _swept(spark: SparkSession, table: JavaObject, *, before_ms: int) -> int:
-    """Delete the table's orphan files: older than `before_ms`, and referenced by no snapshot. Returns their count."""
+def _delete_orphan_files(spark: SparkSession, table: JavaObject, *, before_ms: int) -> int:
+    """Delete the table's orphan files: older than `before_ms`, and referenced by no snapshot. Returns their count.
+
+    If the table's location can be spelled in several ways, no file is deleted and the result is 0.
+    """
     location = str(table.location())
     if not _PLAIN.fullmatch(location):
-        logger.info("Files that killed statements left stay at %s: its name is spelled in two ways", location)
+        logger.info("Orphan files are not deleted at %s: this location can be spelled in several ways", location)
         return 0
     result = _actions(spark).deleteOrphanFiles(table).olderThan(before_ms).execute()
     return sum(1 for _ in result.orphanFileLocations())

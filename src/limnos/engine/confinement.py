@@ -84,7 +84,7 @@ def confine(
         False if the kernel has no Landlock.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: A system call failed.
     """
     known = version()
     if known == 0:

@@ -1,9 +1,9 @@
 """Parses delimited text into Arrow columns, block by block, for large files with simple lines.
 
-May import `sqlpp.stored`, pyarrow and the sibling `delimited_text`. Must not know files. The result is the same as that
-of `delimited_text` and `object_shaper`, which parse one field at a time. A block that could differ (quotes, another
-count of fields, text that is not plainly of the declared type) raises `IrregularText`. The caller then uses the other
-parser, which also reports errors.
+May import `sqlpp.stored`, pyarrow and the siblings `arrow` and `delimited_text`. Must not know paths. The result is the
+same as that of `delimited_text` and `object_shaper`, which parse one field at a time. A block whose result could differ
+raises `IrregularText`: it has quotes, another number of fields, or an unusual spelling of a value. The caller then uses
+the other parser, which also reports errors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PLAIN: Final[Mapping[ScalarName, str | None]] = {
     "double": r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$",
     "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
 }
-"""The texts of each type that Arrow converts as SQL++ does. Other types are read one field at a time."""
+"""The spellings of each type that Arrow converts as SQL++ does. Other types are read one field at a time."""
 
 
 class IrregularText(Exception):
@@ -130,9 +130,9 @@ def _texts(lines: bytes, count: int, *, options: TextOptions) -> pa.Table:
 
 
 def _column(texts: pa.ChunkedArray, kind: ScalarName, *, optional: bool) -> pa.ChunkedArray:
-    """Convert the texts of a column. An empty text is MISSING, except in a string.
+    """Convert a column of strings to a type. An empty string becomes null (MISSING), unless the type is `string`.
 
-    Raises IrregularText if a text is not plainly of the column's type.
+    Raises IrregularText for an unusual spelling of a value, and for an empty string in a required column.
     """
     pattern = _PLAIN[kind]
     if pattern is None:

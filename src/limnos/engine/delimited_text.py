@@ -1,9 +1,9 @@
 """Parser for delimited text: lines of fields in declaration order, as in CSV, TSV and TPC-H's `.tbl` files.
 
-May import `sqlpp`. Must not know files. A field is text that `object_shaper` converts to the declared type. As in
+May import `sqlpp`. Must not know files. A field is a string that `object_shaper` converts to the declared type. As in
 AsterixDB, an empty field is an empty string if its type is string; for other types it is omitted. The option `null` is
-the text that means NULL in an optional field. A key that the dataset generates has no field. Fields beyond the declared
-ones are ignored.
+the string that stands for NULL in an optional field. A key that the dataset generates has no field. Fields beyond the
+declared ones are ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TextOptions(NamedTuple):
     escape: str
     """The character before a quote in a quoted field; two quotes are one if it is the quote itself."""
     null: str | None
-    """The text that means NULL in an optional field."""
+    """The string that stands for NULL in an optional field."""
     has_header: bool
 
 

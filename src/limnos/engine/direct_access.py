@@ -1,8 +1,9 @@
 """Reads and writes a few objects through Iceberg's Java library, without a Spark job.
 
-May import the sibling modules, conditions of `sqlpp` and PySpark's gateway. Must not know statements. This avoids the
-latency of a Spark job. Large results and some types and tables are not supported: the functions then return None
-or False, or raise `NoSingleValue`, and the caller uses Spark. Both ways give the same result.
+May import the sibling modules, conditions and values of `sqlpp`, pyarrow and PySpark's gateway. Must not know
+statements. This avoids the latency of a Spark job. Large results and some types and tables are not supported: the
+functions then return None or False, or raise `NoSingleValue` or `UnsupportedFile`, and the caller uses Spark. Both ways
+give the same result.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ logger = logging.getLogger(__name__)
 BYTES_MAX: Final = 4 << 20
 """The maximum size of files that Iceberg's own reader reads."""
 ROWS_MAX: Final = 64
-"""The maximum number of objects that are looked up or changed without Spark."""
+"""The maximum number of objects that are looked up or changed without a Spark job."""
 
 
 class DirectTable:
@@ -58,7 +59,7 @@ class DirectTable:
 
         Args:
             keys: The conditions of each key.
-            most: The largest number of rows to return; None for any.
+            most: The largest number of rows to return; None for no limit.
 
         Returns:
             The rows; None if too many files could contain one, or if there are more than `most`.
@@ -70,9 +71,7 @@ class DirectTable:
         return None if matches is None else [one.row for one in matches]
 
     def find(self, keys: Sequence[KeyConditions], *, most: int | None = None) -> list[FoundRow] | None:
-        """Read rows as `rows` does, with the file location and position of each; the location is empty if it is not
-        known.
-        """
+        """Read rows as `rows` does, with the file location and position of each; an unknown location is empty."""
         if self._snapshot is None:
             return []
         scan = self._table.newScan().useSnapshot(self._snapshot).filter(self._expression(keys))
@@ -124,7 +123,7 @@ class DirectTable:
 
         Returns:
             False if nothing is written because the table is not supported here: it is partitioned, sorted or not
-            Parquet, or has deletion vectors, or the file location of a deleted row is not known.
+            Parquet, or has deletion vectors, or the file location of a deleted row is unknown.
 
         Raises:
             NoSingleValue: A type of a column or a value is not supported here.
@@ -211,7 +210,7 @@ class DirectTable:
         return writer.toDeleteFile()
 
     def _commit(self, change: JavaObject, *, keys: Sequence[KeyConditions], deleted: Sequence[FoundRow]) -> None:
-        """Commit one snapshot. The commit fails if another writer committed a row with one of the keys."""
+        """Commit one snapshot. Raises Py4JJavaError if another writer committed a row with one of the keys."""
         if keys:
             if self._snapshot is not None:
                 change = change.validateFromSnapshot(self._snapshot)
@@ -225,8 +224,8 @@ class DirectTable:
 
     @cached_property
     def _takes_positions(self) -> bool:
-        """Return whether the table stores position delete files: format version 2, since version 3 has deletion vectors
-        instead.
+        """Return whether rows are deleted by position delete files (format version 2), not by deletion vectors (version
+        3).
         """
         return int(self._iceberg.format_version(self._table)) == 2
 
@@ -263,7 +262,7 @@ class DirectTable:
     def _expression(self, keys: Sequence[KeyConditions]) -> JavaObject:
         """Return the conditions as an Iceberg expression.
 
-        It is built from one JSON text, because each part would be a call to the JVM.
+        It is built from one JSON document, because each part would be a call to the JVM.
         """
         return self._iceberg.expression(json.dumps(expression_of(keys)), self._table.schema())
 
@@ -281,7 +280,7 @@ def _local_file(task: Mapping[str, Any]) -> FileWithDeletes:
     """Return the data file of a scan task with its delete files. Raises UnsupportedFile for other file formats."""
     deletes = task.get("delete-files", ())
     if any(str(one["content"]).upper().replace("-", "_") != "POSITION_DELETES" for one in deletes):
-        raise UnsupportedFile("deletes by other columns")
+        raise UnsupportedFile("delete files other than position deletes")
     data = task["data-file"]
     location = str(data["file-path"])
     return FileWithDeletes(_local_path(data), location, tuple(map(_local_path, deletes)))
@@ -290,7 +289,7 @@ def _local_file(task: Mapping[str, Any]) -> FileWithDeletes:
 def _local_path(file: Mapping[str, Any]) -> str:
     """Return the local path of a Parquet file. Raises UnsupportedFile for another format or a remote file."""
     if str(file["file-format"]).lower() != "parquet":
-        raise UnsupportedFile("no Parquet file")
+        raise UnsupportedFile("a file that is not Parquet")
     return local_path(str(file["file-path"]))
 
 
@@ -298,9 +297,9 @@ def expression_of(keys: Sequence[KeyConditions]) -> Json:
     """Return the JSON form of an Iceberg expression that is true for rows that meet all conditions of at least one key.
 
     It is true for all UUIDs. Parquet stores the bounds of UUIDs in the order of unsigned bytes, and Iceberg's Java
-    library compares them as signed numbers. With an exact condition it would leave out files that have the key.
+    library compares them as signed numbers. With an exact condition it would skip files that contain the key.
 
-    Raises NoSingleValue for a value that is not a number, text or time.
+    Raises NoSingleValue for a value that is not an integer, string, date, datetime or UUID.
     """
     if len(keys) > 1 and all(len(key) == 1 for key in keys) and not _has_uuid(keys[0][0]):
         ((first, *_), *_) = keys
@@ -335,13 +334,13 @@ def _has_uuid(condition: Condition) -> bool:
 
 
 def _literal(value: Value) -> Json:
-    """Return a value in Iceberg's JSON form. Raises NoSingleValue if it is not a number, text or time."""
+    """Return a value in Iceberg's JSON form. Raises NoSingleValue unless it is an integer, string, date or datetime."""
     if isinstance(value, Date):
         return day_text(value.days)
     if isinstance(value, DateTime):
         return moment_text(value.ms * 1000)
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise NoSingleValue("a key that is no number, text or time")
+        raise NoSingleValue("a key that is not an integer, string, date or datetime")
     return int(value) if isinstance(value, int) else value
 
 

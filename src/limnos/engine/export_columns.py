@@ -26,9 +26,9 @@ _UNSTORED: Final = ("interval", "point", "point3d", "line", "rectangle", "circle
 
 
 def plain(value: Value) -> object:
-    """Convert a SQL++ value to a Python value that Arrow accepts; a duration or UUID becomes text.
+    """Convert a SQL++ value to a Python value that Arrow accepts; a duration or UUID becomes a string.
 
-    Raises SqlppError for shapes and intervals.
+    Raises SqlppError for a shape, an interval, or a date outside of the years 1 to 9999.
     """
     if value is None or isinstance(value, (bool, str, bytes)):
         return value

@@ -1,8 +1,8 @@
 """Encodes the results of a query as the contents of files: JSON, ADM, delimited text, Parquet.
 
 May import `sqlpp`, pyarrow and the standard library. Must not know the locations of files: the server places and names
-them. The engine's output has a line for the begin of each file (`BEGIN`, with the parts of its directory), lines with
-its bytes (`BYTES`, in base64), and one for its end (`END`, with the count of its objects).
+them. The engine's output has a line for the beginning of each file (`BEGIN`, with the parts of its directory), lines
+with its bytes (`BYTES`, in base64), and one for its end (`END`, with the count of its objects).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PRINTED: Final[Mapping[object, Callable[[Value, Value], Value]]] = {
 
 
 class SkippedObject(Exception):
-    """Raised for an object that the format cannot represent; the text is the reason."""
+    """Raised for an object that the format cannot represent; the message is the reason."""
 
 
 class _FileText(Protocol):
@@ -61,8 +61,8 @@ class _FileText(Protocol):
 def export_lines(values: Iterable[Value], form: ExportFormat, *, budget: Budget) -> Iterator[str]:
     """Yield the engine's output lines for the files of some values.
 
-    An object without a directory, and one that does not have the declared type, is skipped with a warning. Raises
-    SqlppError.
+    An object without a directory, or one that a line format cannot represent, is skipped with a warning. Raises
+    SqlppError for more than FILES_MAX files, and for an object that Parquet cannot represent.
     """
     current: tuple[str, ...] | None = None
     directory: tuple[str, ...]
@@ -96,7 +96,10 @@ def export_lines(values: Iterable[Value], form: ExportFormat, *, budget: Budget)
 
 
 def _directory(parts: Value, *, budget: Budget) -> tuple[str, ...] | None:
-    """Return the path parts of a file's directory; None, with a warning, if a part is not a string, number or time."""
+    """Return the path parts of a file's directory; None, with a warning, for an unsupported part.
+
+    Unsupported parts are NULL, MISSING, objects and collections.
+    """
     names: list[str] = []
     for part in cast("tuple[Value, ...]", parts):
         if part is None or part is MISSING or isinstance(part, dict) or type_name(part) in ("array", "multiset"):
@@ -125,7 +128,10 @@ class _ExportFile:
         return self._count >= self._form.objects_max or 0 < self._form.bytes_max <= size
 
     def text(self, value: Value) -> bytes:
-        """Encode an object as bytes. Raises SkippedObject for a value that the format cannot represent, SqlppError."""
+        """Encode an object as bytes.
+
+        Raises SkippedObject for a value that a line format cannot represent, SqlppError for one that Parquet cannot.
+        """
         return self._file.add(value)
 
     def begin(self) -> Iterator[str]:

@@ -35,13 +35,11 @@ SPACE_BYTES_MIN: Final = 1 << 20
 
 
 LOCK_LOST: Final = "doesn't hold its lock"
-"""The text with which the server refuses a commit whose statement has lost its lock. A retry cannot help that
-statement.
-"""
+"""The message with which the server rejects a commit of a statement that has lost its lock. A retry cannot succeed."""
 
 
 class SparkStartError(Exception):
-    """Raised if Spark could not be started; the text is the reason."""
+    """Raised if Spark could not be started; the message is the reason."""
 
 
 class WriteConflict(Exception):
@@ -78,7 +76,7 @@ def failure_of(error: BaseException, job: str) -> JobFailure:
 
 
 def start_error(error: BaseException, start: EngineStart) -> SparkStartError:
-    """Convert an exception of Spark's start to an error with the reason, such as a full disk or too little memory."""
+    """Convert an exception from the start of Spark to an error with the reason, such as a full disk."""
     if isinstance(error, LimnosError):
         return SparkStartError(error.message)
     if "No space left" in str(error) or is_full(start.scratch):
@@ -120,9 +118,7 @@ def sqlpp_error_of(error: BaseException) -> SqlppError | None:
 
 
 def text_of(error: BaseException) -> str:
-    """Return the type and text of an error. For an error from Spark this includes the names of its Java exception
-    classes.
-    """
+    """Return the type and message of an error. The message of an error from Spark names its Java exception classes."""
     return f"{type(error).__name__}: {error}"
 
 

@@ -1,6 +1,7 @@
 """Converts values of JSON files to a dataset's type: GeoJSON to shapes, doubles to integers, types that JSON lacks.
 
-May import `sqlpp`. Must not know files. Text of dates and numbers is left to the conversion that all formats share.
+May import `sqlpp`. Must not know files. Strings for dates and other types are converted later, by `object_shaper`, as
+for all formats.
 """
 
 from __future__ import annotations
@@ -84,7 +85,10 @@ def _scalar(value: Value, name: str) -> Value:
 
 
 def _shape(value: dict[str, Value], name: str) -> Value:
-    """Convert a GeoJSON geometry to a SQL++ shape. `name` is the declared type."""
+    """Convert a GeoJSON geometry to a SQL++ shape. `name` is the declared type.
+
+    Raises SqlppError for another geometry.
+    """
     if value.get("type") not in _SHAPES.values():
         raise _simple_only()
     if value.get("type") != _SHAPES[name]:

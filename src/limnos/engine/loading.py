@@ -1,8 +1,8 @@
 """Reads objects from files on this machine: JSON, ADM, delimited text, Parquet.
 
-May import `sqlpp`, pyarrow and the standard library. Must not decide which files may be read: the server has checked
-the locations, and the process can open nothing else. Files are read as streams and are never held whole. Text in a file
-is converted to the declared type of its field.
+May import `sqlpp`, pyarrow and the standard library. Must not decide which locations may be read: the server has
+checked them, and the process can open nothing else. Only the targets of symbolic links are checked here. Files are read
+as streams, never into memory as a whole. Strings in a file are converted to the declared type of their field.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from limnos.sqlpp.values.model import Date, DateTime, Time, Value
 
 NOT_FOUND, MALFORMED, UNKNOWN_FORMAT = 3077, 3021, 3026
 DOCUMENT_BYTES_MAX: Final = 16 << 20
-"""The maximum length of an object's text."""
+"""The maximum length of a document, in characters."""
 PACKED_RATIO: Final = 8
-"""How many times larger than a packed file its text is assumed to be."""
+"""The assumed compression ratio of a compressed file."""
 UNFINISHED: Final[list[Value]] = []
 """Marks the values of an incomplete text."""
 _DELIMITERS: Final[Mapping[str, str]] = {"csv": ",", "delimited-text": ",", "tsv": "\t"}
@@ -130,7 +130,10 @@ def _path(location: str) -> Path:
 
 
 def _files(location: str) -> list[Path]:
-    """Return the file, or all files below the directory. Names that begin with `.` or `_` are skipped."""
+    """Return the file, or all files below the directory. Names that begin with `.` or `_` are skipped.
+
+    Raises SqlppError if there is none.
+    """
     path = _path(location)
     if path.is_file():
         return [path]
@@ -179,7 +182,8 @@ def _documents(file: Path, read: Callable[[str], list[Value]]) -> Iterator[Value
 def _texts(file: Path, read: Callable[[str], list[Value]]) -> Iterator[tuple[int, list[Value] | None, str]]:
     """Yield each document's first line number, its values (None if it is malformed) and its text.
 
-    A document is one line, or several lines up to the end of its brackets.
+    A document is one line, or several lines up to the end of its brackets. Raises SqlppError for a document that is too
+    long.
     """
     names: list[str] = []
     first_line, depth, quote, size = 1, 0, "", 0
@@ -207,8 +211,9 @@ def _texts(file: Path, read: Callable[[str], list[Value]]) -> Iterator[tuple[int
 
 
 def _attempt(read: Callable[[str], list[Value]], text: str) -> list[Value] | None:
-    """Parse a text; None if it is malformed, `UNFINISHED` if it ends within a value. Raises SqlppError for a duplicate
-    field.
+    """Parse a text; None if it is malformed, `UNFINISHED` if it ends within a value.
+
+    Raises SqlppError for a duplicate field.
     """
     try:
         return read(text)
@@ -252,7 +257,7 @@ def _plain(value: object) -> Value:
     """Convert a value from a file to a SQL++ value.
 
     Lists become arrays. Decimals and integers beyond 64 bits become doubles. Times without a zone are read as UTC.
-    Values of unknown types become text.
+    Values of unknown types become strings.
     """
     if isinstance(value, dict):
         return {str(name): _plain(item) for name, item in value.items()}
@@ -296,7 +301,7 @@ def _read_tabs(file: Path, wish: _ReadOptions) -> Iterator[Value]:
 
 
 def _read_parquet(file: Path, _: _ReadOptions) -> Iterator[Value]:
-    """Read the rows of a Parquet file. A null column becomes MISSING."""
+    """Read the rows of a Parquet file. A null column becomes MISSING. Raises SqlppError for a malformed file."""
     import pyarrow as pa  # noqa: PLC0415 - heavy
     import pyarrow.parquet as pq  # noqa: PLC0415
 

@@ -24,11 +24,11 @@ Object = dict[str, Value]
 
 
 class ObjectChecker:
-    """Converts objects to a dataset's type, and generates a key for an object without one if the dataset does so.
+    """Converts objects to a dataset's type. If the dataset generates its keys, an object without a key gets one.
 
     Args:
         form: The dataset's type and keys.
-        from_file: Whether text is converted to the declared types, as for files.
+        from_file: Whether strings are converted to the declared types, as for files.
     """
 
     def __init__(self, form: StorageForm, *, from_file: bool = False) -> None:
@@ -63,8 +63,8 @@ class ObjectChecker:
 def check_objects(checker: ObjectChecker, values: Iterable[Value], *, replaces: bool) -> list[Object]:
     """Convert the objects that a statement writes to the dataset's type. Keys are unique; the result is in key order.
 
-    Files in key order have tight column bounds, and a query without ORDER BY mostly reads them in that order.
-    Objects of a dataset that generates its keys stay in the order of `values`.
+    Files in key order have tight column bounds, and a query without ORDER BY mostly reads them in that order. Objects
+    of a dataset that generates its keys are in the order of `values`.
 
     Args:
         checker: The checker of the dataset's type and keys.

@@ -1,9 +1,9 @@
 """Reads rows of a few local Parquet files by conditions, with a cache of columns, without the JVM.
 
-May import `sqlpp` and pyarrow. Must not know Iceberg's library or Spark. The caller names the files of a snapshot and
-their delete files. A file of a table is never changed, so a cached column stays valid; who may read which file is
-decided by the table that the caller loaded. What is not supported (other formats, renamed columns, equality deletes)
-raises `UnsupportedFile`, and the caller uses another reader.
+May import `sqlpp`, pyarrow and the JSON type of `single_values`. Must not know Iceberg's library or Spark. The caller
+names the files of a snapshot and their delete files. A file of a table is never changed, so a cached column stays
+valid; who may read which file is decided by the table that the caller loaded. Unsupported files and types (other
+formats, files without field ids, structs that changed) raise `UnsupportedFile`, and the caller uses another reader.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ FOOTERS_MAX: Final = 256
 COLUMNS_MAX: Final = 4096
 """The maximum number of cached columns. Small ones take about 1 KB each besides their values."""
 READ_BYTES_MAX: Final = 16 << 20
-"""The maximum number of bytes that one lookup reads from files. A larger one is left to Spark."""
+"""The maximum number of bytes that one lookup reads from files. Larger lookups are left to Spark."""
 FIELD_ID: Final = b"PARQUET:field_id"
 _PATHS: Final = "file_path"
 _POSITIONS: Final = "pos"
 _ALONE: Final = frozenset({"boolean", "int", "long", "float", "double", "string", "binary"})
-"""Types whose values Arrow gives as they are, also within records and arrays."""
+"""Types whose Arrow values need no conversion, also within structs and lists."""
 _Schema: TypeAlias = "Mapping[str, Json]"
 
 
@@ -206,15 +206,18 @@ class FileLookup:
         for group in range(self._footer.num_row_groups):
             count = self._footer.row_group(group).num_rows
             near = [key for key in keys if self._may_match(group, key)]
-            places = self._places(group, near) if near else None
+            places = self._matching_positions(group, near) if near else None
             if places is not None and len(places):
-                results += self._found(group, places, first=first)
+                results += self._rows_at(group, places, first=first)
             first += count
         deleted = self._deleted() if results else frozenset()
         return [one for one in results if one.position not in deleted]
 
     def has_value(self, name: str, values: pa.Array) -> bool:
-        """Return whether a column contains one of some values in a row that is not deleted."""
+        """Return whether a row that is not deleted has one of these values in a column.
+
+        Raises UnsupportedFile if the file lacks the column.
+        """
         own = self._columns[name]
         if own is None:
             raise UnsupportedFile("a column that the file does not have")
@@ -255,8 +258,8 @@ class FileLookup:
     def _column(self, group: int, name: str) -> pa.Array:
         return self._cache.column(self._file.path, group, name=name, reading=self._reading)
 
-    def _places(self, group: int, keys: Sequence[KeyConditions]) -> pa.Array:
-        """Return the indices, within a row group, of the rows that meet all conditions of at least one key."""
+    def _matching_positions(self, group: int, keys: Sequence[KeyConditions]) -> pa.Array:
+        """Return the positions, within a row group, of the rows that meet all conditions of at least one key."""
         mask = None
         for key in keys:
             here = None
@@ -266,7 +269,7 @@ class FileLookup:
             mask = here if mask is None else pc.or_(mask, here)
         return pc.indices_nonzero(pc.fill_null(mask, False))
 
-    def _found(self, group: int, places: pa.Array, *, first: int) -> list[FoundRow]:
+    def _rows_at(self, group: int, places: pa.Array, *, first: int) -> list[FoundRow]:
         count = len(places)
         columns = {
             str(field["name"]): [None] * count
@@ -397,8 +400,9 @@ _COMPARE: Final[Mapping[str, Any]] = {
 
 
 def literal_of(value: Value) -> object:
-    """Convert a value for a comparison with an Arrow column. Raises UnsupportedFile unless it is a number, text or
-    time.
+    """Convert an integer, string, date, datetime or UUID to the type of an Arrow column, for a comparison.
+
+    Raises UnsupportedFile for another value.
     """
     if isinstance(value, Date):
         return pa.scalar(value.days, pa.int32()).cast(pa.date32()).as_py()
@@ -407,5 +411,5 @@ def literal_of(value: Value) -> object:
     if isinstance(value, uuid.UUID):
         return value.bytes
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise UnsupportedFile("a value that is no number, text or time")
+        raise UnsupportedFile("a value that is not an integer, string, date, datetime or UUID")
     return int(value) if isinstance(value, int) else value

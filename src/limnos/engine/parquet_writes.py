@@ -1,8 +1,8 @@
 """Writes the rows of an INSERT as one Parquet file of a local table, without Spark.
 
 May import the sibling `parquet_lookups`, `sqlpp` and pyarrow. Must not know Iceberg's library or Spark: the caller
-commits the file. Columns get the field ids of the table. What is not supported raises `UnsupportedFile`, and Spark
-writes the rows.
+commits the file. Columns get the field ids of the table. Unsupported tables and types raise `UnsupportedFile`, and
+Spark writes the rows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def key_range(rows: pa.Table, keys: Sequence[tuple[str, ...]]) -> KeyConditions:
         raise UnsupportedFile("a key in a record")
     bounds = pc.min_max(rows.column(keys[0][0])).as_py()
     if not all(type(bound) in (int, str) for bound in bounds.values()):
-        raise UnsupportedFile("a key that is no number or text")
+        raise UnsupportedFile("a key that is not an integer or string")
     return Condition(keys[0], ">=", bounds["min"]), Condition(keys[0], "<=", bounds["max"])
 
 
@@ -82,7 +82,9 @@ def has_key(
 
 
 def write_rows(rows: pa.Table, path: Path) -> None:
-    """Write rows to a new Parquet file. A failure removes the file."""
+    """Write rows to a new Parquet file, and its directory if it is missing. After an error, delete the file and
+    re-raise.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         pq.write_table(rows, path, compression="zstd", store_schema=False)

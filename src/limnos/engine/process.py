@@ -57,7 +57,7 @@ def main() -> None:
     os.umask(0o077)
     os.chdir(start.scratch)
     confined = confine(
-        readable=(*SYSTEM, *_own(), *start.readable),
+        readable=(*SYSTEM, *_readable_directories(), *start.readable),
         writable=(start.scratch, *start.writable),
         closed=start.closed,
         opened=filter(None, (*start.jars, start.java_home, start.java_runtime)),
@@ -83,8 +83,8 @@ def main() -> None:
             threading.Thread(target=served.run, daemon=True).start()
 
 
-def _own() -> Iterable[str]:
-    """Return the directories that the interpreter needs: of Python, its libraries, Java and the cache of archives."""
+def _readable_directories() -> Iterable[str]:
+    """Return the directories that this process reads: of Python, its libraries, Java and the cache of archives."""
     from limnos.spark.jars import cache_directory  # noqa: PLC0415
 
     named = (sys.prefix, sys.base_prefix, os.environ.get("JAVA_HOME", ""), *sys.path, str(cache_directory()))
@@ -109,7 +109,7 @@ def _begin(start: wire.EngineStart, task: Future[StatementSessions]) -> None:
 
 
 def _end_soon() -> None:
-    """Kill this process and its children after `TOLD_WITHIN_S`, the time in which it reports the reason."""
+    """Kill this process and its children after `TOLD_WITHIN_S` seconds, in which it reports the reason."""
     threading.Timer(TOLD_WITHIN_S, os.killpg, (0, signal.SIGKILL)).start()
 
 
@@ -133,7 +133,10 @@ class _JobConnection:
         self._left = threading.Event()
 
     def run(self) -> None:
-        """Run the job. Sends any error to the server if it is still connected."""
+        """Run the job. Sends any error to the server if it is still connected.
+
+        Kills the engine if its JVM has died or cannot run later jobs.
+        """
         with self._socket:
             try:
                 self._serve()
@@ -142,7 +145,7 @@ class _JobConnection:
                     logger.exception("The Java process has ended, so the engine ends; waiting statements get an error")
                     os.killpg(0, signal.SIGKILL)
                 with contextlib.suppress(OSError):
-                    self._tell(error)
+                    self._send_error(error)
                 if is_permanent(error):
                     logger.warning(
                         "The Java process cannot continue after this error: the engine ends, and the next statement starts another"
@@ -253,7 +256,7 @@ class _JobConnection:
                 pass
         event.set()
 
-    def _tell(self, error: BaseException) -> None:
+    def _send_error(self, error: BaseException) -> None:
         job = "no job" if self._job is None else self._job.id
         if self._left.is_set():
             error = cancelled_error(job)

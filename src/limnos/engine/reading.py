@@ -69,7 +69,7 @@ def look_up_objects(spark: SparkSession, table: DatasetTable, *, lookup: Lookup)
 
 
 def frame_of(spark: SparkSession, table: DatasetTable, *, requirement: ScanRequirement, parts: int) -> DataFrame | None:
-    """Return the data frame of the rows that a scan needs; None if the dataset has no snapshot."""
+    """Return a DataFrame of the rows that a scan needs; None if the dataset has no snapshot."""
     frame = table.frame(spark)
     if frame is None:
         return None
@@ -116,7 +116,7 @@ def _measure(measure: GroupMeasure) -> Column:
 
 
 def needed_columns(record: RecordType, fields: frozenset[str] | None) -> list[str]:
-    """Return the columns that hold some fields (None: all), including the column of open fields if it may have one of
+    """Return the columns that store some fields (None: all), with the column of open fields if it may contain one of
     them.
     """
     types = [field for field in columns(record) if fields is None or field.name in fields]

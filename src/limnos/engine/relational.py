@@ -49,7 +49,7 @@ def values_of(
         frame = _planned_frame(spark, carried, tables=tables, parts=SPREAD, is_spread=True)
     else:
         frame = _planned_frame(spark, carried, tables=tables, parts=parts)
-        if parts > 1 and _multiplies(frame, carried.relation):
+        if parts > 1 and _has_cartesian_product(frame, carried.relation):
             frame = _planned_frame(spark, carried, tables=tables, parts=1)
     return decoded(
         carried.layout, frame.toArrow().to_batches() if has_few_rows(carried.relation) else stream_batches(spark, frame)
@@ -57,10 +57,10 @@ def values_of(
 
 
 def is_filtered_join(carried: RelationalQuery) -> bool:
-    """Return whether the evaluator filters the rows of a join: there may be many times as many as results.
+    """Return whether the evaluator filters the rows of a join, which may be far more than the results.
 
-    The result of a task is in memory as a whole, some copies of it at once: with one task for 2 million pairs of
-    objects, a heap of 2 GB overflowed.
+    Such a join runs in many tasks, because the whole result of a task is in memory, in several copies: one task with 2
+    million pairs of objects overflowed a heap of 2 GB.
     """
     is_join = any(isinstance(one, Join) for one in parts_of(carried.relation))
     return is_join and carried.layout.keep is not None
@@ -74,12 +74,12 @@ def _planned_frame(
     parts: int,
     is_spread: bool = False,
 ) -> DataFrame:
-    """Return the data frame of the query, after Spark has planned it.
+    """Return the DataFrame of the query after Spark has planned it. Raises Spark's errors.
 
-    If the planner fails because of a bug in Spark, the query is planned again without predicate pushdown, which causes
-    the bug.
+    If a bug of Spark's planner prevents this, the query is planned again without predicate pushdown, which triggers the
+    bug.
     """
-    for source in (_source, _source_apart):
+    for source in (_source, _source_without_pushdown):
         statement = statement_of(
             carried.relation, carried.layout, sources=partial(source, tables), parts=parts, is_spread=is_spread
         )
@@ -87,7 +87,7 @@ def _planned_frame(
         try:
             _plan(frame)
         except Exception as error:
-            if source is _source_apart or not is_planner_bug(error):
+            if source is _source_without_pushdown or not is_planner_bug(error):
                 raise
             logger.info("Spark cannot plan a query whose conditions reach its tables: %s", text_of(error)[:500])
         else:
@@ -99,16 +99,16 @@ def _plan(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())  # noqa: SLF001 - plans are Java's
 
 
-def _multiplies(frame: DataFrame, relation: Relation) -> bool:
+def _has_cartesian_product(frame: DataFrame, relation: Relation) -> bool:
     """Return whether Spark joins by a Cartesian product, which runs a task for each pair of partitions.
 
-    Each side should then have one partition.
+    The caller then reads each dataset in one partition.
     """
     return any(isinstance(one, Join) for one in parts_of(relation)) and "CartesianProduct" in _plan(frame)
 
 
 def has_few_rows(relation: Relation) -> bool:
-    """Return whether a relation has at most `FEW` rows, whatever the size of its datasets."""
+    """Return whether a relation has at most `FEW` rows, regardless of the size of its datasets."""
     while isinstance(relation, (Extension, Filter, Sort, Window)):
         relation = relation.source
     if isinstance(relation, RowLimit):
@@ -121,10 +121,10 @@ def _source(tables: Callable[[tuple[str, ...], str], DatasetTable], read: Datase
     return tables(read.dataverse, read.name).source
 
 
-def _source_apart(tables: Callable[[tuple[str, ...], str], DatasetTable], read: DatasetRead) -> str:
+def _source_without_pushdown(tables: Callable[[tuple[str, ...], str], DatasetTable], read: DatasetRead) -> str:
     """Return a dataset as a subquery with an always true condition that Spark treats as nondeterministic.
 
-    This optimisation barrier stops Spark from pushing other conditions below the subquery.
+    This optimization barrier prevents predicate pushdown below the subquery.
     """
     return f"(SELECT * FROM {_source(tables, read)} WHERE rand() >= 0)"
 

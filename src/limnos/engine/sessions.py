@@ -1,7 +1,7 @@
 """Spark sessions for statements: one JVM for all, and one session with the caller's credential for each statement.
 
-May import `spark`, the jobs of `sqlpp` and PySpark. Must not know statements. Each statement may use all task slots
-except one, and the size of its results on the driver is limited.
+May import the sibling modules, `spark`, the jobs of `sqlpp` and PySpark. Must not know statements. Each statement may
+use all task slots except one, and the size of its results on the driver is limited.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PARSER_CACHE_PERCENT = 15
 POOLS = 64
 """The number of Spark's scheduler pools.
 
-Jobs in one pool get free slots in order, and pools in turn; concurrent statements get a pool each.
+Jobs in one pool get free slots in order, and pools in turn; concurrent statements use different pools.
 """
 
 
@@ -77,7 +77,7 @@ class StatementSessions:
         self._spark.sparkContext.setLogLevel("ERROR")
 
     def warm_up(self) -> None:
-        """Run a small job to load the classes that every first statement needs."""
+        """Run a small job to load the classes that every first statement needs. Raises RuntimeError before `begin`."""
         if self._spark is None:
             raise RuntimeError("Spark has not been started")
         spark = self._spark.newSession()
@@ -86,7 +86,7 @@ class StatementSessions:
 
     @property
     def parts(self) -> int:
-        """The number of tasks that one statement runs concurrently: all task slots except one, for other statements."""
+        """The number of tasks that one statement runs concurrently: all task slots except one."""
         return max(1, self._start.slots - 1)
 
     def is_alive(self) -> bool:

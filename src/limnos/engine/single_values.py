@@ -1,8 +1,8 @@
 """Conversion between rows and Iceberg's JSON single-value serialization (Iceberg specification, Appendix D).
 
-May import `sqlpp.stored` for the names of plain values. Must not know Spark. The JSON is keyed by field id. A row holds
-plain Python values: a date is its number of days, a timestamp its microseconds. Values that this JSON cannot express
-raise `NoSingleValue`; the caller then uses Spark.
+May import `sqlpp.stored` for the names of plain values. Must not know Spark. The JSON is keyed by field id. A row
+consists of plain Python values: a date is its number of days, a timestamp its microseconds. Values that this JSON
+cannot represent raise `NoSingleValue`; the caller then uses Spark.
 """
 
 from __future__ import annotations
@@ -51,15 +51,17 @@ def _check(type_: Json, *, types: frozenset[str]) -> None:
 
 
 def encoded(row: Row, schema: Mapping[str, Json]) -> str:
-    """Serialize a row as JSON. Raises NoSingleValue for a value that JSON cannot express."""
+    """Serialize a row as JSON. Raises NoSingleValue for a value that this JSON cannot represent."""
     return json.dumps(_encode(row, schema), allow_nan=False)
 
 
 def decoded(text: str, schema: Mapping[str, Json]) -> dict[str, Plain]:
-    """Parse the JSON of a row. Raises NoSingleValue for a date or timestamp that Python cannot express."""
+    """Parse the JSON of a row. Raises NoSingleValue for another JSON value, and for a date or timestamp beyond the
+    range of Python's dates.
+    """
     result = _decode(json.loads(text), schema)
     if not isinstance(result, dict):
-        raise NoSingleValue("a row that is no object")
+        raise NoSingleValue("a row that is not a JSON object")
     return result
 
 
@@ -98,14 +100,14 @@ def _itself(value: Same) -> Same:
 
 def _real(value: Plain) -> Json:
     if not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise NoSingleValue("a number that is none")
+        raise NoSingleValue("a value that is not a finite number")
     return float(value)
 
 
 def day_text(value: Plain) -> str:
     """Format a date, in days since 1970, as ISO text. Raises NoSingleValue beyond the range of Python's dates."""
     if not isinstance(value, int) or not DAY_FIRST <= value + EPOCH.toordinal() <= DAY_LAST:
-        raise NoSingleValue("a day of another era")
+        raise NoSingleValue("a date beyond the range of Python's dates")
     return date.fromordinal(value + EPOCH.toordinal()).isoformat()
 
 
@@ -114,25 +116,25 @@ def moment_text(value: Plain) -> str:
     dates.
     """
     if not isinstance(value, int):
-        raise NoSingleValue("a moment that is none")
+        raise NoSingleValue("a timestamp that is not an integer")
     try:
         return (EPOCH + timedelta(microseconds=value)).isoformat()
     except OverflowError:
-        raise NoSingleValue("a moment of another era") from None
+        raise NoSingleValue("a timestamp beyond the range of Python's dates") from None
 
 
 def _day(text: Json) -> Plain:
     try:
         return date.fromisoformat(str(text)).toordinal() - EPOCH.toordinal()
     except ValueError:
-        raise NoSingleValue("a day of another era") from None
+        raise NoSingleValue("a date beyond the range of Python's dates") from None
 
 
 def _moment(text: Json) -> Plain:
     try:
         return (datetime.fromisoformat(str(text)) - EPOCH) // _MICROSECOND
     except ValueError:
-        raise NoSingleValue("a moment of another era") from None
+        raise NoSingleValue("a timestamp beyond the range of Python's dates") from None
 
 
 def _single(value: Json) -> Plain:

@@ -1,8 +1,8 @@
 """Generates Spark SQL from relations.
 
-May import relations and values of `sqlpp`. Must not know a session: the result is text and parameters. The only user
-input in the text is quoted names of tables and columns. Strings are passed as parameters, and numbers are formatted
-here. Each operation has the meaning that `sqlpp.relations` defines.
+May import relations, values and time texts of `sqlpp`. Must not know a session: the result is text and parameters. The
+only user input in the text is quoted names of tables and columns. Strings are passed as parameters, and numbers are
+formatted here. Each operation has the meaning that `sqlpp.relations` defines.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def statement_of(
         layout: The result columns, which are named `r0`, `r1` and so on.
         sources: Returns the FROM item of a dataset.
         parts: The largest number of tasks that read a dataset concurrently; None for no limit.
-        is_spread: Whether the rows of each dataset are distributed over exactly so many parts.
+        is_spread: Whether the rows of each dataset are redistributed over exactly `parts` partitions.
     """
     hint = "REPARTITION" if is_spread else "COALESCE"
     writing = _StatementWriter(sources, "" if parts is None else f"/*+ {hint}({int(parts)}) */ ")
@@ -300,7 +300,7 @@ _DAY_TEXT = (
     r"(?:[T ]([0-9]{2})(?::([0-9]{2}):([0-9]{2})(?:[.][0-9]{1,9})?|([0-9]{2})([0-9]{2})[0-9]{0,9})"
     rf"(?:Z|([+-])([0-9]{{2}}):?([0-9]{{2}}))?)?{_SPACE}\z"
 )
-"""The texts of dates and datetimes, with the parts as groups."""
+"""The formats of dates and datetimes in strings, with the parts as groups."""
 _DAY_PARTS = "$1|$3|$4|0$5|0$6$8|0$7$9|$10|0$11|0$12"
 """Year, month, day, hour, minute, second; sign, hours and minutes of an offset."""
 _USUAL_DAY = r"^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])\z"
@@ -308,8 +308,8 @@ _USUAL_PARTS = {"year": (1, 4), "month": (6, 2), "day": (9, 2)}
 
 
 def _part_of_text(part: str, text: str) -> str:
-    """Generate the extraction of a part (`year`, `month`, `day`) from the text of a date or datetime; NULL for other
-    text.
+    """Generate the extraction of a part (`year`, `month`, `day`) from a string with a date or datetime; NULL for
+    others.
 
     The usual date format has a short expression. For the other formats a lambda names the parts: this keeps the
     expression small, although Spark does not compile it.

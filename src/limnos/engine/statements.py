@@ -1,8 +1,8 @@
 """Executes one job, from its plan to its results.
 
-May import the sibling modules and `sqlpp`. Must not know the wire protocol. Supported operations are pushed down to
-Spark. The evaluator does the others within its budget. A statement that changes data yields its results (RETURNING)
-after its commit.
+May import the sibling modules, `sqlpp` and PySpark. Must not know the wire protocol. Supported operations are pushed
+down to Spark. The evaluator executes the others within its budget. A statement that changes data yields its results
+(RETURNING) after its commit.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 def run_job(
     spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None], budget: Budget | None = None
 ) -> Iterator[str]:
-    """Yield the results of a job, each as JSON.
+    """Execute a job and yield its results, each as JSON. An export yields the lines of `exporting`.
 
     Args:
         spark: The session of the statement.
@@ -94,7 +94,10 @@ class _JobRun:
         return self._evaluated(self._job.expression, slots=self._job.slots)
 
     def change(self) -> Iterator[Value]:
-        """Change the target dataset, then yield the results of RETURNING."""
+        """Change the target dataset, then yield the results of RETURNING.
+
+        Raises SqlppError for a job without a target.
+        """
         if self._job.target is None:
             raise compilation("A statement that changes data needs a dataset")
         table = self._table(self._job.target)
@@ -163,7 +166,7 @@ class _JobRun:
         expression = with_field_types(expression, types)
         if not self._job.ordered_fields:
             expression = with_known_fields_first(expression, types)
-        result = self._near(expression, slots=slots, result_fields=result_fields) or self._whole(
+        result = self._lookup_results(expression, slots=slots, result_fields=result_fields) or self._translated_results(
             expression, result_fields
         )
         if result is not None:
@@ -177,7 +180,7 @@ class _JobRun:
         bound = BoundQuery(changed, slots, ())
         return results(bound, lambda _, number: self._read(requirements[int(number)], slots), budget=self.budget)
 
-    def _near(
+    def _lookup_results(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None
     ) -> Iterator[Value] | None:
         """Return the results of a statement whose scans are all key or index lookups, read without a Spark job; None
@@ -208,7 +211,9 @@ class _JobRun:
         lookup = lookup_in(table.form, requirement.conditions, indexes=ref.indexes)
         return None if lookup is None else (table, lookup)
 
-    def _whole(self, expression: Expression, result_fields: frozenset[str] | None) -> Iterator[Value] | None:
+    def _translated_results(
+        self, expression: Expression, result_fields: frozenset[str] | None
+    ) -> Iterator[Value] | None:
         """Return the results of a query that Spark executes as a whole; None if it cannot be translated or planned."""
         if not isinstance(expression, Subquery):
             return None
@@ -220,7 +225,10 @@ class _JobRun:
         return self._by_spark(query)
 
     def _by_spark(self, query: RelationalQuery) -> Iterator[Value] | None:
-        """Return the results of a translated query; None if Spark cannot plan it although it is valid."""
+        """Return the results of a translated query; None if Spark cannot plan it although it is valid.
+
+        Raises Spark's other errors.
+        """
         try:
             return values_of(self._spark, query, tables=self._named, parts=self._parts)
         except Exception as error:

@@ -117,6 +117,8 @@ class TableClient:
     def _get(self, target: str, credential: str) -> tuple[int, bytes]:
         """Send a GET request over an idle connection, or over a new one if the server has closed it. Returns status and
         body.
+
+        Raises OSError or HTTPException if the server does not respond.
         """
         headers = {"Authorization": f"Bearer {credential}"}
         while True:
@@ -143,19 +145,19 @@ class TableClient:
 def _snapshot_of(table: _LoadedTable) -> TableSnapshot:
     metadata = table.metadata
     if table.config:
-        raise UnsupportedFile("a table with settings for its readers")
+        raise UnsupportedFile("a table with a configuration for its readers")
     if metadata.format_version != VERSION or any(spec.get("fields") for spec in metadata.partition_specs):
         raise UnsupportedFile("a table with partitions, or of another format version")
     current = next((one for one in metadata.snapshots if one.snapshot_id == metadata.current_snapshot_id), None)
     number = metadata.current_schema_id if current is None or current.schema_id is None else current.schema_id
     schema = next((one for one in metadata.schemas if one.get("schema-id") == number), None)
     if schema is None or (current is not None and current.manifest_list is None):
-        raise UnsupportedFile("metadata without a schema or a list of manifests")
+        raise UnsupportedFile("metadata without a schema or a manifest list")
     return TableSnapshot(schema, None if current is None else current.manifest_list)
 
 
 def files_of(table: TableSnapshot, keys: Sequence[KeyConditions]) -> list[FileWithDeletes]:
-    """Return the data files that may have a row of a key, with the delete files that apply to them.
+    """Return the data files that may have a row that meets all conditions of a key, with the delete files that apply.
 
     Raises UnsupportedFile for unsupported files, and for too many.
     """
@@ -172,7 +174,7 @@ def files_of(table: TableSnapshot, keys: Sequence[KeyConditions]) -> list[FileWi
         raise UnsupportedFile("too many files")
     deletes = [file for file in files if file.content]
     if data and any(file.content != 1 or not file.is_parquet for file in deletes):
-        raise UnsupportedFile("deletes by other columns")
+        raise UnsupportedFile("delete files other than position deletes")
     results = [_with_deletes(file, deletes) for file in data]
     if len({path for file in results for path in file.deletes}) > DELETES_MAX:
         raise UnsupportedFile("too many delete files")
@@ -181,7 +183,7 @@ def files_of(table: TableSnapshot, keys: Sequence[KeyConditions]) -> list[FileWi
 
 def _with_deletes(file: _File, deletes: Sequence[_File]) -> FileWithDeletes:
     if not file.is_parquet:
-        raise UnsupportedFile("no Parquet file")
+        raise UnsupportedFile("a file that is not Parquet")
     paths = (
         local_path(one.location) for one in deletes if one.sequence >= file.sequence and _may_name(one, file.location)
     )
@@ -206,7 +208,7 @@ def local_path(location: str) -> str:
     """
     scheme, _, path = location.rpartition(":")
     if scheme not in ("", "file") or not path.startswith("/") or (path.startswith("//") and not path.startswith("///")):
-        raise UnsupportedFile("no file of this machine")
+        raise UnsupportedFile("a location that is not on this machine")
     if "%" in path:
         raise UnsupportedFile("a location with a percent sign")
     return "/" + path.lstrip("/")
@@ -218,7 +220,7 @@ class _ConditionBounds:
     def __init__(self, fields: dict[str, dict[str, Any]], condition: Condition) -> None:
         field = fields.get(condition.path[0]) if len(condition.path) == 1 else None
         if field is None:
-            raise UnsupportedFile("a condition about a field of a record, or about no column")
+            raise UnsupportedFile("a condition on a nested field, or on an unknown column")
         self._id, self._type = int(field["id"]), field["type"]
         self._operator = condition.operator
         value = condition.value
@@ -250,7 +252,7 @@ class _Manifest(NamedTuple):
     sequence: int
 
     def files(self, path: str) -> list[_File]:
-        """Read the live entries of a manifest."""
+        """Read the live entries of a manifest. Raises UnsupportedFile for a large one."""
         if self.length > MANIFEST_BYTES_MAX:
             raise UnsupportedFile("a large manifest")
         return [self._file(entry) for entry in _records(path) if entry["status"] != _DELETED]
@@ -267,7 +269,7 @@ class _Manifest(NamedTuple):
 
 
 def _manifests(path: str) -> list[_Manifest]:
-    """Read the manifests from a manifest list."""
+    """Read the manifests from a manifest list. Raises UnsupportedFile for too many."""
     results = [
         _Manifest(
             str(one["manifest_path"]),
@@ -296,7 +298,7 @@ def _records(path: str) -> Iterator[dict[str, Any]]:
         with data.open("rb") as opened:
             for record in fastavro.reader(opened):
                 if not isinstance(record, dict):
-                    raise UnsupportedFile("no manifest")
+                    raise UnsupportedFile("a file that is not a manifest")
                 yield record
     except UnsupportedFile:
         raise

@@ -1,8 +1,8 @@
 """Tables of datasets in Spark, at the snapshot that a statement reads.
 
-May import `sqlpp.stored`, `sqlpp.jobs` and PySpark. Must not know plans. Names are passed to Spark as quoted parts,
-never as a user's text. Each table that the catalog returns is checked, so that one of Iceberg's metadata tables is
-never taken for a dataset.
+May import the sibling modules, `sqlpp` and PySpark. Must not know plans. Names are passed to Spark as quoted parts,
+never as a user's text. Each table that the catalog returns is checked, so that a name of one of Iceberg's metadata
+tables is rejected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _METADATA = ".BaseMetadataTable"
 
 
 class DatasetTable(NamedTuple):
-    """A dataset's table at the snapshot that a statement reads; None before the first commit."""
+    """A dataset's table at the snapshot that a statement reads; `snapshot` is None before the first commit."""
 
     quoted: str
     form: StorageForm
@@ -36,7 +36,7 @@ class DatasetTable(NamedTuple):
     """The table as an object of Iceberg's Java library."""
 
     def frame(self, spark: SparkSession) -> DataFrame | None:
-        """Return the table's rows as a data frame; None before the first commit."""
+        """Return the table's rows as a DataFrame; None before the first commit."""
         if self.snapshot is None:
             return None
         frame = spark.read.option("versionAsOf", str(self.snapshot)).table(self.quoted)
@@ -44,9 +44,7 @@ class DatasetTable(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The FROM item that reads the table. Without a snapshot it has no rows, even if another writer commits
-        meanwhile.
-        """
+        """The FROM item that reads the table. Without a snapshot it has no rows, even after a concurrent commit."""
         if self.snapshot is None:
             return f"(SELECT {', '.join(self.columns) or '*'} FROM {self.quoted} WHERE FALSE)"
         rows = f"{self.quoted} VERSION AS OF {self.snapshot}"

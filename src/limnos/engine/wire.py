@@ -18,7 +18,7 @@ from msgspec import Struct
 
 HEAD: Final = struct.Struct(">cI")
 FRAME_BYTES_MAX: Final = 64 << 20
-"""The maximum size of a frame's body in bytes. Longer frames are refused."""
+"""The maximum size of a frame's body in bytes. Longer frames are rejected."""
 
 Kind = Literal[b"J", b"R", b"D", b"E", b"P"]
 JOB: Final = b"J"
@@ -28,11 +28,11 @@ DONE: Final = b"D"
 """The body is the warnings of the job, or empty."""
 FAILED: Final = b"E"
 PING: Final = b"P"
-"""Asks the engine to get ready; answered with DONE when Spark has run a first job."""
+"""Requests that the engine start and warm up Spark; answered with DONE when Spark has run a first job."""
 
 
 class JobFailure(Struct, frozen=True):
-    """The failure of a job: the number and message of a SQL++ error, and its position in the statement."""
+    """The failure of a job: a SQL++ error, its position in the statement, and flags for its class and for a retry."""
 
     number: int
     message: str

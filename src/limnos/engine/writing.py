@@ -1,6 +1,6 @@
 """Inserts, upserts and deletes of objects: all objects are checked first, then one commit writes them atomically.
 
-May import the sibling modules, `sqlpp.stored` and PySpark. Must not know plans. The committing statement is
+May import the sibling modules, `sqlpp`, pyarrow and PySpark. Must not know plans. The committing statement is
 serializable and checks whether a key exists, so one of two concurrent statements with the same key fails. After a
 conflict with another writer the commit is retried on the new snapshot.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TRIES: Final = 8
 FewKind: TypeAlias = Literal["add", "insert", "upsert", "update", "delete"]
-"""What happens to a few objects; `add` is an insertion of objects whose keys are not stored yet."""
+"""The change of a few objects; `add` inserts objects whose keys are not stored yet, without a check."""
 SOURCE: Final = "source"
 NUMBER: Final = "number.of.row"
 """A column name that no field of a dataset has, because it has a dot."""
@@ -138,7 +138,10 @@ class DatasetWriter:
         return self._without_spark(lambda: direct.append(table_of(form, objects), keys=keys))
 
     def _without_spark(self, change: Callable[[], bool]) -> bool:
-        """Run a change that Spark may have to do instead. Returns whether it was made."""
+        """Run `change`, which writes without a Spark job. Returns False if Spark must write instead.
+
+        Raises OutcomeUnknown if it is unknown whether the commit was applied, and other errors of `change`.
+        """
         try:
             return change()
         except SqlppError:
@@ -234,7 +237,7 @@ class DatasetWriter:
         self._register(self._spark.createDataFrame(typed))
 
     def _register(self, frame: DataFrame) -> None:
-        """Register a data frame as the temporary view `SOURCE` that the write statement reads."""
+        """Register a DataFrame as the temporary view `SOURCE` that the write statement reads."""
         if self._table.form.variant and OPEN in frame.columns:
             from pyspark.sql import functions  # noqa: PLC0415 - heavy
 
@@ -242,8 +245,9 @@ class DatasetWriter:
         frame.createOrReplaceTempView(SOURCE)
 
     def _staged_frame(self, staged: StagedRows, *, replaces: bool) -> DataFrame:
-        """Return staged rows with unique keys, in key order. Raises SqlppError for a key that occurs twice, unless
-        `replaces`.
+        """Return staged rows with unique keys, in key order unless the dataset generates its keys or has none.
+
+        Of rows with the same key the last one is returned if `replaces`; otherwise SqlppError is raised.
         """
         frame = self._spark.read.parquet(str(staged.directory))
         form = self._table.form

@@ -1,7 +1,8 @@
 """Binding with incrementally resolved names, and the messages by which a worker process binds a statement.
 
-May import the tree, the parser and the binder. Must not know the name resolvers. On an event loop the number of
-expressions is limited and long texts are not parsed: the caller then binds in a worker process after BudgetSpent.
+May import the other modules of `sqlpp`, except the evaluator. Must not know the server's name resolver. On an event
+loop the number of expressions is limited and long texts are not parsed: the caller then binds in a worker process after
+BudgetSpent.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class UnparsedQuery(tree.Expression, frozen=True):
 
 
 class UnparsedFunction(NamedTuple):
-    """The unparsed definitions of all functions with a name, and the arity of the call."""
+    """The unparsed definitions of all functions with one name, and the arity of the call."""
 
     dataverse: Levels
     name: str
@@ -67,9 +68,7 @@ class NameQuestion(NamedTuple):
 
 
 class KnownNames:
-    """A name resolver over known names. For an unknown name it returns a placeholder and records the lookup in
-    `wanted`.
-    """
+    """A resolver of already resolved names. For others it returns a placeholder and adds the lookup to `wanted`."""
 
     def __init__(self, facts: dict[NameQuestion, object] | None = None) -> None:
         self.facts: dict[NameQuestion, object] = {} if facts is None else facts
@@ -82,11 +81,13 @@ class KnownNames:
         return otherwise
 
     def has_dataverse(self, dataverse: Levels) -> bool:
-        """Return whether a dataverse exists; True as the placeholder for an unknown one."""
+        """Return whether a dataverse exists; True as the placeholder if it is not resolved."""
         return self._ask(NameQuestion("dataverse", dataverse), otherwise=True)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """Return the object that a name denotes. Raises BudgetSpent for a view whose text is not parsed yet."""
+        """Return the object with a name; an unresolved name is a dataset. Raises BudgetSpent for a view that is not
+        parsed.
+        """
         otherwise: BoundDataset | BoundView | BoundSynonym | None = BoundDataset(dataverse, name)
         result = self._ask(NameQuestion("dataset", dataverse, name), otherwise)
         if isinstance(result, BoundView) and isinstance(result.body, UnparsedQuery):
@@ -94,7 +95,9 @@ class KnownNames:
         return result
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """Return a user-defined function. Raises BudgetSpent for one whose text is not parsed yet."""
+        """Return a user-defined function; None if the name is unresolved. Raises BudgetSpent for one that is not
+        parsed.
+        """
         otherwise: UserFunction | UnparsedFunction | None = None
         function = self._ask(NameQuestion("function", dataverse, name, arity), otherwise)
         if isinstance(function, UnparsedFunction):
@@ -112,7 +115,7 @@ class QueryBinding(NamedTuple):
     declared: tuple[tree.DeclareFunction, ...] = ()
     variables: tuple[str, ...] = ()
     sql_compat: bool = False
-    """Whether the query has SQL's meaning (`sql_compat`)."""
+    """Whether the query has the semantics of standard SQL (`sql_compat`)."""
     similarity: Similarity = SIMILAR
     ordered_fields: bool = True
     """Whether objects keep the order of SELECT; else fields of known types come first (`inference.field_order`)."""
@@ -139,7 +142,7 @@ def _reads_no_data(bound: BoundQuery) -> bool:
 
 
 def parsed_facts(facts: Mapping[NameQuestion, object]) -> dict[NameQuestion, object]:
-    """Parse the texts of views and functions in the facts. Raises SqlppError for a syntax error."""
+    """Parse the texts of the views and functions among resolved names. Raises SqlppError for a syntax error."""
     return {question: _parse_fact(fact) for question, fact in facts.items()}
 
 
@@ -150,7 +153,10 @@ def _parse_fact(fact: object) -> object:
 
 
 def parsed_query(body: tree.Expression) -> tree.Expression:
-    """Parse a query that is not parsed yet; return a parsed query unchanged. Raises SqlppError."""
+    """Parse a query that is not parsed yet; return a parsed query unchanged.
+
+    Raises SqlppError for a syntax error, TypeError for a text that is not a query.
+    """
     if not isinstance(body, UnparsedQuery):
         return body
     (statement,) = parse(body.text, StatementSpan("", 0, 0, body.at, body.parameters))
@@ -181,7 +187,7 @@ class _QueryText(Struct, frozen=True):
 class _NameFact(Struct, frozen=True):
     """A resolved name, encoded for a worker process: its lookup and its result.
 
-    `kind` is the kind of the object that the name denotes.
+    `kind` is the kind of the object with the name; for a dataverse `there` or `not there`, for no object `absent`.
     """
 
     question: NameQuestion
@@ -209,7 +215,7 @@ class _NameFact(Struct, frozen=True):
         return cls(question, "there" if fact else "absent" if fact is None else "not there")
 
     def value(self) -> object:
-        """Decode the resolved object. Raises SqlppError."""
+        """Decode the resolved object. Raises SqlppError for a syntax error in its text."""
         if self.body is not None:
             body = self.body.body()
             if self.kind == "view":
@@ -223,7 +229,7 @@ class _NameFact(Struct, frozen=True):
 
 
 class PackedBinding(Struct, frozen=True):
-    """A binding and its known names, encoded for a worker process: texts, names and tagged values."""
+    """A binding and its resolved names, encoded for a worker process: texts, names and tagged values."""
 
     body: _QueryText
     dataverse: Levels

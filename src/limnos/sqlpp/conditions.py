@@ -1,4 +1,4 @@
-"""Conditions on the objects of one source: comparisons of a path with a known value.
+"""Conditions on the objects of one source: comparisons of a path with a constant.
 
 May import plans and `values`. Must not know engines or the use of conditions.
 """

@@ -79,7 +79,7 @@ class SqlppError(Exception):
 
 
 class BudgetSpent(Exception):
-    """Raised if a budget of work is used up, or is too small for the next step, which is then not begun."""
+    """Raised if a budget of work is used up, or is too small for the next step, which is then not executed."""
 
 
 class DuplicateKey(SqlppError):
@@ -190,7 +190,7 @@ def invalid_name(part: str, place: TextPosition | None = None) -> SqlppError:
 
 
 def shorten(text: str) -> str:
-    """Return the text, cut to 80 characters."""
+    """Return the text, truncated to 80 characters."""
     return text if len(text) <= _TOKEN_SHOWN_MAX else text[: _TOKEN_SHOWN_MAX - 3] + "..."
 
 
@@ -211,7 +211,7 @@ def shown_line(line: str, column: int) -> str:
 
 
 def visible(text: str) -> str:
-    """Return the text with control characters, line separators and lone surrogates escaped; tabs are kept."""
+    """Return the text with control characters (except tabs), line separators and lone surrogates escaped."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in "\t " else _escape_character(char) for char in text)

@@ -28,7 +28,7 @@ def explain_plan(
     *,
     indexes: Callable[[tuple[str, ...], str], Sequence[LookupIndex]] = lambda *_: (),
 ) -> bytes:
-    """Return the bound plan and its execution, as JSON.
+    """Return as JSON the bound plan, and which parts of it Spark, the evaluator or lookups execute.
 
     Args:
         expression: The plan.

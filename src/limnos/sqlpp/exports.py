@@ -24,7 +24,7 @@ DELIMITED: Final = ("csv", "tsv")
 OBJECTS_LEAST: Final = 1_000
 OBJECTS_USUAL: Final = 10_000
 PARQUET_OBJECTS_MAX: Final = 1_000_000
-"""The maximum number of objects in one Parquet file: they are held in memory until the file is written."""
+"""The maximum number of objects in one Parquet file: they are buffered in memory until the file is written."""
 FILE_BYTES_LEAST: Final = 5 << 20
 FILE_BYTES_MOST: Final = 5 << 30
 DATE_FORMATS: Final = ("datetime", "date", "time")

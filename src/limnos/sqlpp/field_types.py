@@ -1,7 +1,7 @@
 """Declared types of expressions, for `get_object_fields`, inferred from the types of datasets.
 
-May import plans, the tree and the types of jobs. Must not know rows. A call of the function gets a second argument, the
-description of its argument's declared type. If the type of the argument is unknown, its fields count as declared.
+May import plans, the tree and `stored`. Must not know rows. Each call of the function gets a second argument, which
+describes the declared type of the first. If the type of the argument is unknown, its fields count as declared.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _Type = tree.TypeExpression | str | None
 
 
 def with_field_types(expression: plan.Expression, types: Types) -> plan.Expression:
-    """Return a plan in which each call of `get_object_fields` has the declared type of its argument.
+    """Return a plan in which each call of `get_object_fields` has a second argument, the declared type of the first.
 
     Args:
         expression: The plan.
         types: The types of the datasets that it reads.
     """
     nodes = walk(expression)
-    # Each plan over the metadata comes here and few have such a call: the search calls nothing per node.
+    # Every plan over metadata datasets is searched, and few have such a call: the search calls no function per node.
     if not [node for node in nodes if isinstance(node, plan.FunctionCall) and node.function.name == FUNCTION]:
         return expression
     return cast("plan.Expression", _TypeAnnotation(nodes, types).rewrite(expression))
@@ -82,7 +82,7 @@ def _field(type_: _Type, name: str) -> _Type:
 
 def _description(type_: _Type) -> object:
     """Return a type as JSON: `{"type": …}` with `fields` for a record or `item` for a collection; `open` for open
-    fields.
+    fields, null for an unknown type.
     """
     match type_:
         case tree.RecordType(fields=fields):

@@ -1,9 +1,9 @@
 """Aggregate pushdown: the engine computes GROUP BY, the evaluator the remaining clauses of the block.
 
 A block that groups one dataset becomes a block over the engine's groups, one row each. Only groupings with exactly the
-same result in the engine are pushed down. A key that may be NULL or MISSING is not, because these are two groups in
-SQL++ and one null in a column. The evaluator computes HAVING, LET, SELECT and ORDER BY over the groups. May import
-plans, `conditions`, `engine_semantics` and the table of functions. Must not know an engine.
+same result in the engine are pushed down. A grouping by a key that may be NULL or MISSING is not pushed down: these are
+two groups in SQL++, but both are null in a column. The evaluator computes HAVING, LET, SELECT and ORDER BY over the
+groups. May import plans, `conditions`, `engine_semantics` and the table of functions. Must not know an engine.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def delegate_groups(block: plan.Block, order: tuple[plan.Order, ...], *, record:
         windows=measures.put(block.windows),
     )
     return EngineGroupBlock(
-        changed, measures.put(order), conditions, EngineGrouping(keys, tuple(measures.found.values()))
+        changed, measures.put(order), conditions, EngineGrouping(keys, tuple(measures.by_key.values()))
     )
 
 
@@ -112,7 +112,7 @@ class _MeasureCollector:
     def __init__(self, slot: int, record: RecordType) -> None:
         self._slot = slot
         self._record = record
-        self.found: dict[tuple[str, tuple[str, ...] | None, bool], GroupMeasure] = {}
+        self.by_key: dict[tuple[str, tuple[str, ...] | None, bool], GroupMeasure] = {}
 
     def take(self, node: plan.Aggregate) -> bool:
         """Add an aggregate to the measures. Returns False if the engine cannot compute it."""
@@ -126,7 +126,7 @@ class _MeasureCollector:
             if scalar is None or scalar.name not in AGGREGATES[function]:
                 return False
             type_ = result_of(function, scalar.name)
-        self.found.setdefault(key, GroupMeasure(f"m{len(self.found)}", function, path, distinct, type_))
+        self.by_key.setdefault(key, GroupMeasure(f"m{len(self.by_key)}", function, path, distinct, type_))
         return True
 
     def _key(self, node: plan.Aggregate) -> tuple[str, tuple[str, ...] | None, bool] | None:
@@ -139,7 +139,7 @@ class _MeasureCollector:
         return None if path is None else (function, path, node.distinct)
 
     def put(self, node: Node) -> Node:
-        """Return the node with each aggregate replaced by the group's field that has its result."""
+        """Return a copy of the node in which each aggregate is replaced by the group's field with its result."""
         return self._put(node)  # type: ignore[return-value]
 
     def _put(self, content: object) -> object:
@@ -147,7 +147,7 @@ class _MeasureCollector:
             key = self._key(content)
             if key is None:
                 raise TypeError("an aggregate that was not collected")
-            return _measure_field(content, self._slot, name=self.found[key].name)
+            return _measure_field(content, self._slot, name=self.by_key[key].name)
         if isinstance(content, plan.PlanNode) and not isinstance(content, plan.Block):
             changes = {name: self._put(getattr(content, name)) for name in content.__struct_fields__[1:]}
             return structs.replace(content, **changes)

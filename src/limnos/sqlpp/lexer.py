@@ -124,7 +124,7 @@ class _Lexer:
         return TextPosition(self.line, offset - self.line_start + 1)
 
     def run(self) -> None:
-        """Append all tokens of the text, with a final END."""
+        """Append all tokens of the text, with a final END. Raises SqlppError for an illegal character."""
         text, match, offset, size = self.text, _TOKEN.match, 0, len(self.text)
         while offset < size:
             token_match = match(text, offset)
@@ -168,7 +168,10 @@ class _Lexer:
         return self.add(PARAMETER if group == "named" else NUMBERED, start, end, value=image[1:])
 
     def brace(self, start: int, image: str) -> int:
-        """Append a single or double brace as one token. Returns its end offset."""
+        """Append a single or double brace as one token. Returns its end offset.
+
+        Raises SqlppError for a closing brace that does not match an open one.
+        """
         if image[0] == "{":
             self.bags.append(image == "{{")
             return self.add(image, start, start + len(image))
@@ -183,8 +186,9 @@ class _Lexer:
         return self.add("}}", start, start + 2)
 
     def quoted(self, start: int, body: int) -> int:
-        """Append a string or a quoted identifier; `body` is the offset after the opening quote. Returns its end
-        offset.
+        """Append a string or a quoted identifier; `body` is the offset after the opening quote. Returns its end offset.
+
+        Raises SqlppError if the end or an escape is invalid.
         """
         quote = self.text[body - 1]
         extended = self.text[start] == "E"
@@ -216,7 +220,10 @@ class _Lexer:
             raise syntax("Invalid string literal", place) from None
 
     def comment(self, start: int) -> int:
-        """Skip a comment with the comments nested in it; record it if it is a hint. Returns its end offset."""
+        """Skip a comment with the comments nested in it; record it if it is a hint. Returns its end offset.
+
+        Raises SqlppError for an unclosed comment.
+        """
         place, depth, offset = self.place(start), 1, start + 2
         while depth:
             match = _COMMENT_EDGE.search(self.text, offset)

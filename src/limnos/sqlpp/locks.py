@@ -3,7 +3,7 @@
 May import `names` and this package's errors. Must not know storage, waiters or timeouts. The components of a key are
 separate, so no two names have the same key. A request is for all its keys together and is granted completely or not at
 all. So a waiting request holds no lock and cannot deadlock; only an upgrade holds and waits, and an upgrade that would
-close a cycle is refused. Among incompatible requests the older one has priority.
+close a cycle is rejected. Among incompatible requests the older one has priority.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def find_blocker(rows: Collection[LockRow], token: int) -> LockRow | None:
 
 
 def is_deadlock(rows: Collection[LockRow], token: int) -> bool:
-    """Return whether an upgrade would wait for itself through other upgrades.
+    """Return whether an upgrade would wait for itself through other upgrades (a cycle).
 
     `rows` are those of every key with an upgrade.
     """

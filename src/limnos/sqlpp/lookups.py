@@ -74,10 +74,10 @@ def _has_unique_spelling(form: StorageForm, condition: Condition) -> bool:
 
 
 def _cast_condition(form: StorageForm, condition: Condition) -> Condition:
-    """Return a condition with values converted to the field's type."""
+    """Return a condition with values converted to the field's type. Raises TypeError if it has no column."""
     type_, value = column_type(form.type, condition.path), condition.value
     if type_ is None:
-        raise TypeError(f"{condition.path} is no column")
+        raise TypeError(f"{condition.path} is not a column")
     if condition.operator == "in" and isinstance(value, tuple):
         return Condition(condition.path, "in", tuple(literal(type_, each) for each in value))
     return Condition(condition.path, condition.operator, literal(type_, value))

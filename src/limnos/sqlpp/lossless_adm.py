@@ -2,9 +2,9 @@
 
 May import `values`, and `functions` for the calendar. Must not know a protocol. JSON numbers are bigints; booleans,
 NULL, objects and arrays represent themselves. Every other value is a string: the type tag as two hexadecimal digits, a
-colon, and the parts of the value as decimal numbers separated by colons, where a double is the integer value of its
-bits. A string value has an empty tag before its colon, and the empty string has no colon either. Multisets are written
-as arrays.
+colon, and the parts of the value as decimal numbers separated by colons, where a double is represented by the integer
+value of its bits. A string value has an empty tag before its colon, and the empty string has no colon either. Multisets
+are written as arrays.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _whole(bits: int) -> Callable[[str], int]:
 
 _INT, _LONG = _whole(32), _whole(64)
 _DAYS_MAX: Final = days_of(YEAR_MAX, 12, day=31)
-"""A date beyond the calendar's years has no text."""
+"""A date beyond the years of the calendar cannot be formatted."""
 
 
 def _days(text: str) -> int:

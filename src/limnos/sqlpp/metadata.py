@@ -132,7 +132,7 @@ def _own_types() -> Iterator[Fields]:
 
 
 def _nodes() -> Iterator[Fields]:
-    """Yield the record of the only node in the node group; clients query it before data, as in AsterixDB."""
+    """Yield the record of the only node of the node group, which AsterixDB's clients query first."""
     yield {"NodeName": NODE, "NumberOfCores": 0, "WorkingMemorySize": 0}
 
 

@@ -1,6 +1,6 @@
-"""The declared types of the records of the metadata's datasets.
+"""Declared record types of the metadata datasets.
 
-May import the tree. Must not know records. A record may have further fields, which no type declares.
+May import the tree. Must not know records. A record may have undeclared fields, too.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ FIELDS: Final = {
     "FullTextConfig": "DataverseName, FullTextConfigName, Tokenizer, FullTextFilterPipeline array, Timestamp",
     "FullTextFilter": "DataverseName, FullTextFilterName, FullTextFilterType, Timestamp",
 }
-"""The fields that each record of a dataset of the metadata has, with their types; without one it is a string."""
+"""The required fields of the records of each metadata dataset, with their types; the default type is string."""
 _OPTIONAL: Final = {"Dataset": ("InternalDetails", "ExternalDetails")}
-"""Declared objects that a record may lack."""
+"""Optional fields, which are objects."""
 
 
 def _metadata_types() -> Iterator[tuple[str, tree.RecordType]]:
-    """Yield the declared type of the records of each dataset of the metadata."""
+    """Yield each metadata dataset with its declared record type."""
     for dataset, text in FIELDS.items():
         fields = [
             tree.FieldType(_NOWHERE, name, _metadata_type(type_ or "string"), optional=False)
@@ -61,7 +61,7 @@ def _metadata_type(name: str) -> tree.TypeExpression:
 
 
 def _with_derived_types(types: Mapping[str, tree.RecordType]) -> Iterator[tuple[str, tree.RecordType]]:
-    """Yield the types with the part of a datatype that describes it, whose fields only the order of fields needs."""
+    """Yield the types; that of `Datatype` also has the nested object `Derived`, for the order of fields."""
     for dataset, record in types.items():
         names = ("Tag string", "IsAnonymous boolean") if dataset == "Datatype" else ()
         parts = (name.split() for name in names)
@@ -74,4 +74,4 @@ _NOWHERE: Final = TextPosition(0, 0)
 METADATA_TYPES: Final = dict(_metadata_types())
 """The declared types of the records of the metadata datasets."""
 NESTED_METADATA_TYPES: Final = dict(_with_derived_types(METADATA_TYPES))
-"""The same types, with that of an object nested in them."""
+"""The same types, with the type of the nested object `Derived`."""

@@ -1,7 +1,7 @@
 """Offloaded work on statements, as pure functions from bytes to bytes, for worker processes that can be killed.
 
-May import `names`, the parser, the binder, plans, scans, the evaluator, records of the metadata and `values`. An error
-is returned as `refused`, followed by the encoded error. All arguments and results are plain data.
+May import `names` and the other modules of `sqlpp`. Must not know a server or a store. A SqlppError is returned as
+`refused`, followed by the encoded error. All arguments and results are plain data.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def source_key(dataverse: tuple[str, ...], name: str) -> str:
 
 
 def row_line(value: Value, bytes_max: int = RESULT_BYTES_MAX, *, tagged: bool = False) -> bytes:
-    """Encode a result as one line of JSON for users; if `tagged`, with its type, for `result_text`.
+    """Encode a result as one line of JSON for users; if `tagged`, with type tags, for `result_text`.
 
-    Raises SqlppError if it is longer than `bytes_max`, if possible before it is built.
+    Raises SqlppError if it is longer than `bytes_max`, if possible before it is encoded.
     """
     if character_cost((value,), bytes_max) > bytes_max:
         raise _too_large()

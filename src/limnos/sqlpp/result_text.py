@@ -1,4 +1,4 @@
-"""Results in the formats other than JSON: ADM, lossless JSON and CSV.
+"""Results in formats other than JSON: ADM, lossless JSON and CSV.
 
 May import `values` and `functions`. Must not know a protocol. ADM and lossless JSON preserve the type of each value, in
 AsterixDB's notation; CSV has one line per object.
@@ -40,7 +40,7 @@ NO_ROW: Final = 4000
 _WIDTHS: Final[Mapping[str, str]] = {"tinyint": "int8", "smallint": "int16", "integer": "int32", "bigint": "int64"}
 _QUOTED: Final = ("date", "time", "datetime", "duration", "year-month-duration", "day-time-duration", "uuid")
 _CONTROLS: Final = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
-"""Characters that AsterixDB escapes in ADM and JSON leaves as they are."""
+"""Characters that are escaped in AsterixDB's ADM, but not in JSON."""
 
 
 def tagged_line(value: Value) -> str:
@@ -165,7 +165,7 @@ def lossless_json_text(value: Value) -> str:
 
 
 def _parts(shape: Line | Rectangle | Circle | Polygon) -> list[Value]:
-    """Return the points of a shape; for a circle the centre, followed by the radius."""
+    """Return the points of a shape; for a circle the center, followed by the radius."""
     numbers = shape.coordinates
     points: list[Value] = [Point(numbers[at : at + 2]) for at in range(0, len(numbers) - 1, 2)]
     return [*points, numbers[2]] if isinstance(shape, Circle) else points

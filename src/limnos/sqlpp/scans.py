@@ -46,12 +46,11 @@ def prepare_scans(
     types: Callable[[tuple[str, ...], str], RecordType | None] = lambda *_: None,
     carries: bool = True,
 ) -> tuple[plan.Expression, tuple[ScanRequirement, ...]]:
-    """Number the scans of a statement and determine the requirements of each.
+    """Number the scans of a statement and determine the requirements of each scan.
 
     Args:
         expression: The bound statement.
-        result_fields: The fields that the caller uses of result objects that come unchanged from a dataset; None for
-            all.
+        result_fields: The fields that the caller uses of results that are unchanged objects of a dataset; None for all.
         types: Returns a dataset's type if an engine has typed columns for it; groups are then pushed down.
         carries: Whether translatable subqueries become scans.
 
@@ -62,7 +61,7 @@ def prepare_scans(
         RecursionError: The statement is nested too deeply.
     """
     numbering = _ScanNumbering(expression, result_fields=result_fields, types=types, carries=carries)
-    return numbering.numbered(expression), tuple(numbering.found)
+    return numbering.numbered(expression), tuple(numbering.requirements)
 
 
 class _ScanNumbering:
@@ -76,7 +75,7 @@ class _ScanNumbering:
         types: Callable[[tuple[str, ...], str], RecordType | None],
         carries: bool,
     ) -> None:
-        self.found: list[ScanRequirement] = []
+        self.requirements: list[ScanRequirement] = []
         self._carries = carries
         self._outermost = expression
         self._types = types
@@ -92,7 +91,7 @@ class _ScanNumbering:
         """Return a copy of an expression in which each dataset scan has a number."""
         changed = self._changed(node)
         if not isinstance(changed, plan.Expression):
-            raise TypeError("an expression stays one")
+            raise TypeError("the rewrite of an expression must be an expression")
         return changed
 
     def _changed(self, node: plan.PlanNode) -> plan.PlanNode:
@@ -111,8 +110,8 @@ class _ScanNumbering:
 
     def _scan(self, at: plan.Expression, requirement: ScanRequirement) -> plan.Scan:
         """Return a scan with the next number, and record its requirement."""
-        self.found.append(requirement)
-        return plan.Scan(at.at, NUMBERED, str(len(self.found) - 1))
+        self.requirements.append(requirement)
+        return plan.Scan(at.at, NUMBERED, str(len(self.requirements) - 1))
 
     def _carried(self, node: plan.Subquery) -> plan.Scan | None:
         """Return a scan for a subquery that an engine can execute; None for other subqueries."""

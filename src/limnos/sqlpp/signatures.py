@@ -1,8 +1,8 @@
 """The flat signature of a query: the names and types of its result fields, which AsterixDB's JDBC driver needs.
 
-May import plans and functions. Must not know names of datasets nor their types, except those of the metadata: a field
-of another dataset is `any`, and the driver then uses the type of each value. A query whose results are not objects
-with known names has no signature.
+May import plans and functions. Must not know names or types of datasets, except the metadata datasets: a field of
+another dataset is `any`, and the driver then uses the type of each value. A query whose results are not objects with
+known names has no signature.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ _TYPES: Final[Mapping[str, str]] = {
     "year_month_duration": "year-month-duration", "day_time_duration": "day-time-duration",
     "year-month-duration": "year-month-duration", "day-time-duration": "day-time-duration",
 }  # fmt: skip
-"""AsterixDB's names of the types that the driver knows, by our names and by those of the functions that construct them.
-"""
+"""AsterixDB's names of the types that the driver supports, by our names and by those of their constructors."""
 _RESULTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
@@ -113,7 +112,7 @@ def flat_signature(expression: plan.Expression) -> FlatSignature | None:
 
 
 def _fields(node: plan.PlanNode, known: _KnownTypes) -> dict[str, str] | None:
-    """Return the types of a query's or an object's fields by name; None if the names are not known."""
+    """Return the types of a query's or an object's fields by name; None if the names are unknown."""
     if isinstance(node, plan.Query):
         _learn(node.lets, known)
         arms = [_fields(arm, dict(known)) for arm in node.arms]

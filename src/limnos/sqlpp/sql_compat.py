@@ -1,8 +1,8 @@
 """Rewrites queries of requests with `sql-compat`, so that their SQL++ semantics are those of standard SQL.
 
-May import the tree and the parser. Must not know names of objects. As in AsterixDB, a scalar subquery is its one value,
-a subquery after IN is a list of values, `SELECT *` gives the fields of its one variable, UNION ALL matches fields by
-position, and an outer join gives NULL for a side without a match.
+May import the tree and the parser. Must not know names of objects. As in AsterixDB, the value of a scalar subquery is
+its only value, a subquery after IN is a list of values, `SELECT *` returns the fields of its only variable, UNION ALL
+matches fields by position, and the side of an outer join without a match is NULL.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLAIN: Final = frozenset(
         (tree.Array, "items"), (tree.Bag, "items"), (tree.ObjectPair, "value"), (tree.Let, "value"), (tree.SetArm, "input"), (tree.PathExpression, "base"),
     }
 )  # fmt: skip
-"""The positions in which a subquery stays a collection."""
+"""The positions in which a subquery remains a collection."""
 _ROW: Final = "$row"
 _ROWS: Final = "$rows"
 N = TypeVar("N", bound=SyntaxNode)
@@ -43,7 +43,7 @@ def as_sql(body: tree.Expression) -> tree.Expression:
 
 
 def _rewritten(node: SyntaxNode) -> SyntaxNode:
-    """Rewrite a node and its descendants. A query stays a collection, as in FROM or EXISTS."""
+    """Rewrite a node and its descendants. A query remains a collection, as in FROM or EXISTS."""
     if isinstance(node, tree.QueryExpression):
         return _query(node)
     if isinstance(node, tree.OperationChain) and len(node.operators) == 1:
@@ -100,7 +100,10 @@ def _is_select(query: tree.QueryExpression) -> bool:
 
 
 def _values(query: tree.QueryExpression, *, count: int | None) -> tree.QueryExpression:
-    """Rewrite a subquery to return the value of its only field, or with `count` an array of its `count` fields."""
+    """Rewrite a subquery to return the value of its only field, or with `count` an array of its `count` fields.
+
+    Raises SqlppError for another number of fields.
+    """
     for block in _blocks(query):
         if any(one.value is None or one.every for one in block.select.projections):
             raise _refused(COERCION, "Unsupported projection kind", at=block.select.at)
@@ -132,7 +135,10 @@ def _single(query: tree.QueryExpression) -> tree.Expression:
 
 
 def _with_names(query: tree.QueryExpression, names: list[str]) -> tree.QueryExpression:
-    """Rename the fields of all blocks of a query to these names, by position."""
+    """Rename the fields of all blocks of a query to these names, by position.
+
+    Raises SqlppError if a block has another number of fields.
+    """
 
     def named(block: tree.Block) -> tree.Block:
         pairs = zip(block.select.projections, names, strict=True)
@@ -193,7 +199,7 @@ def _row_length(node: tree.Expression) -> int | None:
 
 
 def _query(query: tree.QueryExpression) -> tree.QueryExpression:
-    """Rewrite a query: UNION ALL matches fields by position, and `SELECT *` gives fields."""
+    """Rewrite a query: UNION ALL matches fields by position, and `SELECT *` returns fields."""
     if query.arms and all(isinstance(arm.input, tree.Block) for arm in query.arms):
         query = _union(query)
     changed = {name: _field(query, name) for name in query.__struct_fields__ if name not in ("block", "arms")}

@@ -1,6 +1,7 @@
 """Binds statements: from the syntax tree, where names are text, to plans, where every name is resolved.
 
-May import the tree, plans and the table of functions. Must not know a store: it asks a `NameResolver`.
+May import the tree, plans, `values` and the table of functions. Must not know a store: names are resolved by a
+`NameResolver`.
 """
 
 from __future__ import annotations

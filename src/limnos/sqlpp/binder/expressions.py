@@ -1,7 +1,7 @@
 """Binds expressions: resolves each identifier and each function call.
 
 May import the tree, plans, the table of functions, scopes, and `names` for the display form. Must not know rows. A
-subclass binds queries. Views and SQL++ functions are inlined where they are used; a recursive one is refused.
+subclass binds queries. Views and SQL++ functions are inlined where they are used; a recursive one is an error.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class ExpressionBinder(ABC):
     ) -> tuple[plan.Expression, tuple[tree.Step, ...]]:
         """Bind an identifier, together with the path steps that are parts of a qualified dataset name.
 
-        Returns the expression and the remaining steps.
+        Returns the expression and the remaining steps. Raises SqlppError for an unknown name.
         """
         alias = scope.alias(node.name)
         if alias is not None:
@@ -211,11 +211,11 @@ class ExpressionBinder(ABC):
 
     def view(self, view: BoundView, at: TextPosition) -> plan.Expression:
         """Bind a view's body, in its own dataverse."""
-        return self._apart(
+        return self._inlined_body(
             ("view", view.dataverse, view.name, 0), view.body, scope=VariableScope(None, sources=True), at=at
         )
 
-    def _apart(
+    def _inlined_body(
         self, what: tuple[str, Dataverse, str, int], body: tree.Expression, *, scope: VariableScope, at: TextPosition
     ) -> plan.Expression:
         """Bind an inlined view or function body outside of the surrounding scope. Raises SqlppError if recursive."""
@@ -235,7 +235,7 @@ class ExpressionBinder(ABC):
     # Calls.
 
     def call(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
-        """Bind a call. Functions are looked up in this order: declared by the request, of a dataverse, built in."""
+        """Bind a call: of a function of the request, of a dataverse, or built in. Raises SqlppError if none matches."""
         if node.library is not None:
             raise compilation("Functions of libraries can't be called", node.at)
         if node.window is not None:
@@ -320,7 +320,7 @@ class ExpressionBinder(ABC):
         inside = VariableScope(VariableScope(None, sources=True), named, sources=True)
         dataverse = self.dataverse if isinstance(function, tree.DeclareFunction) else function.dataverse
         what = ("function", dataverse, function.name, len(arguments))
-        return plan.LetIn(node.at, lets, self._apart(what, function.body, scope=inside, at=node.at))
+        return plan.LetIn(node.at, lets, self._inlined_body(what, function.body, scope=inside, at=node.at))
 
     def aggregate(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
         """Bind an aggregate over the rows of the current group. Raises SqlppError outside of a group."""

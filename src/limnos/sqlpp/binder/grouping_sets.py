@@ -48,7 +48,10 @@ def group_keys(elements: tuple[tree.Grouping, ...]) -> Iterator[tree.GroupKey]:
 
 
 def _sets_of(element: tree.Grouping, shapes: list[list[object]]) -> list[tuple[int, ...]]:
-    """Return the sets of one grouping element, as indexes of keys in `shapes`."""
+    """Return the sets of one grouping element, as indexes of keys in `shapes`.
+
+    Raises SqlppError for more than SETS_MAX sets.
+    """
     if isinstance(element, tree.GroupSet):
         return [tuple(shapes.index(key_outline(key.value)) for key in element.keys)]
     if isinstance(element, tree.GroupingSets):

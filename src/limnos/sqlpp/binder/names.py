@@ -69,16 +69,16 @@ class NameResolver(Protocol):
 
 
 class EmptyNameResolver:
-    """A name resolver without objects, which knows only the dataverse `Default`. For constant expressions."""
+    """A name resolver without objects, for constant expressions. Only the dataverse `Default` exists."""
 
     def has_dataverse(self, dataverse: Dataverse) -> bool:
         """Return True for `Default` only."""
         return dataverse == ("Default",)
 
     def resolve(self, dataverse: Dataverse, name: str) -> None:
-        """Return None: no source is known."""
+        """Return None: no dataset, view or synonym exists."""
         return
 
     def function(self, dataverse: Dataverse, name: str, *, arity: int) -> None:
-        """Return None: no function is known."""
+        """Return None: no user-defined function exists."""
         return

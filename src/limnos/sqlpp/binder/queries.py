@@ -2,10 +2,10 @@
 
 May import the tree, plans, scopes and the binder of expressions. Must not know rows.
 
-After GROUP BY, or if an aggregate makes one group of all rows, only the keys, the variable of GROUP AS and outer
-variables are visible. An expression that equals a key stands for it, in nested queries too. An aggregate's argument
-uses the scope before the grouping. ORDER BY may use aliases of SELECT, unless a variable has that name; HAVING may not.
-Window functions are evaluated before the LET, WHERE, SELECT or ORDER BY that uses them.
+After GROUP BY, or if an aggregate implies one group of all rows, only the keys, the variable of GROUP AS and outer
+variables are visible. An expression that equals a key is a reference to the key, in nested queries, too. An aggregate's
+argument uses the scope before the grouping. ORDER BY may use aliases of SELECT, unless a variable has that name; HAVING
+may not. Window functions are evaluated before the LET, WHERE, SELECT or ORDER BY that uses them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class QueryBinder(WindowBinder):
         return plan.Query(node.at, lets, tuple(arms), order, output, limit, offset)
 
     def arm(self, node: tree.SetArm, scope: VariableScope) -> plan.Block | plan.Query:
-        """Bind an arm of a set operation. As in AsterixDB, only UNION ALL is supported."""
+        """Bind an arm of a set operation. Raises SqlppError for other operations than UNION ALL, as AsterixDB."""
         if node.operator != "union" or not node.all:
             word = node.operator.upper() + (" with set semantics" if node.operator == "union" else "")
             raise compilation(f"Operation {word} is not supported.", node.at)
@@ -178,7 +178,7 @@ class QueryBinder(WindowBinder):
         sees: VariableScope,
         first: int,
     ) -> plan.ForEach:
-        """Bind one source of FROM in the scope `sees`. AT gives the first item the position `first`."""
+        """Bind a source of FROM in scope `sees`; AT counts from `first`. Raises SqlppError for a duplicate alias."""
         value = self.expression(node.source, sees.as_source())
         require_collection(value, self.object_slots)
         slot = self.slots.new()
@@ -235,7 +235,7 @@ class QueryBinder(WindowBinder):
 
     def keys(self, node: tree.GroupBy, rows: BoundRows) -> tuple[list[tuple[list[object], int, str]], dict[str, int]]:
         """Bind each distinct grouping key, and return the keys (outline, slot, name) and the slots of the keys'
-        variables.
+        variables. Raises SqlppError for a duplicate alias.
         """
         keys: list[tuple[list[object], int, str]] = []
         named: dict[str, int] = {}
@@ -321,7 +321,7 @@ class QueryBinder(WindowBinder):
         group: plan.Group | None,
         scope: VariableScope,
     ) -> plan.Select:
-        """Bind SELECT. `names` are the names of its projections, `group` is the group of the block."""
+        """Bind SELECT, whose projections have the names `names`. Raises SqlppError for a duplicate field name."""
         if node.value is not None:
             return plan.Select(node.at, node.distinct, self.expression(node.value, scope), (), ())
         projections: list[plan.Projection] = []
@@ -348,7 +348,8 @@ class QueryBinder(WindowBinder):
         """Bind one projection. Yields its values with their names; the name of `value.*` is None.
 
         `*` has a field for each variable of FROM and LET, or after GROUP BY for each key, the group's variable, and
-        each variable of its LET. The field of a group without a variable is named `name`.
+        each variable of its LET. The field of a group without a variable is named `name`. Raises SqlppError for `*`
+        without FROM.
         """
         if node.value is not None:
             yield None if node.every else name, self.expression(node.value, scope)

@@ -37,8 +37,8 @@ class VariableScope:
     """The variables of a scope by name, and the outer scope.
 
     `fields_of` are the names and slots of variables of which a bare identifier may be a field; None if the scope is not
-    that of a block. With `sources` an identifier that is not a variable is a dataset. `aliases` bind the expressions to
-    which SELECT gives names. `group` is the group of the preceding GROUP BY.
+    that of a block. With `sources` an identifier that is not a variable is a dataset. `aliases` are functions that bind
+    the expressions of SELECT, by alias. `group` is the group of the preceding GROUP BY.
     """
 
     __slots__ = ("aliases", "fields_of", "group", "outer", "sources", "variables")

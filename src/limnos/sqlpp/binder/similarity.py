@@ -1,6 +1,6 @@
 """The similarity operator `~=`: its similarity function and its threshold.
 
-May import the tree, plans and the table of functions. Must not know scopes nor options of a request.
+May import the tree, plans and the table of functions. Must not know scopes or the options of a request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Type checks of sources of rows at binding time.
 
-May import plans, functions about collections and `values`. Must not know scopes.
+May import plans, `errors`, functions on collections and `values`. Must not know scopes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ NO_COLLECTION = 1091
 
 
 def require_collection(value: plan.Expression, object_slots: AbstractSet[int]) -> None:
-    """Check that a source of rows can be a collection: it is neither another constant nor an object of a dataset.
+    """Check that a source of rows can be a collection.
 
-    The type of any other value is known only at execution. Raises SqlppError (ASX1091).
+    Raises SqlppError (ASX1091) for a constant that is not a collection, and for an object of a dataset. The types of
+    other values are known only at execution.
 
     Args:
         value: The source.

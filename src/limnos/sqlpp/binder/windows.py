@@ -17,9 +17,9 @@ from limnos.sqlpp.plan.queries import Frame, FrameBound
 
 NO_WINDOW_FUNCTION, WRONG_MODIFIER = 1102, 1104
 _FROM_END = frozenset({"nth_value"})
-"""The window functions that take FROM FIRST and FROM LAST."""
+"""The window functions that allow FROM FIRST and FROM LAST."""
 _NULLS = frozenset({"first_value", "last_value", "nth_value", "lag", "lead"})
-"""The window functions that take RESPECT NULLS and IGNORE NULLS."""
+"""The window functions that allow RESPECT NULLS and IGNORE NULLS."""
 
 
 class WindowBinder(ExpressionBinder):
@@ -38,7 +38,10 @@ class WindowBinder(ExpressionBinder):
         )
 
     def window(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
-        """Bind a call with OVER as a variable that is computed before SELECT."""
+        """Bind a call with OVER as a variable that is computed before SELECT.
+
+        Raises SqlppError if the function, the clause or a FILTER does not allow OVER.
+        """
         window = node.window
         count = 1 if node.star else len(node.arguments)
         entry = self.built_in(node.function)
@@ -82,6 +85,8 @@ class WindowBinder(ExpressionBinder):
     ) -> plan.Expression:
         """Bind `f(…) OVER w AS (…)` for a function of arrays: `w` is the array of the frame's rows, as objects like
         those of GROUP AS.
+
+        Raises SqlppError in a clause without window functions.
         """
         if self.rows is None or self.windows is None:
             raise compilation("A variable of a window is only allowed in SELECT, LET, WHERE and ORDER BY", window.at)

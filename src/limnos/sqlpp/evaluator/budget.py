@@ -37,7 +37,7 @@ class Budget:
         self.stop = stop
         self._worked = 0
         self.warnings: dict[str, SqlppError] = {}
-        """Warnings of the statement, each text once."""
+        """Warnings of the statement, each message once."""
 
     def warn(self, warning: SqlppError) -> None:
         """Add a warning. Warnings beyond a maximum count are dropped."""
@@ -88,18 +88,19 @@ class MeteredBudget(Budget):
             raise BudgetSpent
 
     def step(self) -> None:
-        """Charge one row, which each source copies. Raises BudgetSpent."""
+        """Charge one visited row and its copy. Raises BudgetSpent if too few units are left."""
         self.units -= self.row_units
         if self.units < 0:
             raise BudgetSpent
 
     def keep(self, count: int = 1) -> None:
-        """Charge rows that are held in memory and may be sorted. Raises BudgetSpent."""
+        """Charge rows that are stored in memory and may be sorted. Raises BudgetSpent if too few units are left."""
         self.spend(count * KEPT_UNITS)
 
     def charge(self, cost: Cost | None, arguments: Sequence[Value], *, base: int = CALL) -> None:
-        """Charge a function call with these arguments. Raises BudgetSpent, always for a function without a declared
-        cost.
+        """Charge a function call with these arguments. Raises BudgetSpent if too few units are left.
+
+        A function without a declared cost (None) always raises it.
         """
         if cost is None:
             raise BudgetSpent
@@ -115,5 +116,5 @@ class MeteredBudget(Budget):
         self.spend(COMPARED_EACH * (1 + weight_of(value, self.units // COMPARED_EACH)))
 
     def show(self, value: Value) -> None:
-        """Charge the encoding of a value as JSON. Raises BudgetSpent."""
+        """Charge the encoding of a value as JSON. Raises BudgetSpent if too few units are left."""
         self.spend(PRINTED_EACH * (1 + weight_of(value, self.units // PRINTED_EACH)))

@@ -63,7 +63,7 @@ def _scan(node: plan.Scan, working: EvaluationContext) -> Callable[[Row], Value]
 
     def work(_: Row) -> Value:
         nonlocal elements
-        if elements is None:  # once per statement: a subquery that runs for each row sees the same objects
+        if elements is None:  # read once per statement: a subquery that runs for each row reads the same objects
             elements = tuple(working.rows(node.dataverse, node.name))
             working.budget.keep(len(elements))
         return elements
@@ -127,7 +127,7 @@ def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row]
 
 
 def _warned(node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext) -> Callable[..., Value]:
-    """Wrap an aggregate over an array so that it warns about items that it ignores because of their type."""
+    """Wrap an aggregate over an array so that it adds a warning about items that it ignores because of their type."""
     name = node.function.name.partition("_")[2]
 
     def warned(*values: Value) -> Value:
@@ -138,7 +138,7 @@ def _warned(node: plan.FunctionCall, run: Callable[..., Value], *, working: Eval
 
 
 def _checked(node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext) -> Callable[..., Value]:
-    """Wrap a type constructor so that it warns about text that is not in the type's format."""
+    """Wrap a type constructor so that it adds a warning about a string that is not in the type's format."""
     name = node.function.name.replace("_", "-")
 
     def checked(*values: Value) -> Value:
@@ -158,7 +158,7 @@ def warn_of_strays(
     name: str,
     working: EvaluationContext,
 ) -> bool:
-    """Add a warning about the first value that an aggregate ignores for its type. Return whether there is one."""
+    """Add a warning about the first value that an aggregate ignores because of its type. Returns whether one exists."""
     result = None if node.function.stray is None else node.function.stray(values)
     if result is None:
         return False
@@ -345,8 +345,7 @@ def _bag(node: plan.BagOf, working: EvaluationContext) -> Callable[[Row], Value]
 def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], Value]:
     """Compile an object constructor. If several fields have the same name, the first wins, with a warning.
 
-    As in AsterixDB, a literal name comes before a computed one, and a computed constant before a name that depends on
-    the row.
+    As in AsterixDB, a literal name precedes a computed one, and a computed constant a name that depends on the row.
     """
     places = sorted(node.pairs, key=lambda pair: _name_rank(pair[0]))
     pairs = [(work_of(name, working), work_of(value, working)) for name, value in places]

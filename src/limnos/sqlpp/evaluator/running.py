@@ -1,7 +1,7 @@
-"""Aggregates over the frames of a window, each continued from the frame before it.
+"""Moving aggregates: aggregates over the frames of a window, computed incrementally from one frame to the next.
 
 May import plans, `values` and the table of functions. Must not know how frames are computed. A running total over n
-rows visits n values this way instead of n * n / 2.
+rows then visits n values instead of n * n / 2.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from limnos.sqlpp.values.model import MISSING, Value, is_unknown
 
 
 class RunningAggregate:
-    """The value of an aggregate over one frame of a partition after another.
+    """A moving aggregate over the successive frames of a partition.
 
-    A frame that begins where the last one began, and does not end before it, continues from the last result. So does
-    one that begins later, if the result is an integer and the function can remove values exactly. Any other frame is
-    computed from its start.
+    The last result is continued for a frame with the same start that does not end earlier. It is also continued for a
+    frame with a later start if the aggregate is invertible and its result is an integer. Any other frame is computed
+    from its start.
     """
 
     __slots__ = ("_begin", "_end", "_fold", "_has_stray", "_known", "_result", "_value_of", "_values", "_warn", "_work")
@@ -50,19 +50,19 @@ class RunningAggregate:
         self._has_stray = False
 
     def over(self, begin: int, end: int) -> Value:
-        """Return the aggregate over the rows from `begin` to `end`, which is not included."""
+        """Return the aggregate over the rows from `begin` to `end` (exclusive)."""
         if begin >= end:
             return self._fold.empty
         if begin != self._begin or end < self._end:
-            self._leave(begin, end)
+            self._move_start(begin, end)
         self._work(end - self._end)
         for at in range(self._end, end):
             self._add(self._value(at))
         self._end = end
         return self._result
 
-    def _leave(self, begin: int, end: int) -> None:
-        """Remove the values before `begin`; restart there if this is not exact or not possible."""
+    def _move_start(self, begin: int, end: int) -> None:
+        """Remove the values before `begin`; if they cannot be removed exactly, restart there."""
         remove = self._fold.without
         is_exact = isinstance(self._result, int) and not self._has_stray
         if remove is None or not is_exact or not self._begin <= begin < self._end <= end:
@@ -80,7 +80,7 @@ class RunningAggregate:
             return
         self._result = self._fold.step(self._result, value) if self._known else self._fold.first(value)
         self._known += 1
-        if not self._has_stray:  # as of an aggregate of all values at once, which warns of the first stray
+        if not self._has_stray:  # one warning, about the first ignored value
             self._has_stray = self._warn(value)
 
     def _value(self, at: int) -> Value:

@@ -1,4 +1,4 @@
-"""Free variables of expressions as slots, and a cache of a subquery's last result for their values.
+"""Free variables of expressions, as slots, and a cache of the last result of a subquery.
 
 May import plans and the context. Must not know how an expression is evaluated.
 """

@@ -1,7 +1,7 @@
-"""Window functions: a value for each row that depends on neighbouring rows.
+"""Window functions: a value for each row that depends on neighboring rows.
 
 May import plans, `values` and the table of functions. Must not know clauses. Rows are partitioned and ordered within
-their partition. Each function writes a value for each row into its own slot. The order of the result's rows does not
+their partition. Each function writes a value for each row to a separate slot. The order of the result's rows does not
 change.
 """
 
@@ -114,7 +114,7 @@ def _values_of(call: plan.WindowCall, working: EvaluationContext) -> Callable[[W
     if name == "ntile":
         return _ntile(arguments[0])
     if name in ("lag", "lead"):
-        return _neighbour_values(call, arguments, side=1 if name == "lead" else -1)
+        return _neighbor_values(call, arguments, side=1 if name == "lead" else -1)
     if name == "ratio_to_report":
         return _frame_values(call, working, value=_ratio(arguments[0]))
     return _frame_values(call, working, value=_select_row(call, arguments))
@@ -154,7 +154,7 @@ def _ntile(count: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Va
     return values
 
 
-def _neighbour_values(
+def _neighbor_values(
     call: plan.WindowCall, arguments: list[Callable[[Row], Value]], *, side: int
 ) -> Callable[[WindowPartition], list[Value]]:
     def values(part: WindowPartition) -> list[Value]:
@@ -317,7 +317,7 @@ def _edges_of(
 def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tuple[int, int]], int]:
     """Compile a frame bound to a function that returns an index.
 
-    The function takes a row, and a pair of the row's index and the index of an unbounded frame on this side.
+    Its arguments are a row, and a pair: the row's index, and the index of an unbounded frame on this side.
     """
     work = None if bound.value is None else work_of(bound.value, working)
 
@@ -340,7 +340,8 @@ def _range_edges(
 ) -> Callable[[WindowPartition, int], tuple[int, int]]:
     """Compile a RANGE frame with a distance to a function that returns its edges.
 
-    The frame has the rows whose ORDER BY value is within the distance.
+    The frame has the rows whose ORDER BY value is within the distance. Raises SqlppError unless ORDER BY has one
+    expression.
     """
     if len(call.order) != 1:
         raise compilation("RANGE with a distance needs one expression in ORDER BY", frame.at)
@@ -400,8 +401,8 @@ class _OrderedValues:
         self._keys = keys[::-1] if descending else keys
 
     def begin_at(self, low: Value) -> int:
-        """Return the index of the first value at or after `low` in the order; the end of the known values if there is
-        none.
+        """Return the index of the first value at or after `low` in the order; the end of the values other than NULL and
+        MISSING if there is none.
         """
         key = self._working.key(low)
         if self._descending:
@@ -412,8 +413,8 @@ class _OrderedValues:
         return at if is_met else self._last
 
     def end_at(self, high: Value) -> int:
-        """Return the index after the last value at or before `high` in the order; the start of the known values if
-        there is none.
+        """Return the index after the last value at or before `high` in the order; the start of the values other than
+        NULL and MISSING if there is none.
         """
         key = self._working.key(high)
         if self._descending:

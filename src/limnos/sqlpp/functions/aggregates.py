@@ -185,7 +185,7 @@ def deviation_of_population(values: list[Value]) -> Value:
 
 
 def skewness(values: list[Value]) -> Value:
-    """Return the third standardised moment; NULL for fewer than two values."""
+    """Return the skewness, the third standardized moment; NULL for fewer than two values."""
     moments = _moments(values, function="skewness")
     if moments is None or moments[0] < 2 or moments[1][0] == 0:
         return None
@@ -194,7 +194,7 @@ def skewness(values: list[Value]) -> Value:
 
 
 def kurtosis(values: list[Value]) -> Value:
-    """Return the excess kurtosis: the fourth standardised moment minus 3; NULL for fewer than three values."""
+    """Return the excess kurtosis: the fourth standardized moment minus 3; NULL for fewer than three values."""
     moments = _moments(values, function="kurtosis")
     if moments is None or moments[0] < 3 or moments[1][0] == 0:
         return None

@@ -1,6 +1,6 @@
 """Functions on binary values, such as `parse_binary` and `sub_binary`.
 
-May import the table. Must not know plans. The result is NULL for a value that is not binary. As text, binaries are
+May import the table. Must not know plans. The result is NULL for a value that is not binary. In strings, binaries are
 encoded in base 16 or 64.
 """
 
@@ -19,7 +19,7 @@ from limnos.sqlpp.values.model import MISSING, Value
 
 @scalar("parse_binary", least=2, cost=character_cost)
 def parse_binary(text: Value, form: Value) -> Value:
-    """Decode text to binary; `form` is the encoding, `hex` or `base64`. NULL if the text is malformed."""
+    """Decode a string to a binary; `form` is the encoding, `hex` or `base64`. NULL if the string is malformed."""
     if not isinstance(text, str) or not isinstance(form, str):
         return None
     try:
@@ -32,7 +32,7 @@ def parse_binary(text: Value, form: Value) -> Value:
 
 @scalar("print_binary", least=2, cost=character_cost)
 def print_binary(value: Value, form: Value) -> Value:
-    """Encode binary as text; `form` is the encoding, `hex` or `base64`."""
+    """Encode a binary as a string; `form` is the encoding, `hex` or `base64`."""
     if not isinstance(value, bytes) or not isinstance(form, str):
         return None
     if form.lower() == "hex":
@@ -75,7 +75,7 @@ def binary_concat(values: Value) -> Value:
 
 
 def _register_reader(name: str) -> None:
-    """Register the function that decodes a binary from text in a format; a binary argument is returned unchanged."""
+    """Register the function that decodes a binary from a string in a format; it returns a binary argument unchanged."""
 
     def run(value: Value) -> Value:
         return value if isinstance(value, bytes) else parse_binary(value, name)

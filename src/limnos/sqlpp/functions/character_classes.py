@@ -28,7 +28,9 @@ _CONTROLS: Final = {"t": 9, "n": 10, "f": 12, "r": 13, "a": 7, "e": 27}
 
 
 class UnreadableClass(ValueError):
-    """Raised for a class that is malformed, or that has a named class whose code points are not known here."""
+    """Raised for a class that is malformed, or that contains a named class without a list of code points in this
+    module.
+    """
 
 
 class ClassText(NamedTuple):
@@ -41,7 +43,7 @@ class ClassText(NamedTuple):
 def plain_until(pattern: str, at: int) -> int | None:
     """Return the offset after the class that begins at `at`, if it contains no `&&`; else None.
 
-    The classes nested in it contain no `&&` either, so that a caller reads each character once.
+    The classes nested in it contain no `&&` either, so the caller can skip them.
     """
     depth = 0
     while at < len(pattern):
@@ -74,7 +76,10 @@ def _range_text(first: int, last: int) -> str:
 
 
 def _class(pattern: str, at: int, *, depth: int) -> tuple[Ranges, int]:
-    """Parse a class that begins at an opening bracket. Returns its code points and the offset after it."""
+    """Parse a class that begins at an opening bracket. Returns its code points and the offset after it.
+
+    Raises UnreadableClass for a class without an end, and for one that is nested too deeply.
+    """
     if depth > NESTED_MAX:
         raise UnreadableClass("classes are nested too deeply")
     at += 1
@@ -102,7 +107,10 @@ def _class(pattern: str, at: int, *, depth: int) -> tuple[Ranges, int]:
 
 
 def _range(pattern: str, at: int) -> tuple[Ranges, int]:
-    """Parse a character, a range of characters, or a named class. Returns its code points and the offset after it."""
+    """Parse a character, a range of characters, or a named class. Returns its code points and the offset after it.
+
+    Raises UnreadableClass for a range in descending order.
+    """
     first, at = _item(pattern, at)
     is_range = pattern.startswith("-", at) and at + 1 < len(pattern) and pattern[at + 1] not in "]["
     if not is_range or len(first) != 1 or first[0][0] != first[0][1]:

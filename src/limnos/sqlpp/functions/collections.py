@@ -85,7 +85,7 @@ def prepend(*values: Value) -> Value:
 
 
 def _unknown(value: Value, *more: Value) -> Value:
-    """Check the arguments of a function: MISSING if one is MISSING, NULL if the collection is NULL, else True."""
+    """Return MISSING if an argument is MISSING, NULL if the collection is NULL, else True."""
     if value is MISSING or any(one is MISSING for one in more):
         return MISSING
     return None if value is None else True

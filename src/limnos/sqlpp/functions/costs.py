@@ -1,9 +1,9 @@
 """Costs of functions and operators, in units that are charged before the work is done.
 
 May import `values` only. Must not know budgets. A unit is about a quarter of a microsecond of the evaluator. A cost is
-a function of the arguments and of the remaining units. It stops counting when these do not suffice, so an array of a
-million items is not walked to its end. A value costs one unit for each item or field at any depth (a shared item each
-time it occurs), and one for every 16 characters or bytes.
+a function of the arguments and of the remaining units. It stops counting when these are exceeded, so an array of a
+million items is not traversed to its end. A value costs one unit for each item or field at any depth (a shared item
+each time it occurs), and one for every 16 characters or bytes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def character_cost(arguments: Sequence[Value], most: int) -> int:
 
 
 def print_cost(arguments: Sequence[Value], most: int) -> int:
-    """Return the cost of a function that formats its arguments as text."""
+    """Return the cost of a function that formats its arguments as a string."""
     return PRINTED_EACH * _sum(arguments, most // PRINTED_EACH)
 
 

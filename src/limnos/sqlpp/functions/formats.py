@@ -1,10 +1,11 @@
 """Parsing and printing of dates and times by a format pattern, such as `YYYY-MM-DD`.
 
-May import the table, `times` and `values`. Must not know plans. A letter of a pattern stands for a part and is repeated
+May import the table, `times` and `values`. Must not know plans. A letter of a pattern denotes a part and is repeated
 for the number of digits: `Y` year, `Q` quarter, `M` month (`MMM` and `MMMM` English names), `D` day (`DDD` of the
 year), `EEE` and `EEEE` names of weekdays, `h` hour, `m` minute, `s` second, `n` or `S` fraction of a second, `a` `AM`
 or `PM`. A parsed weekday, zone (`z`) or word (`O`) has no effect. Other characters are literals. `|` separates
-patterns, which are tried in order when a text is parsed. The result is NULL for a text or value that does not match.
+patterns, which are tried in order when a string is parsed. The result is NULL for a string or value that does not
+match.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _runs(pattern: str) -> tuple[str, ...]:
 
 
 def _read(text: str, pattern: str) -> Parts | None:
-    """Parse a text by a pattern; None if it does not match."""
+    """Parse a string by a pattern; None if it does not match."""
     results: Parts = {}
     at = 0
     for run in _runs(pattern):
@@ -58,7 +59,7 @@ def _read(text: str, pattern: str) -> Parts | None:
 def _read_run(text: str, run: str, *, at: int) -> tuple[int, int | None] | None:
     """Parse one pattern element at an offset. Returns the end offset, and the value of the part or None if it has none.
 
-    None if the text does not match.
+    None if the string does not match.
     """
     letter = run[0]
     if run in _NAMES:
@@ -101,7 +102,7 @@ def _day_ms(parts: Mapping[str, int]) -> int | None:
 
 
 def _first(text: Value, pattern: Value) -> Parts | None:
-    """Parse a text by the first of the alternative patterns that matches."""
+    """Parse a string by the first of the alternative patterns that matches; None without a match."""
     if not isinstance(text, str) or not isinstance(pattern, str):
         return None
     return next((results for each in pattern.split("|") if (results := _read(text, each)) is not None), None)
@@ -109,7 +110,7 @@ def _first(text: Value, pattern: Value) -> Parts | None:
 
 @scalar("parse_date", least=2, cost=character_cost)
 def parse_date(text: Value, pattern: Value) -> Value:
-    """Parse a date by a pattern such as `YYYY-MM-DD`; NULL if the text does not match."""
+    """Parse a date by a pattern such as `YYYY-MM-DD`; NULL if the string does not match."""
     parts = _first(text, pattern)
     days = None if parts is None else _days(parts)
     return None if days is None else Date(days)
@@ -117,7 +118,7 @@ def parse_date(text: Value, pattern: Value) -> Value:
 
 @scalar("parse_time", least=2, cost=character_cost)
 def parse_time(text: Value, pattern: Value) -> Value:
-    """Parse a time of day by a pattern such as `hh:mm:ss`; NULL if the text does not match."""
+    """Parse a time of day by a pattern such as `hh:mm:ss`; NULL if the string does not match."""
     parts = _first(text, pattern)
     number = None if parts is None else _day_ms(parts)
     return None if number is None else Time(number)
@@ -125,7 +126,7 @@ def parse_time(text: Value, pattern: Value) -> Value:
 
 @scalar("parse_datetime", least=2, cost=character_cost)
 def parse_datetime(text: Value, pattern: Value) -> Value:
-    """Parse a datetime by a pattern; NULL if the text does not match."""
+    """Parse a datetime by a pattern; NULL if the string does not match."""
     parts = _first(text, pattern)
     if parts is None:
         return None

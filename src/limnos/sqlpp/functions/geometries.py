@@ -1,10 +1,10 @@
 """The functions `st_…` on geometries: construction, parts, predicates, and set operations.
 
-May import the table, `values` and `geojson`. Must not know plans. GEOS computes; like AsterixDB's, its coordinates are
-planar. The result is NULL for arguments of other types and for malformed texts. A function has its name with and
-without `_` between words. `st_geometry_n`, `st_point_n` and `st_interior_ring_n` count from 0, `st_geometryn`,
-`st_pointn` and `st_interiorringn` from 1, as in AsterixDB. Its functions that need coordinate reference systems
-(`st_transform`, `st_distance_spheroid`) are not built in.
+May import the table, `values` and `geojson`. Must not know plans. GEOS computes the results, with planar coordinates as
+in AsterixDB. The result is NULL for arguments of other types and for malformed strings. A function has its name with
+and without `_` between words. `st_geometry_n`, `st_point_n` and `st_interior_ring_n` count from 0, `st_geometryn`,
+`st_pointn` and `st_interiorringn` from 1, as in AsterixDB. AsterixDB's functions that need coordinate reference systems
+(`st_transform`, `st_distance_spheroid`) are not supported.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ def _simplified(shape: BaseGeometry, tolerance: Value) -> object:
 
 
 def _distance_sphere(one: BaseGeometry, other: BaseGeometry) -> float | None:
-    """Return the great-circle distance of two points on a sphere in metres, by the haversine formula."""
+    """Return the great-circle distance of two points on a sphere in meters, by the haversine formula."""
     if not _is_point(one) or not _is_point(other) or one.is_empty or other.is_empty:
         return None
     (x, y), (u, v) = ((math.radians(point.x), math.radians(point.y)) for point in (one, other))

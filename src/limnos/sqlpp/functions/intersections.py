@@ -1,7 +1,7 @@
 """The function `spatial_intersect`: whether two planar shapes intersect.
 
 May import the table and `values`. Must not know plans. GEOS computes with points, lines and polygons; a circle is
-computed exactly, by its centre and radius. Shapes that touch intersect, with two exceptions as in AsterixDB: a point on
+computed exactly, by its center and radius. Shapes that touch intersect, with two exceptions as in AsterixDB: a point on
 the right or the lower edge of a polygon is outside of it, and parallel lines do not intersect.
 """
 
@@ -57,7 +57,7 @@ def _radius(shape: Plane) -> float:
 
 
 def _geometry(shape: Plane) -> BaseGeometry:
-    """Convert a shape to a GEOS geometry; a circle to its centre."""
+    """Convert a shape to a GEOS geometry; a circle to its center."""
     from shapely import geometry  # noqa: PLC0415 - takes a second, and few servers compute with shapes
 
     known = shape.coordinates

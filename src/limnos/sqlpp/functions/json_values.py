@@ -15,7 +15,7 @@ from limnos.sqlpp.values.model import Value, object_of
 
 @scalar("parse_json", least=1, cost=unbounded_cost)
 def parse_json(text: Value) -> Value:
-    """Parse a JSON text to a value; NULL if it is malformed or nested too deeply."""
+    """Parse a JSON string to a value; NULL if it is malformed or nested too deeply."""
     if not isinstance(text, str):
         return None
     try:

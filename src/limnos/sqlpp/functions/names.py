@@ -1,4 +1,4 @@
-"""Functions on dataverse names (seed 4): conversion between the canonical form and the parts.
+"""Functions on dataverse names: conversion between the canonical form and the parts.
 
 May import the table and `limnos.names`. Must not know plans. A name of one part is a string; a name of several parts is
 an array.

@@ -21,7 +21,7 @@ from limnos.sqlpp.values.text import real_text
 _DIGITS_MAX = 400
 _BIGINT_EDGE = 1 << 63
 _EXACT = decimal.Context(prec=2 * _DIGITS_MAX)
-"""Holds each digit of a rounded float: at most 309 before the point, and `_DIGITS_MAX` after it."""
+"""Precision for all digits of a rounded float: at most 309 before the point, and `_DIGITS_MAX` after it."""
 
 
 def number(value: Value) -> int | float | None:
@@ -41,7 +41,7 @@ def whole(value: Value) -> int | None:
 def absolute(value: Value) -> Value:
     """Return the absolute value; the result has the type of the argument.
 
-    -0.0 is not below zero, and stays as it is in AsterixDB.
+    -0.0 is returned unchanged, as in AsterixDB, because it is not less than zero.
     """
     result = number(value)
     return None if result is None else negate(value) if result < 0 else value
@@ -101,7 +101,7 @@ def truncated(value: Value, digits: Value = 0) -> Value:
 
 @scalar("round_half_to_even", least=1, most=2, cost=linear_cost)
 def half_to_even(value: Value, digits: Value = 0) -> Value:
-    """Round to a number of decimal digits, halves to the even neighbour."""
+    """Round to a number of decimal digits, halves to the even neighbor."""
     return _to_decimal(value, digits, rounding=decimal.ROUND_HALF_EVEN)
 
 
@@ -318,7 +318,7 @@ def bit_clear(value: Value, positions: Value) -> Value:
 
 @scalar("from_base", least=2, cost=linear_cost)
 def from_base(text: Value, base: Value) -> Value:
-    """Parse a text as an integer in a base from 2 to 36; NULL if it is malformed or not a bigint."""
+    """Parse a string as an integer in a base from 2 to 36; NULL if it is malformed or not a bigint."""
     known = whole(base)
     if not isinstance(text, str) or known is None or not 2 <= known <= 36 or not text.isalnum() or len(text) > 64:
         return None

@@ -47,7 +47,7 @@ def length(value: Value) -> Value:
 def add(value: Value, name: Value, added: Value, first: Value = None) -> Value:
     """Return the object with a field added; an existing field keeps its value.
 
-    `first` has the names of fields that come first (see `sqlpp.inference.field_order`); no user passes it.
+    `first` is an array of names of fields that come first. Only `sqlpp.inference.field_order` passes it, never a user.
     """
     if not isinstance(value, dict) or not isinstance(name, str):
         return _unknown(value, name)
@@ -58,7 +58,7 @@ def add(value: Value, name: Value, added: Value, first: Value = None) -> Value:
 def put(value: Value, name: Value, added: Value, first: Value = None) -> Value:
     """Return the object with a field set, or removed if `added` is MISSING.
 
-    `first` has the names of fields that come first (see `sqlpp.inference.field_order`); no user passes it.
+    `first` is an array of names of fields that come first. Only `sqlpp.inference.field_order` passes it, never a user.
     """
     if not isinstance(value, dict) or not isinstance(name, str):
         return _unknown(value, name)
@@ -153,7 +153,9 @@ def concat(*values: Value) -> Value:
 
 @scalar("object_merge", "record_merge", "object_transform", least=2, cost=linear_cost)
 def merge(value: Value, other: Value) -> Value:
-    """Return the fields of both objects. The first object's value is kept, and nested objects are merged."""
+    """Return the fields of both objects. Of two fields with the same name the first object's value is returned; nested
+    objects are merged.
+    """
     if not isinstance(value, dict) or not isinstance(other, dict):
         return None
     fields = dict(value)
@@ -220,8 +222,8 @@ def field_value(value: Value, name: Value) -> Value:
 
 @scalar("pairs", least=1, cost=linear_cost)
 def nested_pairs(value: Value) -> Value:
-    """Return the name and the value of each field at any depth. An item of a collection gets the name of the field
-    around it.
+    """Return the name and the value of each field at any depth. An item of a collection has the name of the enclosing
+    field.
 
     NULL for a value that is neither an object nor a collection.
     """
@@ -244,7 +246,7 @@ def nested_pairs(value: Value) -> Value:
 def fields(value: Value, declared: Value = None) -> Value:
     """Describe each field: its name, its type, whether it is undeclared, and the fields or items nested in it.
 
-    `declared` describes the object's declared type (see `sqlpp.field_types`); the binder adds it, never the user.
+    `declared` is the object's declared type as JSON. Only `sqlpp.field_types` passes it, never a user.
     """
     if not isinstance(value, dict):
         return None

@@ -1,4 +1,4 @@
-"""Functions with regular expressions. RE2 matches them in time linear in the text, regardless of the pattern.
+"""Functions with regular expressions. RE2 matches in time linear in the length of the string.
 
 May import the table, classes of characters and `values`. Must not know plans. The library is loaded with the first
 pattern. Patterns have RE2's syntax, which is Java's without backreferences and lookaround; character classes may have
@@ -28,7 +28,7 @@ _POSIX: Final = {
 }  # fmt: skip
 """Java's names of character classes, with RE2's names."""
 MEMORY_MAX: Final = 8 << 20
-"""The maximum size of a compiled pattern in bytes; larger ones are refused."""
+"""The maximum size of a compiled pattern in bytes; larger ones are an error."""
 PATTERNS_KEPT: Final = 256
 _NAMED_CLASS: Final = re.compile(r"\\([pP])\{(\w+)\}", re.ASCII)
 
@@ -86,7 +86,8 @@ def translated_pattern(pattern: str, *, has_comments: bool) -> str:
     With `has_comments`, white space and comments from `#` to the end of the line are removed, except within brackets.
 
     Raises:
-        UnreadableClass: A class with an intersection has a part whose code points are not known.
+        UnreadableClass: A class with an intersection has a part whose code points are not listed in
+            `character_classes`.
     """
     parts: list[str] = []
     at, inside, plain = 0, False, 0
@@ -121,7 +122,7 @@ def translated_pattern(pattern: str, *, has_comments: bool) -> str:
 
 
 def _function(*names: str, run: Callable[[_Pattern, str], Value]) -> None:
-    """Register a function with the arguments text, pattern and optional flags."""
+    """Register a function whose arguments are a string, a pattern and optional flags."""
 
     def work(text: Value, pattern: Value, *more: Value) -> Value:
         flags = more[0] if more else ""
@@ -150,7 +151,7 @@ def _matches(pattern: _Pattern, text: str) -> Value:
 
 
 def _split(pattern: _Pattern, text: str) -> Value:
-    """Split a text at matches, without trailing empty parts; an empty match splits between characters."""
+    """Split a string at matches, without trailing empty parts; an empty match splits between characters."""
     parts, at = [], 0
     for match in pattern.finditer(text):
         if match.end() > 0 and (match.start(), match.end()) != (len(text), len(text)):
@@ -184,10 +185,10 @@ _function("regexp_split", "regex_split", run=_split)
 
 @scalar("regexp_replace", "regex_replace", least=3, most=4, cost=unbounded_cost)
 def replace(text: Value, pattern: Value, *rest: Value) -> Value:
-    r"""Replace matches in a text. The last argument is the count of matches to replace, or flags; by default all are
-    replaced.
+    r"""Replace matches in a string. The last argument is the maximum number of replacements, or flags; by default all
+    matches are replaced.
 
-    In the new text `$1` is a group and `\$` a dollar sign.
+    In the replacement `$1` is a group and `\$` a dollar sign.
     """
     new, more = rest[0], rest[1] if len(rest) > 1 else ""
     if not (isinstance(text, str) and isinstance(pattern, str) and isinstance(new, str)):
@@ -211,7 +212,7 @@ def replace(text: Value, pattern: Value, *rest: Value) -> Value:
 
 
 def _pieces(new: str, pattern: _Pattern) -> list[str | int]:
-    """Split a replacement into texts and group numbers. Raises SqlppError for an unknown group."""
+    """Split a replacement into strings and group numbers. Raises SqlppError for an unknown group."""
     pieces: list[str | int] = []
     at = 0
     while at < len(new):

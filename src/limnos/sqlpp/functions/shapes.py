@@ -1,6 +1,6 @@
 """Functions on points, lines, rectangles, circles and polygons: construction, text, parts, distance and area.
 
-May import the table and `values`. Must not know plans. The text of a shape has its coordinates: `1.0,2.0 3.0,4.0`. The
+May import the table and `values`. Must not know plans. In a string, a shape is a list of points, as in `1,2 3,4`. The
 result is NULL for arguments of other types.
 """
 
@@ -44,7 +44,7 @@ _PI = 3.14159265
 
 
 def shape_of(text: str, kind: type[Shape]) -> Value:
-    """Parse a shape; NULL if the text is malformed."""
+    """Parse a shape; NULL if the string is malformed."""
     text = text.strip()
     if len(text) > _TEXT_MAX or _TEXTS[kind].fullmatch(text) is None:
         return None
@@ -53,7 +53,7 @@ def shape_of(text: str, kind: type[Shape]) -> Value:
 
 
 def shape_text(value: Shape) -> str:
-    """Format a shape as the text that `shape_of` parses."""
+    """Format a shape as a string that `shape_of` parses."""
     if isinstance(value, (Point, Point3D)):
         return ",".join(map(real_text, value.coordinates))
     pairs = zip(value.coordinates[::2], value.coordinates[1::2], strict=False)
@@ -62,7 +62,7 @@ def shape_text(value: Shape) -> str:
 
 
 def shape_items(value: Shape) -> tuple[Value, ...]:
-    """Return a shape as nested arrays, for JSON: its points, and for a circle its centre and radius."""
+    """Return a shape as nested arrays, for JSON: its points, and for a circle its center and radius."""
     if isinstance(value, (Point, Point3D)):
         return value.coordinates
     pairs = tuple(zip(value.coordinates[::2], value.coordinates[1::2], strict=False))
@@ -137,7 +137,7 @@ _register_coordinate("get_y", 1)
 
 @scalar("get_points", least=1, cost=linear_cost)
 def get_points(value: Value) -> Value:
-    """Return the points of a shape: the ends of a line, the corners of a polygon, or the centre of a circle."""
+    """Return the points of a shape: the ends of a line, the corners of a polygon, or the center of a circle."""
     if not isinstance(value, (Point, Line, Rectangle, Circle, Polygon)):
         return None
     known = value.coordinates[:2] if isinstance(value, Circle) else value.coordinates
@@ -146,7 +146,7 @@ def get_points(value: Value) -> Value:
 
 @scalar("get_center", least=1, cost=unit_cost)
 def get_center(value: Value) -> Value:
-    """Return the centre of a circle."""
+    """Return the center of a circle."""
     return Point(value.coordinates[:2]) if isinstance(value, Circle) else None
 
 

@@ -87,7 +87,7 @@ def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
 
 @scalar("edit_distance_contains", least=3, cost=match_cost)
 def edit_distance_contains(text: Value, pattern: Value, most: Value) -> Value:
-    """Return whether a part of a text or array is within the edit distance `most` of a pattern, and the smallest
+    """Return whether a part of a string or array is within the edit distance `most` of a pattern, and the smallest
     distance.
     """
     limit, one, other = whole(most), _parts(text), _parts(pattern)
@@ -111,7 +111,7 @@ def is_filterable_string(value: Value, most: Value, gram: Value, padded: Value) 
     """Return whether strings within the edit distance `most` must share an n-gram, so that an n-gram index can filter
     them.
 
-    `gram` is the length of the n-grams; `padded` tells whether they extend beyond the ends of the string.
+    `gram` is the length of the n-grams; `padded` is whether they extend beyond the ends of the string.
     """
     limit, size = whole(most), whole(gram)
     if not isinstance(value, str) or limit is None or size is None or not isinstance(padded, bool):

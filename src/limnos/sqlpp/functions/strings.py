@@ -22,7 +22,7 @@ LENGTH_MAX = 16 << 20
 
 
 def require_length(length: int) -> None:
-    """Raise SqlppError if `length` exceeds LENGTH_MAX, the maximum length of a string."""
+    """Check the length of a result. Raises SqlppError if it exceeds LENGTH_MAX."""
     if length > LENGTH_MAX:
         raise compilation(f"A function would return a string longer than {LENGTH_MAX} characters")
 

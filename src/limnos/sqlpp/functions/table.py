@@ -1,6 +1,6 @@
 """The table of built-in functions: names, arities, and implementations.
 
-May import `values` and `errors`. Must not know the syntax tree nor plans. Names are case-insensitive, and `-` and `_`
+May import `values` and `errors`. Must not know the syntax tree or plans. Names are case-insensitive, and `-` and `_`
 are equal; the table uses `_`. A *strict* function is not called if an argument is MISSING (the result is MISSING) or
 NULL (the result is NULL).
 """
@@ -26,7 +26,7 @@ Kind = Literal["scalar", "aggregate", "window"]
 
 
 class AggregateFold(Struct, frozen=True):
-    """An aggregate as a result that is continued value by value, for frames of windows that grow or move forward.
+    """A moving aggregate: functions that add a value to a result, and remove one if the aggregate is invertible.
 
     Values that are NULL or MISSING are not passed to it.
     """
@@ -34,7 +34,7 @@ class AggregateFold(Struct, frozen=True):
     first: Callable[[Value], Value]
     """Returns the result for one value."""
     step: Callable[[Value, Value], Value]
-    """Returns the result with one more value, from the result before it."""
+    """Returns the result with one more value added to a previous result."""
     without: Callable[[Value, Value], Value] | None = None
     """Returns the result without its first value, exactly; called only with a result that is an integer."""
     empty: Value = None
@@ -109,7 +109,7 @@ def scalar(
         *names: Its name and aliases.
         least: The smallest count of arguments.
         most: The largest count of arguments; by default `least`.
-        strict: Whether a MISSING argument gives MISSING, else a NULL argument NULL, without a call.
+        strict: Whether the result is MISSING for a MISSING argument, else NULL for a NULL argument, without a call.
         settled: Whether the function is deterministic: equal arguments give equal results.
         cost: The cost of a call.
         stray: A function that finds the first item that an aggregate over an array ignores because of its type.

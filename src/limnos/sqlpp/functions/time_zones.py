@@ -1,7 +1,7 @@
 """Conversion of times between time zones, and comparison of durations.
 
 May import the table, `times` and `values`. Must not know plans. A time zone is an offset such as `+08:00` or a name
-such as `Asia/Tokyo`. The result is NULL for another text, and for years outside of the time zone database.
+such as `Asia/Tokyo`. The result is NULL for another string, and for years outside of the time zone database.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def adjust_datetime(value: Value, zone: Value) -> Value:
 def _shift_ms(ms: int, zone: Value, *, is_local: bool) -> int | None:
     """Return the offset of a time zone at a time, in milliseconds: local time minus UTC.
 
-    `is_local` tells whether `ms` is a local time. None for an unknown time zone.
+    `is_local` is whether `ms` is a local time. None for an unknown time zone.
     """
     minutes = _offset_minutes(zone)
     if minutes is not None:

@@ -1,7 +1,8 @@
 """Functions on dates, times and durations: parsing, printing, parts, and arithmetic.
 
-May import the table and `values`. Must not know the current time, which the statement provides. Times are UTC, in
-milliseconds. The calendar is Gregorian, with years from -9999 to 9999. The result is NULL for a malformed text.
+May import the table and `values`. Must not know the current time, which the caller of the binder provides. Times are
+UTC, in milliseconds. The calendar is Gregorian, with years from -9999 to 9999. The result is NULL for a malformed
+string.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def time_of(text: str) -> Time | None:
 def _day_ms(text: str) -> int | None:
     """Parse a time of day to milliseconds since midnight; None if it is malformed.
 
-    The result is negative or longer than a day if the text has an offset that shifts it there.
+    The result is negative or longer than a day if the string has a time zone offset that shifts it there.
     """
     match = _TIME.fullmatch(text) or _COMPACT_TIME.fullmatch(text)
     if match is None:

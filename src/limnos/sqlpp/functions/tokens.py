@@ -79,7 +79,7 @@ def _hash(token: str, occurrence: int) -> Integer:
 
 
 def _hashes(tokens: Iterable[str] | None, *, counts: bool) -> Value:
-    """Return the hashes of tokens; with `counts` the second and later occurrences of a token get other hashes."""
+    """Return the hashes of tokens; with `counts` the second and later occurrences of a token have other hashes."""
     if tokens is None:
         return None
     seen: Counter[str] = Counter()
@@ -108,7 +108,7 @@ _register_hashes("counthashed", counts=True)
 
 @scalar("ftcontains", least=2, most=3, cost=character_cost)
 def contains_words(value: Value, target: Value, options: Value = None) -> Value:
-    """Return whether a text has all words of a string, or of the strings of a collection.
+    """Return whether a string contains all words of another string, or of the strings of a collection.
 
     With the mode `any` one word is sufficient.
     """

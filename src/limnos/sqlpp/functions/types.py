@@ -1,7 +1,7 @@
 """Type tests and conversions.
 
 May import the table and `values`. Must not know plans. A `to_…` function converts leniently. A constructor such as
-`bigint("1")` accepts text of the right form or a number in range. Both return NULL for a value that cannot be
+`bigint("1")` accepts a string of the right form or a number in range. Both return NULL for a value that cannot be
 converted.
 """
 
@@ -63,7 +63,7 @@ CONSTRUCTORS = frozenset(
         "tinyint", "uuid", "year_month_duration",
     )
 )  # fmt: skip
-"""The functions that construct a value from its text; a text of another form gives NULL with a warning."""
+"""The functions that construct a value from a string; a malformed string gives NULL with a warning."""
 DURATIONS: tuple[TypeName, ...] = ("duration", "year-month-duration", "day-time-duration")
 
 
@@ -112,9 +112,9 @@ scalar("get_type", "gettype", "type_name", least=1, strict=False, cost=unit_cost
 
 
 def json_text(value: Value) -> str:
-    """Return a value as JSON; types that JSON lacks become text, MISSING in an array becomes null.
+    """Return a value as JSON; types that JSON lacks become strings, MISSING in an array becomes null.
 
-    Raises SqlppError for a value that is nested too deep.
+    Raises SqlppError for a value that is nested too deeply.
     """
     try:
         return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -146,7 +146,7 @@ def _plain(value: Value) -> object:
 
 
 def text_of(value: Value) -> str:
-    """Return a value as text: a string unchanged, an object or collection as JSON."""
+    """Return a value as a string: a string unchanged, an object or collection as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -177,7 +177,7 @@ def _single_text(value: Float) -> str:
 
 
 def real_of(text: str) -> float | None:
-    """Parse a double, which may end in `d` or `f`; None if the text is malformed."""
+    """Parse a double, which may end in `d` or `f`; None if the string is malformed."""
     text = text.strip()
     suffixed = _SUFFIXED.fullmatch(text)
     text = text if suffixed is None else suffixed[1]
@@ -187,10 +187,10 @@ def real_of(text: str) -> float | None:
 
 
 def whole_of(value: Value, kind: TypeName) -> Value:
-    """Convert a text, which may have a suffix such as `i8`, or a number to an integer of a type.
+    """Convert a string, which may have a suffix such as `i8`, or a number to an integer type.
 
-    A double is truncated, and NaN is 0. A number out of range becomes the nearest integer of the type; text of such an
-    integer gives NULL.
+    A double is truncated, and NaN is 0. A number out of range becomes the nearest integer of the type; a string with
+    such a number gives NULL.
     """
     if isinstance(value, str):
         return _whole_of_text(value.strip(), kind)
@@ -203,7 +203,7 @@ def whole_of(value: Value, kind: TypeName) -> Value:
 
 
 def _whole_of_text(text: str, kind: TypeName) -> Value:
-    """Parse a text as an integer; the text of a double is parsed as a double and converted."""
+    """Parse a string as an integer; a string with a double is parsed as a double and converted."""
     read = _WHOLE.fullmatch(text)
     if read is None:
         real = real_of(text) if _NUMERAL.fullmatch(text) else None
@@ -242,7 +242,7 @@ def single(value: Value) -> Value:
 
 @scalar("to_number", "to_num", "tonumber", "tonum", least=1, cost=character_cost)
 def to_number(value: Value) -> Value:
-    """Convert text or a boolean to a number; a number is returned unchanged."""
+    """Convert a string or a boolean to a number; a number is returned unchanged."""
     if number(value) is not None:
         return value
     whole = None if isinstance(value, str) and _WHOLE.fullmatch(value.strip()) is None else whole_of(value, "bigint")
@@ -251,7 +251,7 @@ def to_number(value: Value) -> Value:
 
 @scalar("to_string", "to_str", "tostring", "tostr", "string", least=1, cost=print_cost)
 def to_string(value: Value) -> Value:
-    """Convert a value to text, a binary in base 64; NULL for an object or a collection."""
+    """Convert a value to a string, a binary in base 64; NULL for an object or a collection."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return None if isinstance(value, dict) or items(value) is not None else text_of(value)
@@ -268,7 +268,7 @@ def to_boolean(value: Value) -> Value:
 
 @scalar("boolean", least=1, cost=character_cost)
 def boolean(value: Value) -> Value:
-    """Convert the text `true` or `false`, or a number, to a boolean."""
+    """Convert the string `true` or `false`, or a number, to a boolean."""
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.strip())
     return to_boolean(value) if isinstance(value, (bool, int, float)) else None
@@ -312,7 +312,7 @@ def to_object(value: Value) -> Value:
 def _from_text(
     name: str, read: Callable[[str], Value], *, kind: TypeName, part: Callable[[Duration], Value] | None = None
 ) -> None:
-    """Register a type constructor that parses text. `part` converts a duration to the type."""
+    """Register a type constructor that parses strings. `part` converts a duration to the type."""
 
     def run(value: Value) -> Value:
         if isinstance(value, str):
@@ -336,7 +336,7 @@ def _day_time(text: str) -> Value:
 
 @scalar("time", least=1, most=2, cost=character_cost)
 def time(value: Value, *pattern: Value) -> Value:
-    """Convert text or a datetime to a time of day; with a pattern, text only."""
+    """Convert a string or a datetime to a time of day; with a pattern, a string only."""
     if pattern:
         return formats.parse_time(value, pattern[0])
     if isinstance(value, str):
@@ -348,7 +348,7 @@ def time(value: Value, *pattern: Value) -> Value:
 
 @scalar("duration", least=1, cost=character_cost)
 def duration(value: Value) -> Value:
-    """Convert text, a year-month duration or a day-time duration to a duration."""
+    """Convert a string, a year-month duration or a day-time duration to a duration."""
     match value:
         case str():
             return times.duration_of(value.strip())
@@ -367,7 +367,7 @@ _from_text("day_time_duration", _day_time, kind="day-time-duration", part=lambda
 
 @scalar("date", least=1, most=2, cost=character_cost)
 def date(value: Value, *pattern: Value) -> Value:
-    """Convert text or a datetime to a date; with a pattern, text only."""
+    """Convert a string or a datetime to a date; with a pattern, a string only."""
     if pattern:
         return formats.parse_date(value, pattern[0])
     if isinstance(value, str):
@@ -379,7 +379,7 @@ def date(value: Value, *pattern: Value) -> Value:
 
 @scalar("datetime", least=1, most=2, cost=character_cost)
 def datetime(value: Value, *pattern: Value) -> Value:
-    """Convert text, a date (midnight) or a time (of 1970-01-01) to a datetime; with a pattern, text only."""
+    """Convert a string, a date (midnight) or a time (of 1970-01-01) to a datetime; with a pattern, a string only."""
     if pattern:
         return formats.parse_datetime(value, pattern[0])
     if isinstance(value, str):

@@ -39,7 +39,7 @@ def _squared_distance(left: list[float], right: list[float]) -> float:
 
 
 def _cosine(left: list[float], right: list[float]) -> float | None:
-    """Return the cosine similarity; None if a vector has length zero."""
+    """Return the cosine similarity; None if the norm of a vector is zero."""
     lengths = math.hypot(*left) * math.hypot(*right)
     return _dot(left, right) / lengths if lengths else None
 

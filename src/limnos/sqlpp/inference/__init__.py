@@ -1,4 +1,4 @@
-"""Static types: what AsterixDB's compiler knows about the type of each expression of a plan, without its values.
+"""Static types: the type that AsterixDB's compiler infers for each expression of a plan.
 
 May import plans, the tree and `values.model`. Must not know rows, datasets' files or an engine.
 """

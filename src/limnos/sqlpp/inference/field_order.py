@@ -1,8 +1,8 @@
-"""The order of fields if `compiler.ordered.fields` is false: those of known types come before the others.
+"""The order of fields if `compiler.ordered.fields` is false: fields of known types come before the others.
 
-May import plans, their static types and the table of functions. Must not know rows or engines. AsterixDB's compiler
-stores the fields of an object whose types it knows as declared ones, which come first. With `true`, the default, the
-order is that of SELECT, and no plan comes here.
+May import plans, the tree, static types and the table of functions. Must not know rows or engines. AsterixDB's compiler
+stores fields whose types it infers as declared fields, which precede the open ones. If the option is true, the default,
+fields have the order of SELECT, and plans are not rewritten.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from limnos.sqlpp.plan.traversal import replace_children
 
 T = TypeVar("T")
 ORDERED: Final = frozenset({"object_add", "object_put"})
-"""Functions that take the names of the fields to put first as a last argument."""
+"""Functions whose optional last argument is the names of the fields that come first."""
 
 
 def with_known_fields_first(
     expression: plan.Expression, datasets: DatasetTypes, *, variables: Mapping[int, tree.RecordType] | None = None
 ) -> plan.Expression:
-    """Return a plan in which each object is built with its fields of known types before the others.
+    """Return a plan in which each object is constructed with its fields of known types before the others.
 
     Args:
         expression: The plan.
@@ -41,7 +41,7 @@ class _FieldOrder:
         self._types = types
 
     def rewrite(self, node: plan.PlanNode) -> plan.PlanNode:
-        """Return a plan with the fields of all objects in order."""
+        """Return a plan in which fields of known types come first in each object."""
         changed = node
         match node:
             case plan.ObjectOf(pairs=pairs):
@@ -51,10 +51,10 @@ class _FieldOrder:
             case plan.Select(projections=projections) if projections:
                 changed = structs.replace(node, projections=self._projections(projections))
         names = tuple(name for name, _ in self._types.of(node).fields)
-        return _restructured(replace_children(changed, self.rewrite), names)
+        return _with_fields_first(replace_children(changed, self.rewrite), names)
 
     def _projections(self, projections: tuple[plan.Projection, ...]) -> tuple[plan.Projection, ...]:
-        """Order the projections between those of the form `value.*`, each of which is an object of its own."""
+        """Order each run of named projections; a projection of the form `value.*` keeps its position."""
         ordered: list[plan.Projection] = []
         for run in _runs(projections):
             ordered += self._ordered(run, _named)
@@ -63,7 +63,7 @@ class _FieldOrder:
     def _ordered(
         self, fields: tuple[T, ...], split: Callable[[T], tuple[str | None, plan.Expression]]
     ) -> tuple[T, ...]:
-        """Return fields with those of known types first; fields of which two have one name stay as they are."""
+        """Return the fields with those of known types first; unchanged if two fields have the same name."""
         parts = [split(one) for one in fields]
         names = [name for name, _ in parts if name is not None]
         if len(set(names)) < len(names):
@@ -73,11 +73,12 @@ class _FieldOrder:
         return (*known, *(one for one, first in zip(fields, is_known, strict=True) if not first))
 
 
-def _restructured(node: plan.PlanNode, names: tuple[str, ...]) -> plan.PlanNode:
-    """Return a node of which the fields `names` of the result come first, if it is no constructor.
+def _with_fields_first(node: plan.PlanNode, names: tuple[str, ...]) -> plan.PlanNode:
+    """Rewrite a function call, UNION ALL or SELECT so that the fields `names` of its results come first.
 
-    AsterixDB orders the results of UNION ALL and of functions that change a field by their common type. The values of
-    `SELECT a.*, b.*` are one object, in which the fields of the last come first.
+    AsterixDB orders the results of UNION ALL and of functions that change a field by their common type. The results of
+    `SELECT a.*, b.*` are merged objects, in which the fields of the last operand come first. Other nodes are returned
+    unchanged.
     """
     match node:
         case plan.FunctionCall(function=function, arguments=(_, _, _)) if names and function.name in ORDERED:
@@ -96,7 +97,7 @@ def _restructured(node: plan.PlanNode, names: tuple[str, ...]) -> plan.PlanNode:
 
 
 def _runs(projections: tuple[plan.Projection, ...]) -> list[tuple[plan.Projection, ...]]:
-    """Split projections into runs of which each gives one object: named ones, or one of the form `value.*`."""
+    """Split projections into runs, each of which becomes one object: named projections, or one `value.*`."""
     runs: list[tuple[plan.Projection, ...]] = []
     for each in projections:
         if runs and each.name is not None and runs[-1][-1].name is not None:
@@ -107,7 +108,7 @@ def _runs(projections: tuple[plan.Projection, ...]) -> list[tuple[plan.Projectio
 
 
 def _object(run: tuple[plan.Projection, ...]) -> plan.Expression:
-    """Return the object of a run of projections; a value that is not an object has no fields."""
+    """Return the expression for the object of a run; `value.*` is empty for a value that is not an object."""
     at = run[0].at
     if run[0].name is None:
         return _call("if_missing_or_null", _call("to_object", run[0].value), plan.ObjectOf(at, ()))
@@ -119,7 +120,7 @@ def _call(function: str, *arguments: plan.Expression) -> plan.FunctionCall:
 
 
 def _arm(arm: plan.Block | plan.Query, names: tuple[str, ...]) -> plan.Block | plan.Query:
-    """Return an operand of UNION ALL whose results have the fields `names` first."""
+    """Return an operand of UNION ALL in whose results the fields `names` come first, if it returns objects."""
     if isinstance(arm, plan.Query):
         return structs.replace(arm, arms=tuple(_arm(each, names) for each in arm.arms))
     select = arm.select
@@ -138,7 +139,7 @@ def _arm(arm: plan.Block | plan.Query, names: tuple[str, ...]) -> plan.Block | p
 def _by_name(
     fields: tuple[T, ...], split: Callable[[T], tuple[str | None, plan.Expression]], *, names: tuple[str, ...]
 ) -> tuple[T, ...]:
-    """Return fields with those of these names first, in the order of the names."""
+    """Sort fields: those with one of `names` first, in the order of `names`, then the others in their own order."""
     places = {name: place for place, name in enumerate(names)}
     return tuple(sorted(fields, key=lambda one: places.get(split(one)[0] or "", len(places))))
 

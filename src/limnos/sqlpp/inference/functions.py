@@ -1,7 +1,7 @@
-"""Static types of function calls: for each built-in function the rule by which AsterixDB's compiler types it.
+"""Static types of function calls: for each built-in function the type inference rule of AsterixDB's compiler.
 
-May import the static types and the types of operations. Must not know expressions: a rule gets the arguments' types.
-A function without a rule has the type `any`.
+May import the static types and the types of operations. Must not know expressions: a rule gets the arguments' types. A
+function without a rule has the type `any`.
 """
 
 from __future__ import annotations
@@ -88,20 +88,20 @@ _KINDS: Final[Mapping[str, str]] = {
     "st_point_on_surface st_pointn st_polygonize st_reverse st_simplify st_simplify_preserve_topology st_start_point "
     "st_sym_difference st_unary_union st_union strict_st_union",
 }
-"""The functions of each kind of result, whatever their arguments are."""
+"""The functions of each kind of result, regardless of the kinds of their arguments."""
 _OF_STRINGS: Final[Mapping[str, str]] = {
     "boolean": "contains ends_with regexp_contains regexp_like starts_with string_equal",
     "bigint": "length",
     "integer": "position position1 regexp_position regexp_position1",
     "string": "initcap lower ltrim regexp_replace replace reverse rtrim substring_after substring_before trim upper",
 }
-"""The functions of each kind of result whose arguments are strings; for others the result is NULL."""
+"""The functions on strings, by the kind of their result; for arguments of other kinds the result is NULL."""
 _CONSTRUCTORS: Final = frozenset({
     "boolean", "tinyint", "smallint", "integer", "bigint", "float", "double", "date", "time", "datetime", "duration",
     "year_month_duration", "day_time_duration", "uuid", "to_string", "substr", "substr1", "repeat", "lpad", "rpad",
     "sha1_hex", "sha1_base64", "hex", "base64", "object_length", "from_base", "week_of_year", "day_of_week", "array_binary_search",
 })  # fmt: skip
-"""Functions whose result may be NULL for arguments that are not."""
+"""Functions whose result may be NULL for arguments that are not NULL."""
 
 
 def call_type(function: str, types: Sequence[StaticType]) -> StaticType:
@@ -170,7 +170,7 @@ def _kept_collection(types: Sequence[StaticType]) -> StaticType:
 
 
 def _opened_collection(types: Sequence[StaticType]) -> StaticType:
-    """Return an array or a multiset of any items, like the first argument; `any` if that is no collection."""
+    """Return an array or a multiset of any items, like the first argument; `any` if that is not a collection."""
     kinds = {"array": _ANY_ARRAY, "multiset": _ANY_BAG}
     return kinds[types[0].kind].optional() if types[0].kind in kinds else ANY
 
@@ -204,7 +204,7 @@ def _switch(types: Sequence[StaticType]) -> StaticType:
 
 
 def _first_known(*, null: bool, missing: bool) -> Rule:
-    """Return the rule of a function that returns its first argument that is not NULL, not MISSING, or neither."""
+    """Return the rule of a function that returns its first argument other than NULL (`null`) or MISSING (`missing`)."""
 
     def rule(types: Sequence[StaticType]) -> StaticType:
         met: list[StaticType] = []
@@ -276,7 +276,7 @@ _STRICT_RULES: Final[Mapping[str, Rule]] = {
     "to_object": _object,
     "to_number": _number,
 }  # fmt: skip
-"""Rules of functions that return MISSING or NULL for such an argument. They get the types of other arguments."""
+"""Rules of strict functions. A rule receives the types of the arguments without NULL and MISSING."""
 _OWN_RULES: Final[Mapping[str, Rule]] = {
     **{name: _scalar_aggregate(name) for each in _AGGREGATES.split() for name in (f"array_{each}", f"strict_{each}")},
     "array_array_agg": _scalar_aggregate("array_array_agg"),
@@ -306,10 +306,10 @@ _OWN_RULES: Final[Mapping[str, Rule]] = {
     "ordered_list_constructor": lambda types: list_type("array", types),
     "unordered_list_constructor": lambda types: list_type("multiset", types),
 }  # fmt: skip
-"""Rules of functions that treat MISSING and NULL in their own way."""
+"""Rules of functions that are not strict."""
 
 
 def list_type(kind: str, types: Sequence[StaticType]) -> StaticType:
-    """Return the type of a constructor of an array or a multiset; items of several types are of any type."""
+    """Return the type of an array or multiset constructor; if the items have several types, their type is `any`."""
     item = types[0] if types and all(type_ == types[0] for type_ in types) else ANY
     return array_of(item) if kind == "array" else bag_of(item)

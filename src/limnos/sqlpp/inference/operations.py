@@ -1,7 +1,7 @@
 """Static types of arithmetic: the operators and the functions of numbers.
 
-May import the static types. Must not know expressions. The rules are those of AsterixDB: an operand of a kind that the
-operator does not take makes the result NULL, which is a known type.
+May import the static types. Must not know expressions. The rules are those of AsterixDB: if an operator does not
+support the kind of an operand, the type of its result is NULL, which is a known type.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _OPTIONAL_BOOLEAN: Final = BOOLEAN.optional()
 
 
 def unknown_first(types: Sequence[StaticType]) -> StaticType | None:
-    """Return the result's type of a strict function if an argument is always MISSING or NULL; else None."""
+    """Return the result type of a strict function if an argument is always MISSING or NULL; else None."""
     kinds = [type_.kind for type_ in types]
     return MISSING_TYPE if "missing" in kinds else NULL_TYPE if "null" in kinds else None
 
 
 def with_unknowns(result: StaticType, types: Sequence[StaticType]) -> StaticType:
-    """Return the result's type of a strict function, which is NULL or MISSING if an argument is."""
+    """Return the result type of a strict function: `result`, or also NULL or MISSING if an argument may be."""
     any_ = any(type_.kind == "any" for type_ in types)
     null, missing = (any_ or any(type_.null for type_ in types)), (any_ or any(type_.missing for type_ in types))
     return result.optional(null=null, missing=missing) if null or missing else result
@@ -62,7 +62,9 @@ def _operation_type(left: StaticType, right: StaticType, *, operator: str) -> St
 
 
 def _arithmetic_kind(left: str, right: str, *, operator: str) -> str:
-    """Return the kind of `left operator right`: `any` if it depends on values, `null` if there is no such value."""
+    """Return the kind of `left operator right`: `any` if it depends on values, `null` if the operator does not support
+    the operands.
+    """
     takes_times = operator in ("+", "-")
     temporal = (*_MOMENTS, *_DURATIONS) if takes_times else ()
     if "any" in (left, right):
@@ -74,7 +76,7 @@ def _arithmetic_kind(left: str, right: str, *, operator: str) -> str:
 
 
 def _number_kind(left: str, right: str, *, operator: str) -> str:
-    """Return the kind of a number that an operator makes of two numbers; a quotient of integers is a double."""
+    """Return the kind of the result for two numbers: the wider of both; double for a quotient of integers."""
     if operator == "/" and left in WHOLE and right in WHOLE:
         return "double"
     return NUMBERS[max(NUMBERS.index(left), NUMBERS.index(right))]
@@ -91,7 +93,7 @@ def _temporal_kind(left: str, right: str, *, operator: str) -> str:
 
 
 def negative_type(operand: StaticType) -> StaticType:
-    """Return the type of a number with a minus."""
+    """Return the type of a unary minus."""
     return same_number((operand,))
 
 
@@ -104,7 +106,7 @@ def same_number(types: Sequence[StaticType]) -> StaticType:
 
 
 def rounded_number(types: Sequence[StaticType]) -> StaticType:
-    """Return the type of `round`, which makes a bigint of any integer."""
+    """Return the type of `round`, which converts every integer to a bigint."""
     first = same_number(types)
     return StaticType("bigint", null=first.null, missing=first.missing) if first.kind in WHOLE else first
 

@@ -1,7 +1,7 @@
 """Static types of the expressions of a plan, from the types of the datasets that it reads.
 
-May import plans and the static types. Must not know rows. The nodes of a plan are typed from the innermost to the
-outermost, so a deep plan needs no recursion.
+May import plans, the tree and the static types. Must not know rows. The nodes of a plan are typed from the innermost to
+the outermost, so a deep plan needs no recursion.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PlanTypes:
                 self._types[id(node)] = _RULES[type(node)](self, node)
 
     def of(self, node: plan.PlanNode) -> StaticType:
-        """Return the type of a node's value; for a query the type of one result."""
+        """Return the type of a node's value, for a query that of one result; `any` if it is unknown."""
         return self._types.get(id(node), ANY)
 
     def all_of(self, nodes: Iterable[plan.Expression]) -> list[StaticType]:
@@ -72,7 +72,7 @@ class PlanTypes:
         return [self.of(node) for node in nodes]
 
     def variable(self, slot: int) -> StaticType:
-        """Return the type of a variable."""
+        """Return the type of a variable; `any` if it is unknown."""
         known = self._slots.get(slot)
         return ANY if known is None else known()
 
@@ -82,7 +82,7 @@ class PlanTypes:
         return array_of(ANY if record is None else declared_type(record))
 
     def items(self, source: plan.Expression) -> StaticType:
-        """Return the type of the items of a source of FROM, or of the values that an aggregate gets of it."""
+        """Return the type of the items of a source of FROM."""
         return self.of(source.query) if isinstance(source, plan.Subquery) else type_of_items(self.of(source))
 
     def _add_variables(self, node: plan.PlanNode) -> None:
@@ -151,13 +151,15 @@ def _call(types: PlanTypes, node: plan.FunctionCall) -> StaticType:
     if name in CHANGES:
         return _changed_object(types, node)
     if name.startswith(("array_", "strict_")) and arguments and isinstance(arguments[0], plan.Subquery):
-        listed = StaticType("array", item=types.of(arguments[0].query))  # AsterixDB aggregates without an array
+        listed = StaticType("array", item=types.of(arguments[0].query))  # AsterixDB aggregates them without an array
         return call_type(name, [listed, *types.all_of(arguments[1:])])
     return call_type(name, types.all_of(arguments))
 
 
 def _changed_object(types: PlanTypes, node: plan.FunctionCall) -> StaticType:
-    """Return the type of `object_add`, `object_put` or `object_remove` of a field with a constant name."""
+    """Return the type of `object_add`, `object_put` or `object_remove`; an object without known fields if it is
+    unknown.
+    """
     base, name = types.of(node.arguments[0]), constant_name(node.arguments[1])
     if base.kind != "object" or name is None:
         return OBJECT.optional()
@@ -186,7 +188,7 @@ def _object(types: PlanTypes, node: plan.ObjectOf) -> StaticType:
 
 
 def constant_name(node: plan.Expression) -> str | None:
-    """Return the name of a field that is a constant; None for another expression."""
+    """Return a field name that is a string constant; None for another expression."""
     return node.value if isinstance(node, plan.Constant) and isinstance(node.value, str) else None
 
 

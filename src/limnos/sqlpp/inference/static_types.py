@@ -1,6 +1,6 @@
-"""Static types of values, as AsterixDB's compiler has them: a kind, the declared fields of an object, the items.
+"""Static types as AsterixDB's compiler infers them: a kind, the known fields of an object, the type of items.
 
-May import the tree, `values.model` and the names of types. Must not know expressions.
+May import the tree, `stored` for the names of types, and `values.model`. Must not know expressions.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Kind = str
 
 
 class StaticType(Struct, frozen=True):
-    """What is known about the type of an expression's values.
+    """The static type of an expression.
 
     Args:
-        kind: The name of the type; `any` if only the values tell.
-        fields: The fields of an object whose types are known, in order. It may have others.
+        kind: The name of the type; `any` if it depends on the values.
+        fields: The fields of an object whose types are known, in order. The object may have further fields.
         item: The type of a collection's items; None for another kind.
-        null: Whether the value may be NULL although the kind is another one.
-        missing: The same for MISSING.
+        null: Whether the value may also be NULL.
+        missing: Whether the value may also be MISSING.
     """
 
     kind: Kind
@@ -37,12 +37,12 @@ class StaticType(Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether a field of this type is stored as a declared one: the compiler knows a type that has values."""
+        """Whether the type is known, so that a field of it is stored as a declared field; not `any` or MISSING."""
         return self.kind not in ("any", "missing")
 
     @property
     def is_optional(self) -> bool:
-        """Whether the value may be NULL or MISSING although the kind is another one."""
+        """Whether the value may also be NULL or MISSING."""
         return self.null or self.missing
 
     @property
@@ -61,7 +61,7 @@ class StaticType(Struct, frozen=True):
         return structs.replace(self, null=self.null or null, missing=self.missing or missing)
 
     def field(self, name: str) -> StaticType:
-        """Return the type of an object's field; `any` if it is not known."""
+        """Return the type of an object's field; `any` if it is unknown."""
         return next((type_ for known, type_ in self.fields if known == name), ANY)
 
 
@@ -69,24 +69,24 @@ ANY: Final = StaticType("any")
 MISSING_TYPE: Final = StaticType("missing")
 NULL_TYPE: Final = StaticType("null")
 OBJECT: Final = StaticType("object")
-"""An object of which no field is known."""
+"""An object without known fields."""
 WHOLE: Final = ("tinyint", "smallint", "integer", "bigint")
 NUMBERS: Final = (*WHOLE, "float", "double")
-"""The kinds of numbers, each of which the next ones contain."""
+"""The kinds of numbers, from the narrowest to the widest."""
 
 
 def array_of(item: StaticType) -> StaticType:
-    """Return the type of an array; items that may be NULL or MISSING are of any type, as in AsterixDB."""
+    """Return the type of an array; if items may be NULL or MISSING, their type is `any`, as in AsterixDB."""
     return StaticType("array", item=ANY if item.is_optional else item)
 
 
 def bag_of(item: StaticType) -> StaticType:
-    """Return the type of a multiset; items that may be NULL or MISSING are of any type, as in AsterixDB."""
+    """Return the type of a multiset; if items may be NULL or MISSING, their type is `any`, as in AsterixDB."""
     return StaticType("multiset", item=ANY if item.is_optional else item)
 
 
 def object_type(fields: Iterable[tuple[str | None, StaticType]]) -> StaticType:
-    """Return the type of an object constructor with these fields; a field without a constant name has none."""
+    """Return the type of an object constructor; a field without a constant name or a known type is omitted."""
     return StaticType(
         "object",
         tuple(
@@ -103,13 +103,13 @@ def type_of_items(type_: StaticType) -> StaticType:
 
 
 def type_of_value(value: Value) -> StaticType:
-    """Return the type of a constant; items and fields in it are of any type."""
+    """Return the type of a constant; the types of its items and fields are unknown."""
     name = type_name(value)
     return StaticType(name, item=ANY) if name in ("array", "multiset") else StaticType(name)
 
 
 def declared_type(type_: tree.TypeExpression) -> StaticType:
-    """Return a declared type whose names of other types are replaced."""
+    """Convert a declared type to a static type. Names of user types have been replaced by their definitions."""
     match type_:
         case tree.RecordType(fields=fields):
             pairs = [(one.name, declared_type(one.type), one.optional) for one in fields]
@@ -128,7 +128,7 @@ def declared_type(type_: tree.TypeExpression) -> StaticType:
 
 
 def common_type(types: Iterable[StaticType]) -> StaticType:
-    """Return the narrowest type that has the values of all these types; `any` for no type."""
+    """Return the narrowest common type of some types; `any` without a common type or without types."""
     result: StaticType | None = None
     for type_ in types:
         result = type_ if result is None else _common(result, type_)

@@ -45,7 +45,10 @@ class CallParser(ExpressionParser):
         return Call(at, DottedName(at, tuple(names)), library, arguments, distinct, star, expression, window)
 
     def star(self, function: str) -> bool:
-        """Consume a `*` in place of an argument. Returns whether there was one. Only `count` allows it."""
+        """Consume a `*` in place of an argument. Returns whether there was one. Only `count` allows it.
+
+        Raises SqlppError in other calls.
+        """
         if self.kind != "*":
             return False
         if function.lower() != "count":
@@ -158,7 +161,7 @@ class CallParser(ExpressionParser):
         return FrameEdge(at, _SIDES[self.expect_soft("PRECEDING", "FOLLOWING")], value)
 
     def exclusion(self) -> Literal["current row", "group", "ties", "no others"] | None:
-        """Parse an optional `EXCLUDE CURRENT ROW|GROUP|TIES|NO OTHERS`."""
+        """Parse an optional `EXCLUDE CURRENT ROW|GROUP|TIES|NO OTHERS`. Raises SqlppError for other words."""
         if self.kind != IDENTIFIER:
             return None
         self.expect_soft("EXCLUDE")

@@ -1,7 +1,7 @@
 """The token cursor: a position in a list of tokens, and the methods that every part of the grammar uses.
 
-May import `errors`, `lexer`, `tokens` and `tree`. Must not know grammar rules. It counts the depth: text that is nested
-deeper than DEPTH_MAX is refused, so that no text can exhaust the interpreter's stack.
+May import `errors`, `lexer`, `tokens` and `tree`. Must not know grammar rules. It counts the depth: a text that is
+nested deeper than DEPTH_MAX is a syntax error, so that no text can exhaust the interpreter's stack.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _INTEGER_MAX = 2**63 - 1
 
 
 class TokenCursor:
-    """Reads tokens one after another. `kind` is the kind of the next token, stored separately for speed."""
+    """Reads tokens one after another. `kind` is the kind of the next token, stored separately for speed.
+
+    All methods of its subclasses that parse a construct raise SqlppError for a syntax error.
+    """
 
     def __init__(self, lexed: TokenizedText) -> None:
         self.lexed = lexed

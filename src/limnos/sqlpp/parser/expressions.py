@@ -119,7 +119,10 @@ class ExpressionParser(TokenCursor, ABC):
                 return left.node
 
     def close(self, stack: list[_OpenOperator], left: _LeftOperand, *, above: int) -> None:
-        """Pop the operators with a precedence above a level from the stack; the result becomes the left operand."""
+        """Pop the operators with a precedence above a level from the stack; the result becomes the left operand.
+
+        Raises SqlppError for a BETWEEN without AND.
+        """
         while stack and stack[-1].level > above:
             if stack[-1].waits_for_and:
                 raise self.error()
@@ -193,7 +196,10 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.IsExpression(token.place, negated, operand, _TESTS[token.kind])
 
     def operand(self) -> tree.Expression:
-        """Parse a value with its steps, with an optional sign or EXISTS. A sign cannot be repeated."""
+        """Parse a value with its steps, with an optional sign or EXISTS. A sign cannot be repeated.
+
+        Raises SqlppError for another token.
+        """
         signs: list[Token] = []
         if self.kind in SIGNS:
             signs.append(self.advance())
@@ -241,7 +247,10 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.ElementStep(at, first)
 
     def chain(self) -> tree.Expression:
-        """Parse dotted identifiers: a call if a parenthesis follows, else a variable with field steps."""
+        """Parse dotted identifiers: a call if a parenthesis follows, else a variable with field steps.
+
+        Raises SqlppError for a library name without a call.
+        """
         first = self.advance()
         names, fields = [first.value], []
         while self.kind == "." and self.peek().kind in (IDENTIFIER, QUOTED):
@@ -274,7 +283,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.Null(at) if kind == "NULL" else tree.MissingLiteral(at)
 
     def parameter(self) -> tree.Parameter:
-        """Parse `$name`, `$1`, or `?`."""
+        """Parse `$name`, `$1`, or `?`. Raises SqlppError for an invalid number."""
         token = self.advance()
         if token.kind == "?":
             self.parameters += 1
@@ -322,6 +331,8 @@ class ExpressionParser(TokenCursor, ABC):
     def pair(self) -> tree.ObjectPair:
         """Parse a field of an object constructor. The name may be omitted: it is then the name of the value's last
         step.
+
+        Raises SqlppError if the name cannot be inferred.
         """
         at = self.at
         first = self.expression()

@@ -26,7 +26,10 @@ class FunctionParser(StorageParser):
     def create_function(
         self, at: TextPosition, *, or_replace: bool
     ) -> tree.CreateFunction | tree.CreateExternalFunction:
-        """Parse `CREATE [OR REPLACE] FUNCTION name(parameters) …`, with a body in SQL++ or in a library."""
+        """Parse `CREATE [OR REPLACE] FUNCTION name(parameters) …`, with a body in SQL++ or in a library.
+
+        Raises SqlppError for a return type of a SQL++ function, and for an IF NOT EXISTS after OR REPLACE.
+        """
         self.expect("FUNCTION")
         if_not_exists = self.if_not_exists()
         name = self.name()

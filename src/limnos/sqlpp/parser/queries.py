@@ -68,7 +68,7 @@ class QueryParser(CallParser):
         return None, None
 
     def block(self) -> tree.Block:
-        """Parse one block: its clauses, beginning with SELECT or FROM."""
+        """Parse one block: its clauses, beginning with SELECT or FROM. Raises SqlppError for another token."""
         self.enter()
         at = self.at
         select = self.select() if self.kind == "SELECT" else None
@@ -164,6 +164,8 @@ class QueryParser(CallParser):
     def source(self) -> tuple[tree.Expression, str, str | None]:
         """Parse `source [AS] variable [AT position]`: an expression to iterate over, its variable, and the position
         variable.
+
+        Raises SqlppError if the variable is required and absent.
         """
         value = self.expression()
         if self.accept("AS") or self.named:

@@ -76,7 +76,7 @@ class StatementParser(UpdateParser):
         return SetOption(at, name, self.constant())
 
     def create(self) -> Statement:
-        """Parse CREATE; the next words determine the kind of object."""
+        """Parse CREATE; the next words determine the kind of object. Raises SqlppError for another word."""
         at = self.expect("CREATE").place
         if self.accept("OR"):
             self.expect_soft("REPLACE")
@@ -93,7 +93,7 @@ class StatementParser(UpdateParser):
         return read(self, at)
 
     def drop(self) -> Statement:
-        """Parse DROP; the next word determines the kind of object."""
+        """Parse DROP; the next word determines the kind of object. Raises SqlppError for another word."""
         at = self.expect("DROP").place
         if self.kind == "INDEX":
             return self.drop_index(at)
@@ -164,7 +164,10 @@ class StatementParser(UpdateParser):
         return CopyFrom(at, target, adapter, (Option(began, "path", paths), *self.setting_options()), type_)
 
     def copy_to(self, at: TextPosition, source: DottedName | QueryExpression, *, variable: str) -> CopyTo:
-        """Parse `TO adapter PATH (…) [OVER (…)] [TYPE ({…}) | AS type] [formats] WITH {…}`."""
+        """Parse `TO adapter PATH (…) [OVER (…)] [TYPE ({…}) | AS type] [formats] WITH {…}`.
+
+        Raises SqlppError if both TYPE and AS state a type.
+        """
         self.expect("TO")
         adapter = self.identifier()
         self.expect("PATH")
@@ -194,8 +197,9 @@ class StatementParser(UpdateParser):
         )
 
     def copy_order(self) -> tuple[tuple[GroupKey, ...], tuple[OrderItem, ...]]:
-        """Parse `(PARTITION BY key [variable], … ORDER BY …)` after OVER; at least one of the two clauses is
-        required.
+        """Parse `(PARTITION BY key [variable], … ORDER BY …)` after OVER; at least one of the two clauses is required.
+
+        Raises SqlppError if both are absent.
         """
         self.expect("(")
         partition: tuple[GroupKey, ...] = ()
@@ -209,7 +213,7 @@ class StatementParser(UpdateParser):
         return partition, order
 
     def analyze(self) -> Analyze:
-        """Parse `ANALYZE DATASET dataset [WITH {…}]`, or with `DROP STATISTICS`."""
+        """Parse `ANALYZE DATASET dataset [WITH {…}]`, or with `DROP STATISTICS`. Raises SqlppError for other words."""
         at = self.expect("ANALYZE").place
         self.dataset_word()
         dataset = self.name()
@@ -221,7 +225,10 @@ class StatementParser(UpdateParser):
         return Analyze(at, dataset, False, self.setting_options())
 
     def setting_options(self) -> tuple[Option, ...]:
-        """Parse an optional `WITH {…}` whose values are texts, numbers or booleans."""
+        """Parse an optional `WITH {…}` whose values are strings, numbers or booleans.
+
+        Raises SqlppError for another value.
+        """
         settings = self.settings()
         options = []
         for pair in () if settings is None else settings.pairs:

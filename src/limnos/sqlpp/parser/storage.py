@@ -38,7 +38,10 @@ class StorageParser(DefinitionParser):
     """Parses definitions of datasets and indexes."""
 
     def create_dataset(self, at: TextPosition) -> tree.CreateDataset:
-        """Parse `CREATE [INTERNAL] DATASET name (type) PRIMARY KEY … [WITH {…}] [AS query]`."""
+        """Parse `CREATE [INTERNAL] DATASET name (type) PRIMARY KEY … [WITH {…}] [AS query]`.
+
+        Raises SqlppError for an invalid primary key.
+        """
         self.accept("INTERNAL")
         self.dataset_word()
         if_not_exists = self.if_not_exists()
@@ -190,7 +193,10 @@ class StorageParser(DefinitionParser):
         return tree.IndexField(at, path, self.type(), self.accept("?"))
 
     def index_kind(self) -> tuple[Literal["btree", "rtree", "keyword", "fulltext", "ngram"], int | None]:
-        """Parse the kind of index after TYPE, with the length of an NGRAM index's n-grams."""
+        """Parse the kind of index after TYPE, with the length of an NGRAM index's n-grams.
+
+        Raises SqlppError for another kind.
+        """
         if self.accept("NGRAM"):
             self.expect("(")
             gram = self.integer()

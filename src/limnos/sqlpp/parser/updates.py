@@ -26,7 +26,10 @@ class UpdateParser(FunctionParser):
         return self.identifier() if self.accept("AS") or self.named else None
 
     def _steps(self, variable: str) -> tuple[UpdateStep, ...]:
-        """Parse one or more steps: `SET path = value, …`, or changes of arrays in parentheses."""
+        """Parse one or more steps: `SET path = value, …`, or changes of arrays in parentheses.
+
+        Raises SqlppError for other words.
+        """
         steps: list[UpdateStep] = []
         self.enter()
         while self.kind in ("SET", "("):

@@ -25,7 +25,7 @@ class ForEach(PlanNode, frozen=True):
 
     The kind `scan` is a further term of FROM, which may depend on earlier terms, like `unnest`. A join's source may not
     depend on them; its `condition` may. `left` and `right` keep rows without a match, with MISSING on the other side.
-    `others` are the slots of the left side. `first` is the position that AT gives the first item.
+    `others` are the slots of the left side. `first` is the number of the first item for AT.
     """
 
     kind: SourceKind

@@ -1,7 +1,7 @@
-"""Traversals of plans: all nodes of a plan, and a copy of a node with other nodes below it.
+"""Traversals of plans: all nodes of a plan, and a copy of a node with replaced children.
 
-May import nodes of plans. Must not know kinds of nodes by name. Only plain tuples are searched for nodes: the value of
-a constant may be a date or another value that is a named tuple, which must stay as it is.
+May import nodes of plans. Must not know kinds of nodes by name. Only plain tuples are searched for nodes: a named tuple
+is the value of a constant, such as a date, and is not changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from limnos.sqlpp.plan.expressions import PlanNode
 
 
 def walk(node: PlanNode) -> list[PlanNode]:
-    """Return a node and all nodes below it."""
+    """Return a node and all its descendants, each node before its descendants."""
     waiting: list[object] = [node]
     nodes: list[PlanNode] = []
     while waiting:
@@ -30,11 +30,11 @@ def walk(node: PlanNode) -> list[PlanNode]:
 def replace_children(
     node: PlanNode, change: Callable[[PlanNode], PlanNode], *, finished: Mapping[str, object] | None = None
 ) -> PlanNode:
-    """Return a node in which each node directly below it is replaced by what `change` returns for it.
+    """Return a copy of a node with each child replaced by the result of `change`.
 
     Args:
-        node: The node, which stays as it is.
-        change: Returns the new child for a child. It is called in the order of the fields.
+        node: The node, which is not changed.
+        change: Returns the replacement of a child; it is called in the order of the fields.
         finished: New values of fields for which `change` is not called.
     """
     fields = dict(finished or {})

@@ -149,7 +149,9 @@ def _binding(node: tree.QuantifierBinding) -> Iterator[Piece]:
 
 @prints(tree.QuantifiedExpression)
 def _quantified(node: tree.QuantifiedExpression) -> Iterator[Piece]:
-    """Print a quantified expression, always with END: otherwise it would take the END of a surrounding CASE."""
+    """Print a quantified expression, always with END, because the parser would else consume the END of a surrounding
+    CASE.
+    """
     yield f"{node.kind.upper()} "
     yield from list_pieces(node.bindings)
     yield " SATISFIES "

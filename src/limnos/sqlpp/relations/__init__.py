@@ -53,7 +53,7 @@ def translate_query(query: plan.Query, types: DatasetTypes, *, fields: frozenset
 
 
 def _only(shape: Shape, fields: frozenset[str]) -> Shape:
-    """Return the shape reduced to the used fields; unchanged if one of them is not a column."""
+    """Return a shape with only the used fields; unchanged if one of them is not a column."""
     if not isinstance(shape, RecordShape) or shape.declared is None or not fields <= {name for name, _ in shape.fields}:
         return shape
     entry = tuple((name, field) for name, field in shape.fields if name in fields)

@@ -57,7 +57,7 @@ class QueryRows(NamedTuple):
 def query_of(query: plan.Query, carrier: BlockTranslator) -> QueryRows:
     """Translate a complete query. Raises UntranslatableExpression.
 
-    Conditions that cannot be translated are left to the evaluator if `carrier.left` is a list.
+    If `carrier.left` is a list, untranslatable conditions are left to the evaluator.
     """
     for let in query.lets:
         bind_slot(let.slot, let.value, carrier=carrier)
@@ -90,7 +90,7 @@ def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier
 
 
 def _count(node: plan.Expression | None) -> int | None:
-    """Return the constant value of LIMIT or OFFSET; None if the clause is absent."""
+    """Return the constant of LIMIT or OFFSET; None without the clause. Raises UntranslatableExpression for others."""
     if node is None:
         return None
     known = fold_constant(node) if not isinstance(node, plan.Constant) else node
@@ -129,7 +129,7 @@ def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
 
 def _flag_shape(one: Shape) -> Shape:
     """Return a shape in which all flags are terms instead of constants, so that the arms of UNION ALL have the same
-    columns.
+    columns. Raises UntranslatableExpression.
     """
     if isinstance(one, CellShape):
         return CellShape(one.term, one.type, term_of(missing_of(one)), known=False)
@@ -151,7 +151,7 @@ def block_of(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Block
 
 
 def rows_of(block: plan.Block, carrier: BlockTranslator) -> None:
-    """Translate FROM, LET and WHERE of a block into `carrier`."""
+    """Translate FROM, LET and WHERE of a block into `carrier`. Raises UntranslatableExpression."""
     if not block.sources:
         raise UntranslatableExpression("a query without FROM")
     for source in block.sources:
@@ -214,7 +214,7 @@ CONDITIONS: Callable[[plan.Expression, BlockTranslator], bool] = _no_conditions
 
 
 def _add_source(source: plan.ForEach, carrier: BlockTranslator) -> None:
-    """Translate one source of FROM to a join, or to UNNEST if it depends on earlier sources."""
+    """Translate a source of FROM to a join, or to UNNEST if it is correlated. Raises UntranslatableExpression."""
     inner = carrier.inner()
     result = source_of(source.source, inner)
     if result is None:
@@ -250,7 +250,7 @@ def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: nodes.Relation
 
 
 def _outer(source: plan.ForEach, result: Shape, *, inner: BlockTranslator, carrier: BlockTranslator) -> None:
-    """Translate an outer join: values of the side without a match are MISSING."""
+    """Translate an outer join: values of the side without a match are MISSING. Raises UntranslatableExpression."""
     optional = inner if source.kind == "left" else carrier
     flag = carrier.new()
     slots = (source.slot,) if source.kind == "left" else source.others
@@ -277,7 +277,7 @@ def _is_of(one: Shape, relation: nodes.Relation) -> bool:
 
 def source_of(node: plan.Expression, inner: BlockTranslator) -> Shape | None:
     """Translate a dataset or a query in FROM into `inner`, and return the shape of its items; None for other
-    expressions.
+    expressions. Raises UntranslatableExpression.
     """
     if isinstance(node, plan.Local) and node.slot in inner.known.later:
         node = inner.known.later[node.slot]
@@ -299,7 +299,7 @@ def source_of(node: plan.Expression, inner: BlockTranslator) -> Shape | None:
 
 
 def _add_unnest(source: plan.ForEach, carrier: BlockTranslator) -> None:
-    """Translate a source that is a column of arrays to UNNEST."""
+    """Translate a source that is an array column to UNNEST. Raises UntranslatableExpression."""
     if source.kind not in ("unnest", "outer unnest", "scan") or source.condition is not None:
         raise UntranslatableExpression("a join with the items of an array")
     if carrier.rows is None:
@@ -332,7 +332,7 @@ def add_groups(
     carrier: BlockTranslator,
     more: tuple[tuple[int, Term], ...] = (),
 ) -> None:
-    """Translate GROUP BY with its LET, and HAVING. `more` are additional keys, for correlated subqueries."""
+    """Translate GROUP BY, LET and HAVING. `more` are keys of a correlated subquery. Raises UntranslatableExpression."""
     group = block.group
     if group is None or group.slot is not None or group.sets != (tuple(range(len(group.keys))),):
         raise UntranslatableExpression("GROUP AS or several grouping sets")
@@ -409,7 +409,7 @@ def _place_of_results(place: nodes.OrderTerm, entries: dict[Term, int]) -> nodes
 
 
 def _flag_only_unknown(one: Shape) -> Shape:
-    """Return a shape whose MISSING flags are false for known values, so that DISTINCT finds equal values equal."""
+    """Return a shape whose MISSING flags are false for known values, for DISTINCT. Raises UntranslatableExpression."""
     if isinstance(one, CellShape):
         flag = missing_of(one)
         return CellShape(
@@ -426,7 +426,7 @@ def _flag_only_unknown(one: Shape) -> Shape:
 
 
 def projection_shape(select: plan.Select, carrier: BlockTranslator) -> Shape:
-    """Translate a SELECT clause to the shape of its results."""
+    """Translate a SELECT clause to the shape of its results. Raises UntranslatableExpression."""
     if select.value is not None:
         return finished_shape(select.value, carrier)
     fields: dict[str, Shape] = {}

@@ -46,7 +46,7 @@ def _is_empty_missing(record: RecordType, name: str, *, opened: Term | None) -> 
 
 
 def shape_of(term: Term, type_: DeclaredType, *, record: RecordType, missing: TruthTerm, known: bool) -> Shape:
-    """Return the shape of a column, or of a field nested in it."""
+    """Return the shape of a column, or of a field nested in it. Raises TypeError for a type without columns."""
     if isinstance(type_, Scalar):
         return CellShape(_read(term, type_, record=record), type_.name, missing, known)
     if isinstance(type_, (ArrayType, BagType)):

@@ -156,7 +156,7 @@ def _may_be_open(declared: RecordType, name: str) -> bool:
 
 @_handles(plan.FunctionCall)
 def call_of(node: plan.FunctionCall, carrier: BlockTranslator) -> Shape:
-    """Translate a function call whose arguments are all translatable."""
+    """Translate a function call whose arguments are all translatable. Raises UntranslatableExpression."""
     make = functions.CARRIED.get(node.function.name)
     if make is None:
         raise UntranslatableExpression(f"the function {node.function.name}")
@@ -202,7 +202,7 @@ _OPERATORS: Mapping[str, Callable[[Shape, Shape], Shape]] = {
 
 
 def _membership(node: plan.Operate, carrier: BlockTranslator) -> Shape:
-    """Translate IN and NOT IN of a literal array or a column."""
+    """Translate IN and NOT IN of a literal array or an array column. Raises UntranslatableExpression."""
     if len(node.operands) != 2:
         raise UntranslatableExpression("IN in a chain of operators")
     value, items = shape(node.operands[0], carrier), shape(node.operands[1], carrier)
@@ -324,7 +324,7 @@ def _outermost(node: plan.Expression) -> tuple[plan.Expression, ...]:
 
 @_handles(plan.Quantified)
 def _quantified(node: plan.Quantified, carrier: BlockTranslator) -> Shape:
-    """Translate SOME and EVERY over a column of arrays."""
+    """Translate SOME and EVERY over an array column. Raises UntranslatableExpression."""
     if len(node.bindings) != 1:
         raise UntranslatableExpression("a quantifier over several sources")
     ((slot, source),) = node.bindings

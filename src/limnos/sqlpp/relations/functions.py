@@ -103,7 +103,10 @@ CARRIED["like"] = like
 
 
 def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
-    """Translate a substring with constant offset and length; NULL if the offset is out of bounds."""
+    """Translate a substring with constant offset and length; NULL if the offset is out of bounds.
+
+    Raises UntranslatableExpression.
+    """
     one, start = of_type(value, "string"), _number(offset)
     count = _number(length[0]) if length else None
     if start is None or (length and count is None) or (count or 0) < 0 or start < 0:
@@ -173,7 +176,7 @@ _of_time("unix_time_from_datetime_in_ms", "datetime")
 
 @translates_function("abs")
 def absolute(value: Shape) -> Shape:
-    """Translate `abs`, which leaves -0.0 as it is."""
+    """Translate `abs`, which returns -0.0 unchanged."""
     one = of_type(value, "integer", "bigint", "double")
     term = call("abs", one.term)
     if one.type == "double":
@@ -267,7 +270,10 @@ def null_if(value: Shape, other: Shape) -> Shape:
 
 @translates_function("array_count", "coll_count")
 def array_count(value: Shape) -> Shape:
-    """Translate `array_count`: the count of items that are neither NULL nor MISSING."""
+    """Translate `array_count`: the count of items that are neither NULL nor MISSING.
+
+    Raises UntranslatableExpression.
+    """
     if not isinstance(value, ItemsShape):
         raise UntranslatableExpression("array_count of a value that is not a column")
     return CellShape(call("count_known", value.term), "bigint", missing=False)
@@ -275,14 +281,17 @@ def array_count(value: Shape) -> Shape:
 
 @translates_function("len", "array_length")
 def array_length(value: Shape) -> Shape:
-    """Translate `array_length`: the count of items."""
+    """Translate `array_length`: the count of items. Raises UntranslatableExpression."""
     if not isinstance(value, ItemsShape):
         raise UntranslatableExpression("len of a value that is not a column")
     return CellShape(call("size", value.term), "bigint", missing_of(value))
 
 
 def is_within(value: Shape, items: Shape, *, item: int) -> Shape:
-    """Translate `value IN items` for a column of arrays; `item` is an unused column id."""
+    """Translate `value IN items` for an array column; `item` is an unused column id.
+
+    Raises UntranslatableExpression.
+    """
     if not isinstance(items, ItemsShape) or not isinstance(items.item, Scalar):
         raise UntranslatableExpression("IN of a value that is not an array of scalars")
     one = cell(value)

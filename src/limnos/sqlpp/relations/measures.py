@@ -36,6 +36,7 @@ def measure_over(
     """Return the measure over the values of a shape that are not NULL or MISSING.
 
     With `condition`, only rows that meet it count. Also returns a function from the id of its column to its shape.
+    Raises UntranslatableExpression.
     """
     if function == "count":
         return Measure(

@@ -1,7 +1,7 @@
 """Relations: nodes of a relational algebra over typed columns, for a columnar engine.
 
-May import `terms`. Must not know SQL++'s plans, nor an engine. Column ids are unique within a statement, so the
-sides of a join never share a column; a relation that is used twice is built twice. Rows are ordered only after `Sort`.
+May import `terms`. Must not know SQL++'s plans or an engine. Column ids are unique within a statement, so the sides of
+a join never share a column; a relation that is used twice is built twice. Rows are ordered only after `Sort`.
 """
 
 from __future__ import annotations

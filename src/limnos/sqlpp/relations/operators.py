@@ -62,7 +62,7 @@ def of_type(shape: Shape, *types: str) -> CellShape:
 
 
 def compare_shapes(left: Shape, right: Shape, *, by: str) -> CellShape:
-    """Translate a comparison operator."""
+    """Translate a comparison operator. Raises UntranslatableExpression."""
     one, other = cell(left), cell(right)
     if "null" in (one.type, other.type) or (_family(one) != _family(other) and by not in ("=", "!=")):
         return null(missing=any_of(missing_of(one), missing_of(other)))
@@ -150,8 +150,7 @@ def negated(shape: Shape) -> CellShape:
 
 
 def is_true(shape: Shape) -> Term:
-    """Return a filter condition as a term, for which FALSE, NULL and MISSING are equivalent; so is a value that is no
-    boolean.
+    """Return a filter condition as a term, in which FALSE, NULL, MISSING and values of other types are equivalent.
 
     Raises UntranslatableExpression.
     """
@@ -164,7 +163,7 @@ def is_true(shape: Shape) -> Term:
 
 
 def arithmetic(left: Shape, right: Shape, *, by: str) -> CellShape:
-    """Translate `+`, `-`, `*`, `/`, DIV or MOD."""
+    """Translate `+`, `-`, `*`, `/`, DIV or MOD. Raises UntranslatableExpression."""
     one, other = cell(left), cell(right)
     missing = any_of(missing_of(one), missing_of(other))
     if "null" in (one.type, other.type):
@@ -210,7 +209,7 @@ def as_type(one: CellShape, expected: ScalarName) -> Term:
 
 
 def minus(shape: Shape) -> CellShape:
-    """Translate unary minus."""
+    """Translate unary minus. Raises UntranslatableExpression."""
     one = cell(shape)
     if one.type == "null":
         return one
@@ -230,7 +229,7 @@ def concatenate_shapes(left: Shape, right: Shape) -> CellShape:
 
 
 def like(left: Shape, right: Shape) -> CellShape:
-    """Translate LIKE with a constant, valid pattern."""
+    """Translate LIKE. Raises UntranslatableExpression unless the pattern is a valid constant."""
     one, other = of_type(left, "string"), cell(right)
     if not isinstance(other.term, LiteralTerm) or not isinstance(other.term.value, str):
         raise UntranslatableExpression("LIKE with a pattern that is not constant")

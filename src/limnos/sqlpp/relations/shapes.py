@@ -1,7 +1,7 @@
 """Shapes: the static type and structure of a value, and the terms that compute its parts.
 
 May import `terms` and declared types. Must not know plans. A cell is a term with a type; a record has a shape for each
-field. For a value that cannot be described, `UntranslatableExpression` is raised with the reason.
+field. A value without a shape raises `UntranslatableExpression` with the reason.
 """
 
 from __future__ import annotations
@@ -88,7 +88,10 @@ def is_null(term: Term) -> TruthTerm:
 
 
 def unknown_of(shape: Shape) -> TruthTerm:
-    """Return the flag for whether a value is NULL or MISSING."""
+    """Return the flag for whether a value is NULL or MISSING.
+
+    Raises UntranslatableExpression for a deferred expression.
+    """
     if isinstance(shape, RecordShape):
         return not_of(shape.there)
     if isinstance(shape, FixedShape):
@@ -116,7 +119,8 @@ def null_of(shape: Shape) -> TruthTerm:
 def absent_where(shape: Shape, absent: TruthTerm) -> Shape:
     """Return a shape that is also MISSING if `absent` is true.
 
-    For rows of an outer join without a match, whose terms are null.
+    It is for rows of an outer join without a match, whose terms are null. Raises UntranslatableExpression for an array
+    of fixed length.
     """
     if isinstance(shape, FixedShape):
         raise UntranslatableExpression("an array of the optional side of a join")

@@ -114,7 +114,7 @@ def _not_surely_other(item: Shape, value: CellShape) -> Term:
     if unknown is False:
         return equal.term
     if isinstance(equal.term, CallTerm) and equal.term.name == "=":
-        return call("or", equal.term, call("is_null", equal.term))  # Spark has a hash join for these words
+        return call("or", equal.term, call("is_null", equal.term))  # Spark executes this form as a hash join
     return call("or", equal.term, term_of(unknown))
 
 
@@ -138,6 +138,8 @@ def _join_partners(
 ) -> None:
     """Semi-join the rows with the results of a query; anti-join if `negated`. `met` returns the join condition for a
     result.
+
+    Raises UntranslatableExpression.
     """
     inner = carrier.inner()
     item = _results(query, inner)
@@ -166,7 +168,7 @@ def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
     try:
         return blocks.projection_shape(block.select, inner)
     except UntranslatableExpression:
-        return RecordShape(())  # EXISTS needs no shape, and other callers refuse an empty one
+        return RecordShape(())  # EXISTS needs no shape, and other callers reject an empty one
 
 
 # Values.
@@ -210,7 +212,10 @@ def _sides(term: Term, existing: frozenset[int]) -> tuple[Term, Term]:
 
 
 def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
-    """Translate the first result of a query, left-joined to each row; MISSING if the query has no result."""
+    """Translate the first result of a query, left-joined to each row; MISSING if the query has no result.
+
+    Raises UntranslatableExpression.
+    """
     block = query.arms[0]
     if len(query.arms) == 1 and isinstance(block, plan.Block) and _is_one_group(block, query):
         return _one_group(query, block, carrier=carrier)
@@ -230,7 +235,7 @@ def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
 
 
 def _joined_item(item: Shape, on: Term, *, carrier: BlockTranslator, inner: BlockTranslator) -> Shape:
-    """Left-join a subquery's result to each outer row, and return its shape; NULL for rows without a match."""
+    """Left-join a subquery's result to each outer row, and return its shape; MISSING for rows without a match."""
     flag = inner.new()
     settled = inner.settled(item)
     inner.extend((flag, TRUE))
@@ -248,7 +253,10 @@ def _is_one_group(block: plan.Block, query: plan.Query) -> bool:
 
 
 def _one_group(query: plan.Query, block: plan.Block, *, carrier: BlockTranslator) -> Shape:
-    """Translate a subquery that aggregates all rows without GROUP BY. It has one result, even for no rows."""
+    """Translate a subquery that aggregates all rows without GROUP BY. It has one result, even for no rows.
+
+    Raises UntranslatableExpression.
+    """
     if block.having is not None:
         raise UntranslatableExpression("HAVING of a subquery that is one group")
     inner = carrier.inner()
@@ -282,7 +290,10 @@ def _zero_counts(one: Shape, counts: set[int]) -> Shape:
 
 
 def over_query(function: str, query: plan.Query, *, carrier: BlockTranslator) -> Shape:
-    """Translate an aggregate function over the results of a query, such as `array_sum((SELECT …))`."""
+    """Translate an aggregate function over the results of a query, such as `array_sum((SELECT …))`.
+
+    Raises UntranslatableExpression.
+    """
     inner = carrier.inner()
     item = _results(query, inner)
     if function.startswith("strict_") and function != "strict_count" and unknown_of(item) is not False:
@@ -298,7 +309,7 @@ def over_query(function: str, query: plan.Query, *, carrier: BlockTranslator) ->
 
 
 def _element(node: plan.ElementOf, carrier: BlockTranslator) -> Shape:
-    """Translate `(query)[0]` to the first result of the query. Items of other arrays are left to the evaluator."""
+    """Translate `(query)[0]` to the first result of the query. Raises UntranslatableExpression for other operands."""
     query = query_in(node.base, carrier)
     index = node.index if isinstance(node.index, plan.Constant) else fold_constant(node.index)
     if query is None or index is None or index.value != 0 or isinstance(index.value, bool):
@@ -307,10 +318,13 @@ def _element(node: plan.ElementOf, carrier: BlockTranslator) -> Shape:
 
 
 def _exists(node: plan.Exists, carrier: BlockTranslator) -> Shape:
-    """Translate EXISTS within an expression: whether the count of results is greater than 0."""
+    """Translate EXISTS within an expression: whether the count of results is greater than 0.
+
+    Raises UntranslatableExpression.
+    """
     query = query_in(node.operand, carrier)
     if query is None:
-        raise UntranslatableExpression("EXISTS of what is no query")
+        raise UntranslatableExpression("EXISTS of an expression that is not a query")
     count = over_query("strict_count", query, carrier=carrier)
     return CellShape(call("<", LiteralTerm(0, "bigint"), operators.cell(count).term), "boolean", known=True)
 

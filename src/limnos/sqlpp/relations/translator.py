@@ -63,7 +63,7 @@ class BlockTranslator:
         return self.rows
 
     def filter(self, condition: Term) -> None:
-        """Keep the rows for which a condition is true. A condition on an outer block is collected in `aside`."""
+        """Filter the rows by a condition. A condition on an outer block is collected in `aside`."""
         if columns_in(condition) <= outputs(self.relation):
             self.rows = Filter(self.relation, condition)
         else:
@@ -88,8 +88,9 @@ class BlockTranslator:
         return map_terms(shape, lambda term: ColumnTerm(entries[term]) if term in entries else term)
 
     def gathered(self, shape: Shape) -> tuple[Shape, dict[Term, int]]:
-        """Apply DISTINCT to the rows by the values of a shape. Returns the new shape, and the column id of each
-        term.
+        """Apply DISTINCT to the rows by the values of a shape. Returns the new shape, and the column id of each term.
+
+        Raises UntranslatableExpression.
         """
         entries: dict[Term, int] = {}
         for term in terms_in(shape):

@@ -80,7 +80,10 @@ def _partition_terms(node: plan.Expression, carrier: BlockTranslator) -> tuple[T
 
 
 def _rows(frame: Frame) -> tuple[int | None, int | None] | None:
-    """Return the bounds of a ROWS frame as row offsets; None for the default frame."""
+    """Return the bounds of a ROWS frame as row offsets; None for the default frame.
+
+    Raises UntranslatableExpression for other frames.
+    """
     if frame.exclude != "no others":
         raise UntranslatableExpression("EXCLUDE in a window")
     plain = frame.start.value is None and frame.end.value is None

@@ -1,7 +1,7 @@
-"""Checks that other clients' changes of a dataset's table leave it a valid dataset.
+"""Checks that the table of a dataset remains a valid dataset after changes by other clients.
 
-May import `schema`, `types`. Takes schemas and properties as Iceberg's JSON and returns a description of the first
-violation. Columns that SQL++ does not use may be added freely.
+May import `schema` and `types`. Must not know requests or tables. The functions take schemas and properties as
+Iceberg's JSON and return a description of the first violation. Columns that SQL++ does not use may be added freely.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ALLOWED, REFUSED = "allowed", "refused"
 _OWN = "sqlpp."
 _ISOLATION = ".isolation-level"
 _WORDS = frozenset({"doc", "initial-default", "write-default"})
-"""Attributes of a field that may change without changing the meaning of its values."""
+"""Attributes of a field whose change does not change the meaning of its values."""
 
 
 def broken_schema(form: StorageForm, *, before: Mapping[str, object], after: Mapping[str, object]) -> str | None:

@@ -1,7 +1,7 @@
 """Converts objects of a dataset to rows of its table, and back.
 
-May import the sibling modules and `values`. Must not know files or data frames. A row is a mapping from columns to
-plain Python values: a date is its days since 1970, a datetime its microseconds, a uuid its text, an array a list and an
+May import the sibling modules and `values`. Must not know files or DataFrames. A row is a mapping from columns to plain
+Python values: a date is its days since 1970, a datetime its microseconds, a uuid its text, an array a list and an
 object a mapping. Both converters are built once for a type and called for each row.
 
 A null column means MISSING, or NULL if the object's open part has a null under that name. A table that SQL++ did not
@@ -59,7 +59,7 @@ _TIMES: tuple[ScalarName, ...] = ("time", "duration", "year-month-duration", "da
 def object_shaper(form: StorageForm, *, lenient: bool = False) -> Callable[[Value], dict[str, Value]]:
     """Return the function that converts a value to an object of the dataset's type.
 
-    Numbers are converted to the declared type if they fit. `lenient` also converts text, as for files. The function
+    Numbers are converted to the declared type if they fit. `lenient` also converts strings, as for files. The function
     raises SqlppError if the value does not fit.
     """
     shape = _shape(form.type, lenient=lenient, called="")

@@ -19,7 +19,7 @@ def field(value: Value, name: str) -> Value:
 def element(value: Value, index: Value) -> Value:
     """Return `value[index]`, 0-based, or from the end if negative. A double must be integral.
 
-    For a multiset, any item.
+    For a multiset the result is any of its items.
     """
     if is_unknown(value) or is_unknown(index):
         return MISSING if value is MISSING or index is MISSING else None

@@ -37,7 +37,7 @@ _NUMBERS: dict[TypeName, type[int | float]] = {**_WHOLE, "float": Float, "double
 
 
 def add(left: Value, right: Value, *, function: str = "numeric-add") -> Value:
-    """Return `left + right`; `function` is the name in an overflow error."""
+    """Return `left + right`. Raises SqlppError, which names `function`, if an integer overflows."""
     return _typed_result(function, left, right, whole=int.__add__, real=float.__add__)
 
 
@@ -100,7 +100,7 @@ def _typed_result(
     """Compute a numeric operator in the type of its result.
 
     `whole` computes with integers; if it is None, integers are converted to doubles. `real` computes with doubles. If
-    they return None, the result is NULL.
+    they return None, the result is NULL. Raises SqlppError if the result does not fit its type.
     """
     if is_unknown(left) or is_unknown(right):
         return MISSING if left is MISSING or right is MISSING else None

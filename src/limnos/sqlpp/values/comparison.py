@@ -59,7 +59,7 @@ def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
 
 
 def _unknown(left: Value, right: Value) -> MissingType | Literal[False] | None:
-    """Return the result of an ordering comparison if it is MISSING or NULL; False if two values are comparable."""
+    """Return the result of an ordering comparison if it is MISSING or NULL; False if the two values are comparable."""
     if left is MISSING or right is MISSING:
         return MISSING
     if left is None or right is None or _family(left) != _family(right):

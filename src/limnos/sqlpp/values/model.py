@@ -2,7 +2,7 @@
 
 May import the standard library and `errors`. Must not know operators. A bigint is an `int`, a double a `float`, a
 string a `str`, a boolean a `bool`, binary `bytes`, NULL `None`, an array a `tuple`, an object a `dict` that is never
-changed. The other types are classes here. MISSING is a value of its own that no object contains: a MISSING field is
+changed. The other types are classes here. MISSING is a separate value that no object contains: a MISSING field is
 absent.
 """
 
@@ -138,7 +138,7 @@ class Rectangle(NamedTuple):
 
 
 class Circle(NamedTuple):
-    """A circle: x and y of its centre, then its radius."""
+    """A circle: x and y of its center, then its radius."""
 
     coordinates: tuple[float, ...]
 
@@ -150,7 +150,7 @@ class Polygon(NamedTuple):
 
 
 class Geometry(NamedTuple):
-    """A geometry of any type, such as several polygons: the hexadecimal digits of its well-known binary form."""
+    """A geometry of any type, such as several polygons: its well-known binary (WKB) in hexadecimal digits."""
 
     wkb: str
 

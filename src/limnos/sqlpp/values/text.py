@@ -1,7 +1,7 @@
 r"""The string operators `||` and LIKE, and the conversion of floating-point numbers to text.
 
-May import `model` and `errors`. Must not use regular expressions for users' patterns: matching takes time proportional
-to the lengths of text and pattern, regardless of the pattern.
+May import `model` and `errors`. Must not use regular expressions for users' patterns: matching takes at most time
+proportional to the product of the lengths of text and pattern.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _ANY, _ONE = object(), object()
 
 
 def concatenate(left: Value, right: Value) -> Value:
-    """Return `left || right`; MISSING if one is MISSING, else NULL if one is not a string."""
+    """Return `left || right`; MISSING if an operand is MISSING, else NULL if one is not a string."""
     if is_unknown(left) or is_unknown(right):
         return MISSING if left is MISSING or right is MISSING else None
     return left + right if isinstance(left, str) and isinstance(right, str) else None
 
 
 def like(text: Value, pattern: Value) -> bool | MissingType | None:
-    r"""Return `text LIKE pattern`: `%` matches any text, `_` any character; `\` escapes them and itself.
+    r"""Return `text LIKE pattern`: `%` matches any string, `_` any character; `\` escapes them and itself.
 
     Raises SqlppError (ASX0046) for `\` before another character or at the end.
     """
@@ -55,7 +55,7 @@ def _read(pattern: str) -> list[object]:
 
 
 def _matches(text: str, parts: list[object]) -> bool:
-    """Match a text against a parsed LIKE pattern, greedily.
+    """Match a string against a parsed LIKE pattern, greedily.
 
     Only the last `%` is retried, because retrying an earlier one cannot succeed.
     """
