@@ -80,7 +80,7 @@ def test_an_issuers_token_makes_no_double_of_a_user(desk: ServiceDesk, user: str
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
     ISSUER.put(desk.node.services, Vouching())
 
-    with pytest.raises(AuthenticationFailed, match="names an invalid user"):
+    with pytest.raises(AuthenticationFailed, match="has an invalid user name"):
         desk.run(sign_in(desk.node.services, bearer(user), request_id="r"))
     assert desk.rows("SELECT count(*) FROM principal WHERE name = ?", user) == [(0,)]
 

@@ -35,14 +35,14 @@ class AuditLinesPage(NamedTuple):
 
 
 async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter, limit: int) -> AuditLinesPage:
-    """Return audit records of a metalake, or of the whole server if `metalake` is None.
+    """Return audit records of a metalake, or of the whole server if `metalake` is None. Converts pending changes first.
 
     The owner of the metalake, or a service admin, sees all records; another user of the metalake sees their own. Raises
-    PermissionDenied, NotFound, BadRequest for a filter with both `before` and `after`, and ServiceUnavailable if too
-    many changes are not converted to records yet.
+    PermissionDenied, NotFound, BadRequest for a filter with both `before` and `after`, AuthenticationFailed for a token
+    of an earlier user of the name, and ServiceUnavailable if too many changes are not converted to records yet.
     """
     if filters.before is not None and filters.after is not None:
-        raise BadRequest("Continue before a line or after one, not both")
+        raise BadRequest("Give either before or after, not both")
     if metalake is None:
         await refuse_former(ctx)
     seen = await _narrow_to_allowed(ctx, metalake, filters=filters)

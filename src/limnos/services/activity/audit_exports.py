@@ -68,14 +68,14 @@ def export_days(ctx: Context, *, location: str | None, since: date | None, until
 
 
 def over_at(now_ms: int) -> date:
-    """Return the first day to which audit records may still be added."""
+    """Return the first day, in UTC, to which audit records may still be added at a time in milliseconds since 1970."""
     return day_of(now_ms - SETTLED_MS)
 
 
 async def audit_export(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> int:
     """Create a task that exports the audit records of some days; for service admins.
 
-    Returns its id. Raises PermissionDenied, and the errors of `export_days`.
+    Returns its id. Raises PermissionDenied, BadRequest without a location, OutsideRoots.
     """
     await refuse_former(ctx)
 

@@ -3,7 +3,7 @@
 May import the layers below. Must not know any wire format. Revisions have no gaps, and are assigned under a lock that
 is held until the commit. So a reader who has read a zone up to a revision has not missed an earlier change. A reader of
 a metalake reads the metalake's zone and the zones of the catalogs that the reader may use. A change that was hidden
-when the reader's position passed it is not delivered later (decision record on the change feed).
+when the reader's position passed it is not delivered later (decision record 0031).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _FeedScope(NamedTuple):
     """The scope of a feed: the zone of the metalake or catalog, and the names of the catalogs that the caller may use,
     by zone.
 
-    `hidden` has the zones of the other catalogs.
+    `hidden` contains the zones of the other catalogs.
     """
 
     zone: int
@@ -91,6 +91,7 @@ async def changes_read(
         PositionPruned: Changes after the position have been pruned.
         NotFound: The metalake or catalog is missing.
         PermissionDenied: The caller may not read the feed.
+        ServiceUnavailable: Concurrent changes of the objects made every attempt fail.
     """
     limit, wait_s = min(max(limit, 1), LIMIT_MAX), min(wait_s, WAIT_S_MAX)
     loop = asyncio.get_running_loop()
@@ -120,7 +121,7 @@ async def changes_latest(ctx: Context, scope: RequestScope, *, count: int) -> li
     limit = min(count * max(len(zones), 1), LIMIT_MAX)
     try:
         page = await page_read(ctx, scope, position, limit=limit)
-    except PositionPruned:  # the feed no longer holds that many: begin at its oldest change
+    except PositionPruned:  # fewer changes are stored: begin at the oldest one
         page = await page_read(ctx, scope, None, limit=limit)
     return page.changes[: -count - 1 : -1]
 
@@ -130,17 +131,17 @@ async def page_read(
 ) -> FeedPage:
     """Read one page of changes that are visible to the caller, without waiting.
 
-    `start` is the revision to start from if `position` is None.
+    `start` is the revision to start from if `position` is None. Raises as `changes_read`.
     """
     for _ in range(ATTEMPTS_MAX):
         home = await ctx.read(scope, _feed_scope)
         positions = _positions(home, position, start)
         strange = positions.keys() - home.catalogs.keys() - {home.zone}
         if strange:
-            own = await _own_of(ctx, strange, home=home.zone)
+            own = await _zones_within(ctx, strange, home=home.zone)
             positions = {zone: at for zone, at in positions.items() if zone not in strange or zone in own}
         part = await ctx.look_up(partial(feed_slice_read, positions, limit=limit))
-        _refuse_lost(position, part)
+        _refuse_pruned(position, part)
         try:
             changes = [await _publish(ctx, scope, home, zone=zone, part=part) for zone in part.entries]
         except ChangesOutdated:
@@ -182,7 +183,7 @@ def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> d
     """Return the revision of each zone from which reading continues. A catalog that the position lacks starts at its
     oldest stored change.
 
-    Revisions of zones that the caller may not read now are left unchanged in the position.
+    Zones that the caller may not read now are omitted. Raises BadRequest for a position of another feed.
     """
     if position is None:
         return dict.fromkeys((home.zone, *home.catalogs), start)
@@ -194,11 +195,11 @@ def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> d
 
 async def position_restrict(ctx: Context, position: FeedPosition) -> FeedPosition:
     """Remove the zones from a position that do not belong to its home, because a forged position may name any zone."""
-    own = await _own_of(ctx, position.zones.keys(), home=position.home)
+    own = await _zones_within(ctx, position.zones.keys(), home=position.home)
     return msgspec.structs.replace(position, zones={zone: at for zone, at in position.zones.items() if zone in own})
 
 
-async def _own_of(ctx: Context, zones: Collection[int], *, home: int) -> set[int]:
+async def _zones_within(ctx: Context, zones: Collection[int], *, home: int) -> set[int]:
     """Return the zones among `zones` that belong to the metalake or catalog `home`: its own zone, and the zones of its
     present and former catalogs.
     """
@@ -210,7 +211,7 @@ async def _own_of(ctx: Context, zones: Collection[int], *, home: int) -> set[int
     }
 
 
-def _refuse_lost(position: FeedPosition | None, part: FeedSlice) -> None:
+def _refuse_pruned(position: FeedPosition | None, part: FeedSlice) -> None:
     """Raise PositionPruned if changes after the position have been pruned."""
     if position is None:
         return
@@ -235,7 +236,7 @@ async def _publish(
     if zone not in home.catalogs:
         node_position = part.node_positions.get(zone)
         if node_position is None or node_position.kind is not Kind.CATALOG or node_position.parent_id != home.zone:
-            return []  # the server never gave out such a position
+            return []  # the server never issued such a position
         return await ctx.read(
             scope, lambda request_view: publish_dropped_catalog_changes(request_view, entries, part.node_positions)
         )

@@ -3,8 +3,8 @@ the caller's rights.
 
 May import the layers below. Must not know any wire format. An edge into an object needs the right to change it, and a
 source needs the right to load it. Other edges are rejected and listed in the response, with the same message whether an
-object is hidden or missing (decision record 0042). A dataset that is no object of this server is stored as an external
-dataset.
+object is hidden or missing (decision record 0042). A dataset that is not an object of this server is stored as an
+external dataset.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ColumnPairDraft(NamedTuple):
 
 
 class LineagePut(msgspec.Struct, frozen=True):
-    """The lineage that a job reported of one target, to be stored."""
+    """The lineage of one target that a job reported, for the command `LineagePuts`."""
 
     target: LineageEnd
     job: LineageJobRow
@@ -99,7 +99,7 @@ class _LineageItem(NamedTuple):
     anchor: ResolvedDataset
 
 
-class _NothingToKeep(Exception):
+class _NoAllowedEdges(Exception):
     """Raised if no reported edge may be stored."""
 
 
@@ -126,6 +126,7 @@ async def lineage_take(
 
     Raises:
         PermissionDenied: The caller may change none of the targets.
+        ServiceUnavailable: Concurrent moves of objects made every attempt fail.
     """
     if not events:
         return LineageResult(0, ())
@@ -138,7 +139,7 @@ async def lineage_take(
     for catalog, items in desk.sort(events).items():
         try:
             count += await ctx.write(RequestScope(metalake, catalog), partial(desk.decide, items=items), lineage_put)
-        except (_NothingToKeep, NotFound, NotInUse):
+        except (_NoAllowedEdges, NotFound, NotInUse):
             desk.refused = items
         for item in desk.refused:
             desk.leave_out(item.anchor, CHANGE if item.anchor is item.target else SEE)
@@ -203,17 +204,17 @@ class _LineageIntake:
         """Authorize the items on the current request view of their catalog. Returns the permit to store the allowed
         items.
 
-        Raises _NothingToKeep if none is allowed.
+        Raises _NoAllowedEdges if none is allowed.
         """
         request_view.require_in_use()
         require_nodes_cached(
             request_view, {each.node_id for item in items for each in self._here(request_view, item) if each.node_id}
         )
-        entries = list(zip(items, for_each(items, lambda item: self._judge(request_view, item)), strict=True))
+        entries = list(zip(items, for_each(items, lambda item: self._item_decisions(request_view, item)), strict=True))
         self.refused = [item for item, decisions in entries if decisions is None]
         allowed = [(item, results) for item, results in entries if results is not None]
         if not allowed:
-            raise _NothingToKeep
+            raise _NoAllowedEdges
         command = LineagePuts(self.metalake_id, tuple([self._put(item) for item, _ in allowed]))
         return request_view.permit(command, *[decision for _, result in allowed for decision in result])
 
@@ -221,7 +222,7 @@ class _LineageIntake:
     def _here(request_view: RequestView, item: _LineageItem) -> list[ResolvedDataset]:
         return [each for each in (item.target, *item.sources) if each.catalog_id == request_view.catalog.id]
 
-    def _judge(self, request_view: RequestView, item: _LineageItem) -> list[Decision] | None:
+    def _item_decisions(self, request_view: RequestView, item: _LineageItem) -> list[Decision] | None:
         """Return the decisions on the item's objects in this catalog; None if one of them denies."""
         decisions = []
         here = self._here(request_view, item)

@@ -59,7 +59,7 @@ class ResolvedDataset(NamedTuple):
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the object is an object of this server that the caller does not see, or that no longer exists."""
+        """Whether the dataset is an object of this server that is not visible to the caller, or no longer exists."""
         return self.is_lost or (self.node_id is not None and not self.is_seen)
 
     @property
@@ -101,7 +101,7 @@ async def datasets_find(
         linked: The keys of the datasets for which the table's or view's document is read, too.
 
     Raises:
-        ServiceUnavailable: Concurrent moves of objects made every try fail.
+        ServiceUnavailable: Concurrent moves of objects made every attempt fail.
     """
     merged: dict[DatasetKey, EventDataset] = {}
     for each in datasets:
@@ -148,7 +148,7 @@ def _is_of(node_id: int, node_positions: Mapping[int, NodePosition], *, metalake
 
 
 def _candidate_locations(dataset: EventDataset) -> tuple[str, ...]:
-    """Return the location in a dataset's name and its parent directories, innermost first; empty if the name is no
+    """Return the location in a dataset's name and its parent directories, innermost first; empty if the name is not a
     location.
     """
     namespace, name = dataset.key
@@ -231,13 +231,15 @@ async def _resolve_candidates(
                 request_view,
                 [clue.at[0] for clue in clues if clue.at is not None and clue.at[1] == request_view.catalog.id],
             )
-        return for_each(clues, lambda clue: _look(by_name, home, clue=clue, with_document=clue.dataset.key in linked))
+        return for_each(
+            clues, lambda clue: _resolve_candidate(by_name, home, clue=clue, with_document=clue.dataset.key in linked)
+        )
 
     datasets = await read_many_scopes(ctx, tuple(RequestScope(metalake, name) for name in catalogs), read)
     return {each.dataset.key: each for each in datasets}
 
 
-def _look(
+def _resolve_candidate(
     request_views: dict[str, RequestView], home: UsableCatalogs, *, clue: _DatasetCandidate, with_document: bool
 ) -> ResolvedDataset:
     if clue.at is not None:

@@ -1,4 +1,4 @@
-"""Lineage graph: the sources or the results of an object or one of its columns, up to a maximum depth.
+"""Lineage graph: the upstream or downstream objects of an object or one of its columns, up to a maximum depth.
 
 May import the layers below. Must not know any wire format. The traversal continues only from objects that are visible
 to the caller. A hidden object is a vertex without a name, and the graph ends there. At the end, access to all objects
@@ -105,9 +105,7 @@ class _GraphStep(NamedTuple):
 
 
 async def graph_require_user(ctx: Context, metalake: str) -> None:
-    """Raise PermissionDenied for a caller who may use no catalog, and to whom therefore no object of the graph is
-    visible.
-    """
+    """Raise PermissionDenied for a caller who may use no catalog, since no object would be visible to that caller."""
     if not (await ctx.read(RequestScope(metalake), visibility.usable_catalogs_of)).catalogs:
         raise PermissionDenied(
             f"You may use no catalog of metalake {metalake}: lineage is only shown to users who may load its objects"
@@ -179,21 +177,21 @@ class _GraphWalk:
         Raises NotFound if the root no longer exists.
         """
         at = {root}
-        visible_objects = await self._look({root[0]})
+        visible_objects = await self._read_visibility({root[0]})
         for _ in range(self.question.depth):
             if not at:
                 break
             steps = await self._read(at, visible_objects)
-            visible_objects |= await self._look({step.neighbour[0] for step in steps})
+            visible_objects |= await self._read_visibility({step.neighbour[0] for step in steps})
             if self.by_column:
-                steps = [self._named(step, visible_objects) for step in steps]
+                steps = [self._with_field_id(step, visible_objects) for step in steps]
             at = self._add(steps, visible_objects)
-        visible_objects = await self._look(self.known)
+        visible_objects = await self._read_visibility(self.known)
         if visible_objects.get(root[0]) is None:
             raise NotFound(
                 f"{display.render(self.question.path)} no longer exists, or you may not load it", kind="table"
             )
-        return _GraphPicture(self, visible_objects).draw(root)
+        return _GraphBuilder(self, visible_objects).draw(root)
 
     async def _read(self, at: Iterable[GraphPlace], visible_objects: visibility.VisibleObjects) -> list[_GraphStep]:
         """Read the stored edges that begin or end at the given objects and columns."""
@@ -213,7 +211,7 @@ class _GraphWalk:
             source = _place(edge.source_id, pair.source)
             target = _place(edge.target_id, pair.target)
             existing = source if up else target
-            here = _queried_place(at, target if up else source, names=names)
+            here = _matching_positions(at, target if up else source, names=names)
             steps += [_GraphStep(place, existing, edge, pair.direct, pair.subtype) for place in here]
         return steps
 
@@ -230,7 +228,7 @@ class _GraphWalk:
             names = self.names[node_id] = field_names(visible_object.body)
         return NOTHING if names is None else names
 
-    async def _look(self, ids: set[int]) -> visibility.VisibleObjects:
+    async def _read_visibility(self, ids: set[int]) -> visibility.VisibleObjects:
         """Determine which objects of the given ids are visible to the caller, and which ids are external datasets."""
         self.known |= ids
         unknown = ids - self.outside.keys()
@@ -239,7 +237,7 @@ class _GraphWalk:
             self.ctx, self.question.metalake, ids=unknown - self.outside.keys(), with_documents=lambda _: self.by_column
         )
 
-    def _named(self, step: _GraphStep, visible_objects: visibility.VisibleObjects) -> _GraphStep:
+    def _with_field_id(self, step: _GraphStep, visible_objects: visibility.VisibleObjects) -> _GraphStep:
         """Replace a column that was reported by name by its current field id, if it has one."""
         node_id, field_id, name = step.neighbour
         if field_id == lineage.UNKNOWN_FIELD:
@@ -276,7 +274,7 @@ def _place(node_id: int, field: lineage.LineageField) -> GraphPlace:
     return (node_id, field.id, field.name if field.id == lineage.UNKNOWN_FIELD else "")
 
 
-def _queried_place(
+def _matching_positions(
     at: Iterable[GraphPlace], end: GraphPlace, *, names: Callable[[GraphPlace], str]
 ) -> list[GraphPlace]:
     """Return the positions of the traversal that match one end of an edge between columns."""
@@ -292,7 +290,7 @@ def _queried_place(
     ]
 
 
-class _GraphPicture:
+class _GraphBuilder:
     """Builds the graph of the response from the edges of the traversal, with vertices in the order of discovery."""
 
     def __init__(self, walk: _GraphWalk, visible_objects: visibility.VisibleObjects) -> None:
@@ -325,12 +323,12 @@ class _GraphPicture:
     def _arc(
         self, arcs: dict[tuple[str, str, bool], LineageArc], step: _GraphStep, *, neighbour: LineageVertex, depth: int
     ) -> None:
-        here = self.vertices[self._spot(step.here)]
+        here = self.vertices[self._vertex_key(step.here)]
         source, target = (neighbour.id, here.id) if self.walk.question.up else (here.id, neighbour.id)
         key = (source, target, step.is_direct or neighbour.kind == "hidden")
         known = arcs.get(key) or LineageArc(source, target, depth, step.is_direct)
         if neighbour.kind == "hidden":
-            arcs[key] = LineageArc(source, target, known.depth)  # how a hidden object contributes is not shown either
+            arcs[key] = LineageArc(source, target, known.depth)  # details of a hidden object's edge are hidden, too
             return
         edge = step.edge
         kinds = ((step.subtype,) if step.subtype else ()) if self.walk.by_column else edge.kinds
@@ -342,7 +340,7 @@ class _GraphPicture:
         else:
             arcs[key] = known._replace(sayings=(*known.sayings, saying)[:SAYINGS_MAX])
 
-    def _spot(self, place: GraphPlace) -> GraphPlace:
+    def _vertex_key(self, place: GraphPlace) -> GraphPlace:
         """Return the key of a vertex; all columns of a hidden object share one, and so do all columns of a restricted
         table that are not in its current schema.
         """
@@ -359,7 +357,7 @@ class _GraphPicture:
 
     def _vertex(self, place: GraphPlace) -> LineageVertex | None:
         """Return the vertex of a graph position; None if the object no longer exists."""
-        spot = self._spot(place)
+        spot = self._vertex_key(place)
         known = self.vertices.get(spot)
         if known is not None:
             return known

@@ -1,6 +1,6 @@
 """Webhooks of a metalake: URLs to which its changes are sent.
 
-Create, list, drop, retry, and read the next changes to send.
+Operations: create, list, drop, retry, and read the next changes to send.
 
 May import the layers below. Must not know any wire format, and sends nothing. Only a caller with the metalake owner's
 rights manages webhooks. A webhook gets the changes that its creator may see when they are sent, like any reader of the
@@ -77,11 +77,11 @@ def url_check(url: str, allowed: tuple[str, ...]) -> None:
     """Raise BadRequest for a webhook URL that is malformed or not allowed by the server's settings."""
     if len(url) > URL_MAX or not _URL.fullmatch(url) or "#" in url or not _is_plain(url):
         raise BadRequest(
-            "A webhook's url must be an http or https address of at most 2000 characters, without user or fragment"
+            "A webhook's url must be an http or https URL of at most 2000 characters, without user or fragment"
         )
     if not any(_is_below(url, root) for root in allowed):
         raise BadRequest(
-            f"Changes may not be sent to {url}: it is not below an address of the server's setting events.allowed_urls; "
+            f"Changes may not be sent to {url}: it is not below a URL of the server's setting events.allowed_urls; "
             "the server's operator can add one"
         )
 
@@ -100,10 +100,10 @@ def _is_below(url: str, root: str) -> bool:
     if (one.scheme, one.netloc.lower()) != (other.scheme, other.netloc.lower()):
         return False
     path, above = one.path or "/", other.path.rstrip("/")
-    return not _is_climbing(path) and (path == above or path.startswith(f"{above}/"))
+    return not _is_path_traversal(path) and (path == above or path.startswith(f"{above}/"))
 
 
-def _is_climbing(path: str) -> bool:
+def _is_path_traversal(path: str) -> bool:
     """Return whether a path may lead to a parent directory (path traversal): by `..`, encoded once or more often, or
     with parameters at a segment.
 
@@ -124,8 +124,8 @@ def may_manage_webhooks(request_view: RequestView) -> bool:
 
 
 async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | None) -> Webhook:
-    """Create a webhook; only this response contains its secret. Raises BadRequest for an invalid URL or position,
-    PositionPruned, PermissionDenied.
+    """Create a webhook; only this response contains its secret. Raises BadRequest for an invalid URL or position, or
+    too many webhooks, PositionPruned, NotFound, NotInUse, PermissionDenied.
 
     `after` is a position in the metalake's changes, `oldest`, or None for changes from now on.
     """
@@ -257,8 +257,8 @@ class WebhookBatch(NamedTuple):
 async def webhook_next(services: NodeServices, webhook: Webhook, position: str, *, limit: int) -> WebhookBatch:
     """Read the next changes for a webhook that are visible to its creator now.
 
-    Raises the errors of the feed, BadRequest if its URL is no longer allowed, PermissionDenied if its creator was
-    removed.
+    Raises as `changes_read`, BadRequest also if the webhook's URL is no longer allowed, NotFound if its metalake was
+    dropped, PermissionDenied if its creator was removed.
     """
     url_check(webhook.url, services.defaults.allowed_urls)
     ctx = Context(services, Credential(webhook.user), f"webhook-{webhook.id}")

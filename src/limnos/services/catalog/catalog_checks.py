@@ -70,7 +70,7 @@ def catalog_check(
     provider = provider or _BUILT_IN.get(requested or "")
     if provider is None or provider not in PROVIDERS:
         served = ", ".join(PROVIDERS)
-        raise BadRequest(f"Provider {provider} of catalog {name} is not served: use one of {served}")
+        raise BadRequest(f"Provider {provider} of catalog {name} is not supported: use one of {served}")
     expected = PROVIDERS[provider]
     if requested not in (None, expected):
         words = {current: word.lower() for word, current in _TYPES.items()}
@@ -116,7 +116,8 @@ async def catalog_test(
 ) -> None:  # fmt: skip
     """Check that a catalog with these properties could be created, without creating it.
 
-    Raises the errors of `catalog_create`, and ServiceUnavailable or StorageFailed if the warehouse does not answer.
+    Raises the errors of `catalog_create`, ServiceUnavailable or StorageFailed if the warehouse does not respond, and
+    SourceFailed if the external system does not.
     """
 
     def decide(request_view: RequestView) -> None:
@@ -142,9 +143,9 @@ async def catalog_test(
 
 
 async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> None:
-    """Check that a catalog's storage and external system can be reached, as it is or with the edits. Writes nothing.
+    """Test the connection to a catalog's warehouse or external system, with its stored properties or with the edits.
 
-    Raises as `catalog_test`.
+    Writes nothing. Raises as `catalog_test`, and NotFound.
     """
     if edits.name is not None:
         check_catalog_name(edits.name)

@@ -42,7 +42,7 @@ from limnos.view.keys import listing_key, name_key, node_key
 
 
 class CatalogCreate(msgspec.Struct, frozen=True):
-    """The command to create a catalog with its record and owner."""
+    """The command to create a catalog with its record, owner and storage locations."""
 
     metalake: Node
     name: str
@@ -61,7 +61,7 @@ class CatalogAlter(msgspec.Struct, frozen=True):
     separator: str = ""
     """The separator, which no namespace name may contain once namespaces may nest."""
     keys: SealingKeys = SealingKeys()  # empty and without a file, so it never changes and may be shared
-    """The keys that seal secrets; none by default."""
+    """The keys that encrypt secret properties; none by default."""
     warehouse: str = ""
     """The server's warehouse; empty if no location changes."""
 
@@ -270,7 +270,10 @@ async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool, i
 
 
 def catalog_delete(tx: Tx, permit: Permit[CatalogDrop]) -> None:
-    """Drop the catalog's node; objects below it can no longer be reached."""
+    """Drop the catalog's node and release its storage roots; objects below it can no longer be reached.
+
+    Raises InUse, NotEmpty.
+    """
     node = tx.nodes.confirm(permit.command.catalog)
     if not permit.command.force:
         if cast("CatalogRecord", node.record).in_use and not permit.command.in_use_too:

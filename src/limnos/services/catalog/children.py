@@ -1,8 +1,8 @@
 """Children: the objects of all kinds directly in a namespace or catalog, page by page, filtered for the caller.
 
 May import the layers below. Must not know any wire format. A page is read with a few SQL statements, regardless of the
-number of children. Kinds come in a fixed order, names within a kind by code point. A child that the caller may not load
-has its kind and its name only: lists may name a container because of an object below it.
+number of children. Children are sorted by kind in a fixed order, then by name in code point order. A child that the
+caller may not load has its kind and its name only: lists may name a container because of an object below it.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ class ChildrenPage(NamedTuple):
 async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, request: ChildrenRequest) -> ChildrenPage:
     """Return a page of the children of a namespace, or of the catalog if `parent` is empty.
 
-    A catalog of an external system answers with kinds and names only.
+    For a catalog of an external system, children have only a kind and a name.
 
     Raises:
         NotFound: The namespace is missing, and the caller may know that.
         PermissionDenied: The caller may list no kind of children there.
-        UnsupportedOperation: The catalog shows a directory.
+        UnsupportedOperation: The provider is `lance-directory`, whose objects are not nodes.
         NotInUse: The catalog or metalake is disabled.
     """
     page = await ctx.read(scope, lambda request_view: _page_or_sources(request_view, parent, request=request))
@@ -206,8 +206,8 @@ def _may_list(request_view: RequestView, kind: Kind, *, parent: Levels, chain: S
 
 
 def _record_decision(request_view: RequestView, kind: Kind, *, parent: Levels, chain: SecurableChain) -> None:
-    """Make the access decision of the list once more, now with an audit record. Raises PermissionDenied if the list is
-    refused.
+    """Repeat the access decision on listing children of a kind, and record it for the audit. Raises PermissionDenied if
+    it denies.
     """
     if kind is Kind.NAMESPACE:
         listing_require(request_view, parent)

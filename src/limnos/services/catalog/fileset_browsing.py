@@ -41,8 +41,8 @@ class FilePath(NamedTuple):
 class DirectoryPage(NamedTuple):
     """A page of a directory's entries, directories first, and the cursor of the next page; None at the end.
 
-    Bytes of local names that are not UTF-8 are surrogates (`surrogateescape`): `printable` makes text of them. `after`
-    is the last entry's name; that of a directory ends with a slash. In `after`, a name that is not UTF-8 is
+    Bytes of local names that are not UTF-8 are surrogates (`surrogateescape`), which `printable` replaces. The cursor
+    `after` is the last entry's name, with a slash at the end for a directory. In it, a name that is not UTF-8 is
     percent-encoded after two slashes, with which no name begins.
     """
 

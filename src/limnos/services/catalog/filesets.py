@@ -118,14 +118,15 @@ async def fileset_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> No
 
 
 def fileset_delete(tx: Tx, permit: Permit[namespace_objects.NamespaceObjectDrop]) -> None:
-    """Drop the fileset. Without a trash, a managed fileset's files are deleted at once."""
+    """Drop the fileset. Without a trash, a task that deletes a managed fileset's files is created at once."""
     fileset_bury(tx, tx.nodes.confirm(permit.command.node), keep_ms=permit.command.keep_ms)
 
 
 def fileset_bury(tx: Tx, node: Node, *, keep_ms: int) -> None:
     """Drop a fileset within a transaction; the caller has checked that `node` is current.
 
-    `keep_ms` is the time for which it can be restored, in milliseconds; 0 deletes it permanently.
+    `keep_ms` is the time for which it can be restored, in milliseconds. With 0 it is deleted permanently, and a task is
+    created that deletes a managed fileset's files.
     """
     managed = not cast("FilesetRecord", node.record).external
     if not keep_ms:

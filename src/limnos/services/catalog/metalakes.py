@@ -175,7 +175,10 @@ async def metalake_drop(ctx: Context, *, name: str, force: bool) -> None:
 
 
 def metalake_delete(tx: Tx, permit: Permit[MetalakeDrop]) -> None:
-    """Drop the metalake's node; objects below it can no longer be reached."""
+    """Drop the metalake's node and release its storage roots; objects below it can no longer be reached.
+
+    Raises InUse, NotEmpty.
+    """
     node = tx.nodes.confirm(permit.command.metalake)
     if not permit.command.force:
         if cast("MetalakeRecord", node.record).in_use:

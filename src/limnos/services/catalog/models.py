@@ -76,7 +76,7 @@ def version_label(path: Levels, which: ModelVersionReference) -> str:
     return f"{'alias' if which.is_alias else 'version'} {which.text} of model {render(path)}"
 
 
-def _missing(path: Levels, which: ModelVersionReference) -> NotFound:
+def _missing_version_error(path: Levels, which: ModelVersionReference) -> NotFound:
     return NotFound(f"Model version does not exist: {version_label(path, which)}", kind="model_version")
 
 
@@ -103,7 +103,7 @@ async def version_load(
 async def _version_of(ctx: Context, model: Node, *, path: Levels, which: ModelVersionReference) -> ModelVersion:
     version = await ctx.look_up(lambda: model_version_read(model.id, which))
     if version is None:
-        raise _missing(path, which)
+        raise _missing_version_error(path, which)
     return version
 
 
@@ -176,7 +176,7 @@ def _check_uri(uri: str) -> None:
 
 
 def version_insert(tx: Tx, permit: Permit[VersionLink]) -> int:
-    """Insert the version under the next number; numbers are never reused."""
+    """Insert the version under the next number; numbers are never reused. Raises AlreadyExists for a used alias."""
     node = tx.nodes.confirm(permit.command.model)
     record = cast("ModelRecord", node.record)
     number = record.next_version
@@ -213,15 +213,18 @@ async def version_alter(
 
 
 def version_update(tx: Tx, permit: Permit[VersionAlter]) -> ModelVersion:
-    """Write the edited version and its aliases. The model's last change is updated, too."""
+    """Write the edited version and its aliases, and update the time of the model's last change.
+
+    Raises NotFound (the version), AlreadyExists (an alias), BadRequest (a URI).
+    """
     command, edits = permit.command, permit.command.edits
     node = tx.nodes.confirm(command.model)
     version = tx.models.read(node.id, command.which)
     if version is None:
-        raise _missing(command.path, command.which)
+        raise _missing_version_error(command.path, command.which)
     changed = msgspec.structs.replace(
         version, comment=edits.edits.edited_comment(version.comment), properties=edits.edits.over(version.properties),
-        uris=_uris_over(version.uris, edits),
+        uris=_edited_uris(version.uris, edits),
     )  # fmt: skip
     tx.models.update(node.id, changed)
     tx.models.unname(node.id, version.version, aliases=edits.unnames)
@@ -233,7 +236,7 @@ def version_update(tx: Tx, permit: Permit[VersionAlter]) -> ModelVersion:
     return changed if again is None else again
 
 
-def _uris_over(uris: Mapping[str, str], edits: VersionEdits) -> dict[str, str]:
+def _edited_uris(uris: Mapping[str, str], edits: VersionEdits) -> dict[str, str]:
     """Return the URIs with the edits applied.
 
     Raises BadRequest for adding an existing name, for changing or removing a missing one, and for removing the last
@@ -267,12 +270,12 @@ async def version_delete(ctx: Context, scope: RequestScope, *, path: Levels, whi
 
 
 def version_remove(tx: Tx, permit: Permit[VersionDelete]) -> None:
-    """Delete the version. The model's last change is updated, too."""
+    """Delete the version, and update the time of the model's last change. Raises NotFound."""
     command = permit.command
     node = tx.nodes.confirm(command.model)
     version = tx.models.read(node.id, command.which)
     if version is None:
-        raise _missing(command.path, command.which)
+        raise _missing_version_error(command.path, command.which)
     tx.models.delete(node.id, version.version)
     tx.nodes.write_record(node, node.record)
 

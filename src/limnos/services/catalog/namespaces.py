@@ -1,8 +1,7 @@
 """Namespaces: create with missing parents, load, list, alter, drop, and move with the whole subtree.
 
-May import the layers below. Must not know any wire format. A missing namespace is NotFound to a caller who may list
-namespaces and could find out anyway. It is PermissionDenied to others, so that a refusal does not reveal whether it
-exists.
+May import the layers below. Must not know any wire format. For a missing namespace, a caller who may list namespaces
+gets NotFound. Other callers get PermissionDenied, which does not reveal whether the namespace exists.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class NamespaceDrop(msgspec.Struct, frozen=True):
     namespace: Node
     keep_ms: int = 0
     levels: Levels = ()
-    """Its whole name, for error messages."""
+    """The levels of its name, for error messages."""
 
 
 class NamespaceMove(msgspec.Struct, frozen=True):
@@ -153,8 +152,9 @@ async def namespace_create(
     Raises:
         InvalidName: A part is not allowed, or contains the separator.
         BadRequest: The name is reserved.
-        OutsideRoots: The catalog does not cover its location.
+        OutsideRoots: The location is outside of the catalog's roots.
         AlreadyExists: The name is taken.
+        UnsupportedOperation: The catalog is flat, and the namespace is nested.
         NotFound: A parent is missing and `parents` is false.
         PermissionDenied: The caller lacks CREATE_SCHEMA on the nearest existing parent or one of its ancestors.
     """
@@ -269,7 +269,7 @@ def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
         last = position == len(command.names)
         node = None if last else tx.nodes.find(parent.id, command.space, name)
         if node is not None and node.kind is Kind.NAMESPACE:
-            tx.stale()  # a parent was created meanwhile: decide on it
+            tx.stale()  # a parent was created concurrently: decide on it
         parent = tx.nodes.create(
             kind=Kind.NAMESPACE, space=command.space, name=name, parent_id=parent.id, zone=permit.zone,
             record=command.record if last else BLANK_NAMESPACE,
@@ -338,8 +338,9 @@ def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
 async def namespace_move(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> None:
     """Rename or move a namespace within its catalog, with its subtree; this writes one row.
 
-    Raises NotFound (source, or the target's parent), AlreadyExists, PermissionDenied, and BadRequest for a move into
-    itself or to a reserved name.
+    Raises NotFound (source, or the target's parent), AlreadyExists, InvalidName, PermissionDenied, ProtectedObject,
+    UnsupportedOperation (a nested target in a flat catalog), and BadRequest for a move into itself, beyond the maximum
+    depth, or to a reserved name.
     """
     await ctx.write(scope, lambda request_view: namespace_move_of(request_view, source, target), namespace_reparent)
 
@@ -362,7 +363,7 @@ def namespace_move_of(request_view: RequestView, source: Levels, target: Levels)
 
 
 def namespace_reparent(tx: Tx, permit: Permit[NamespaceMove]) -> None:
-    """Move the namespace to its new parent and name."""
+    """Move the namespace to its new parent and name. Raises BadRequest, AlreadyExists, ProtectedObject."""
     command = permit.command
     node = tx.nodes.confirm(command.namespace)
     into = tx.nodes.confirm(command.into)

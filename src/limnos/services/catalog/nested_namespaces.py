@@ -2,9 +2,9 @@
 Compatibility and Migration Guard").
 
 May import the layers below. Must not know any wire format. Namespaces nest unless a catalog's property forbids it. In a
-flat catalog, under the separator policy `unrestricted`, a name may contain the separator. Such a name would read as
-several names where namespaces nest, so none may remain. Such a change is refused with IllegalName, which has a status,
-not with the InvalidName of `names`, to which each protocol assigns a status.
+flat catalog, under the separator policy `unrestricted`, a name may contain the separator. Where namespaces nest, such a
+name would be parsed as several levels, so the property cannot change while one exists. The error is IllegalName, which
+has an HTTP status; to the InvalidName of `names` each protocol assigns a status.
 """
 
 from __future__ import annotations

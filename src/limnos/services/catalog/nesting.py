@@ -1,6 +1,6 @@
-"""Nesting migration: changes the names of a catalog's namespaces so that they may nest.
+"""Nesting migration: renames and moves a catalog's namespaces so that they can nest.
 
-Check, plan, migrate, undo, confirm.
+Operations: check, plan, migrate, undo, confirm.
 
 May import the layers below. Must not know any wire format. A migration has steps, and after each step all names are
 valid for every client. First, names that contain the separator are renamed in place. Then, in a flat catalog, the

@@ -1,8 +1,8 @@
 """Steps of a nesting migration, inside their transactions: each is a batch that also records its progress.
 
-May import the layers below. `nesting` decides which caller may run a step. This module has the states of a migration,
-and the batch of each state. Namespaces are found by id; one that was renamed, moved or dropped meanwhile is left as it
-is.
+May import the layers below. `nesting` decides which caller may run a step. This module defines the states of a
+migration, and the batch of each state. Namespaces are found by id; one that was renamed, moved or dropped since the
+plan is left unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BATCH: Final = 500
 NUMBER_BYTES: Final = 12
 SWITCHES: Final = ("switching", "unswitching")
 """States whose next step writes the catalog's own record, which belongs to the metalake's zone."""
-_RESTS: Final = ("planned", "migrated")
+_IDLE_STATES: Final = ("planned", "migrated")
 """States in which no migration is running."""
 
 
@@ -47,7 +47,7 @@ class NestingGoal(NamedTuple):
 
     def is_reachable_from(self, migration: NameMigration) -> bool:
         """Return whether a running migration leads to this goal. The migration may still have to plan names that were
-        created meanwhile.
+        created since.
         """
         return migration.state in self.way or (
             migration.state == "planning" and migration.goes_on == (self.end == "migrated")
@@ -94,7 +94,7 @@ class NestingEnd(msgspec.Struct, frozen=True):
 
 
 class NestingProgress(NamedTuple):
-    """The progress of a migration of names: its state, and counts of names by step."""
+    """The progress of a migration: its state, and the counts of all, renamed, nested and remaining names."""
 
     migration: NameMigration
     total: int
@@ -122,7 +122,10 @@ def no_plan(catalog: Node) -> NotFound:
 
 
 def nesting_begin(tx: Tx, permit: Permit[NestingBegin]) -> NestingProgress:
-    """Store a new migration plan, with the first batch of its names."""
+    """Store a new migration plan, which replaces an older one, with the first batch of its names.
+
+    Raises BadRequest if a migration runs or could be undone.
+    """
     command = permit.command
     node = tx.nodes.confirm(command.step.catalog)
     migration = tx.nesting.read(node.id)
@@ -141,7 +144,7 @@ def nesting_end(tx: Tx, permit: Permit[NestingEnd]) -> None:
     migration = tx.nesting.read(node.id)
     if migration is None:
         raise no_plan(node)
-    if migration.state not in (*_RESTS, "planning") or migration.goes_on:
+    if migration.state not in (*_IDLE_STATES, "planning") or migration.goes_on:
         raise BadRequest(
             f"Names of catalog {node.name} are being changed ({migration.state}): complete it with 'limnos names migrate "
             f"{node.name}', or undo it"
@@ -192,7 +195,7 @@ def _enter_goal(tx: Tx, node: Node, *, command: NestingStep) -> NameMigration:
 
 
 def _refuse_unspellable(node: Node, migration: NameMigration, *, separator: str) -> None:
-    """Refuse to restore names that contain the separator if namespaces nest and the server uses that separator now."""
+    """Raise BadRequest if names with the server's present separator would be restored while namespaces nest."""
     if is_nested(cast("CatalogRecord", node.record)) and not migration.nests and migration.separator == separator:
         raise BadRequest(
             f"The old names contain {quote_for_message(separator)}, the present separator of this server: they would be read as several levels. Start it with another separator to undo this"
@@ -283,7 +286,7 @@ def _nest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
         if node is None:
             tx.nesting.put(command.catalog.id, row._replace(step=LEFT))
             continue
-        into = _place(tx, cast("Levels", row.path), command=command)
+        into = _create_parents(tx, cast("Levels", row.path), command=command)
         if into is None:  # another object has the name of it or of a parent: it stays where it is
             tx.nesting.put(command.catalog.id, row._replace(step=ON_PATH, into_id=row.parent_id))
             continue
@@ -293,7 +296,7 @@ def _nest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
         tx.nesting.enter(command.catalog.id, "migrated")
 
 
-def _place(tx: Tx, path: Levels, *, command: NestingStep) -> int | None:
+def _create_parents(tx: Tx, path: Levels, *, command: NestingStep) -> int | None:
     """Create the missing parents of a path, and return the id of the last parent; None if another object has one of the
     names.
     """

@@ -2,8 +2,8 @@
 catalog's.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. The mode is advice to clients. A
-client that can read the files may plan by itself, and a restricted user cannot, regardless of the mode
-(`services.iceberg.restricted_reads`). Decision record 0104.
+client that can read the files may plan by itself. A restricted user cannot, regardless of the mode
+(`services.iceberg.restricted_tables`). Decision record 0104.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tables of any format: find, load, list, decide on creation, drop, rename, move and unregister.
 
 May import the layers below. Must not know any wire format or table format: `services.iceberg.tables` creates Iceberg
-tables. A missing table is NotFound to a caller who could load it if it existed, or who works with tables or views of
-its namespace. It is PermissionDenied to everyone else.
+tables. For a missing table, a caller who could load it if it existed, or who may use tables or views of its namespace,
+gets NotFound. Other callers get PermissionDenied.
 """
 
 from __future__ import annotations
@@ -194,8 +194,9 @@ class NewTable(NamedTuple):
 def new_table_of(request_view: RequestView, namespace: Levels, name: str, action: Action) -> NewTable:
     """Decide on creating a table, and return the decision with the storage for its files.
 
-    Raises NotFound (the namespace), AlreadyExists (a table or view has the name), BadRequest (an invalid location),
-    NotInUse, PermissionDenied.
+    Raises NotFound (the namespace), AlreadyExists (a table or view has the name), InvalidName, BadRequest (an invalid
+    location, a catalog of another format), UnsupportedOperation (a catalog of an external system), NotInUse,
+    PermissionDenied.
     """
     request_view.require_in_use()
     check_levels((*namespace, name))
@@ -299,8 +300,8 @@ async def table_unregister(
 
     The document is also appended to `documents`.
 
-    The table does not go to the trash: its files, and maybe its location, are for a new owner. Raises NotFound,
-    PermissionDenied, ProtectedObject.
+    The table cannot be restored, and its location is released, so that its files can be registered elsewhere. Raises
+    NotFound, PermissionDenied, ProtectedObject.
     """
 
     def decide(request_view: RequestView) -> Permit[TableUnregister]:
@@ -312,7 +313,7 @@ async def table_unregister(
 
 
 def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
-    """Drop the table permanently, and return its last document. No commit to it can follow."""
+    """Drop the table permanently, and append its last document to the command. No commit to it can follow."""
     node = tx.nodes.confirm(permit.command.table)
     document = tx.documents.read(node.id)
     if document is None:

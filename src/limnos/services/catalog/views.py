@@ -1,9 +1,9 @@
 """Views of any format: find, load, list, decide on creation, drop, rename and move.
 
 May import the layers below. Must not know any wire format or view format: `services.iceberg.views` creates and replaces
-Iceberg views, and `services.lookup.definer_rights` has the rights that views give to their readers. A missing view is
-NotFound to a caller who could load it if it existed, or who works with tables of its namespace. It is PermissionDenied
-to everyone else.
+Iceberg views, and `services.lookup.definer_rights` decides on the rights that views give to their readers. For a
+missing view, a caller who could load it if it existed, or who may use tables of its namespace, gets NotFound. Other
+callers get PermissionDenied.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def writer_of(request_view: RequestView) -> int:
 def new_view_of(request_view: RequestView, namespace: Levels, name: str) -> NewTable:
     """Decide on creating a view, and return the decision with the storage for its files.
 
-    Raises NotFound (the namespace), AlreadyExists (a view or table has the name), BadRequest, NotInUse,
-    PermissionDenied.
+    Raises NotFound (the namespace), AlreadyExists (a view or table has the name), InvalidName, BadRequest (a catalog of
+    another format), UnsupportedOperation (a catalog of an external system), NotInUse, PermissionDenied.
     """
     request_view.require_in_use()
     check_levels((*namespace, name))

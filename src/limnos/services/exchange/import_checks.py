@@ -1,7 +1,7 @@
 """Validates the records of an import one by one, and prepares them for the store, outside of a transaction.
 
-May import the layers below. Every error has the record's number. Names, catalogs and locations follow the same rules as
-for objects that are created.
+May import the layers below. Every error message contains the record's number. Names, catalogs and locations follow the
+same rules as for objects that are created.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ async def record_check(
 
 
 def catalog_of(number: int, record: ExportRecord, *, defaults: RequestDefaults, metalake: str) -> CatalogRecord:
-    """Validate a catalog's record, and return the record to store. Raises BadRequest for invalid properties.
+    """Validate a catalog's record, and return the record to store. Raises BadRequest for an invalid name or property.
 
     If the exported catalog had no `warehouse` property, the property is set to its former default, since the tables'
-    files are there.
+    files are there. Secret properties are encrypted.
     """
     message: Catalog = record.catalog
     with with_record_number(number):
@@ -229,7 +229,7 @@ def _policy(record: PolicyRecord) -> PolicyRecord:
     try:
         content = msgspec.json.decode(record.content)
     except msgspec.DecodeError as error:
-        raise errors.BadRequest(f"the content of the policy is no JSON: {error}") from None
+        raise errors.BadRequest(f"the content of the policy is not JSON: {error}") from None
     return replace(record, content=content_text(record.policy_type, content))
 
 

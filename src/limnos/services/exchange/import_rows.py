@@ -1,7 +1,8 @@
 """Converts records of an import to rows of the store, with one method for each kind of record.
 
 May import the layers below. Runs inside a transaction, on records that were checked before. A record may refer only to
-earlier records. `import_writer` refuses a missing object, a later object and a cycle, with the record's number.
+earlier records. `import_writer` refuses a missing object, a later object and a cycle, with the record's number. Each
+method raises BadRequest for an invalid record.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class ImportPart(ImportWriter):
     # -- objects ---------------------------------------------------------------------------------------------------
 
     def metalake(self, ready: CheckedRecord) -> None:
-        """Add the metalake, hidden until the import is finished."""
+        """Add the metalake, which is not visible until the import is finished."""
         if self._progress.metalake_id:
             raise BadRequest("a second metalake: an export has one")
         message, record = ready.record.metalake, ready.record
@@ -188,7 +189,7 @@ class ImportPart(ImportWriter):
         })  # fmt: skip
 
     def link(self, ready: CheckedRecord) -> None:
-        """Add a link between two objects, such as a membership, a holder of a role, an attached tag or policy; or a
+        """Add a link between two objects, such as a membership, a role assignment or an attached tag; or an object's
         protection.
         """
         message = ready.record.link
@@ -275,7 +276,7 @@ class ImportPart(ImportWriter):
     def restriction(self, ready: CheckedRecord) -> None:
         """Add a read restriction of a table or namespace.
 
-        Principals that the file lacks are omitted, which never exempts a user from the restriction.
+        Principals that are not in the file are omitted, which never exempts a user from the restriction.
         """
         message = ready.record.restriction
         target = self._require(message.object_id, Kind.TABLE, Kind.NAMESPACE)

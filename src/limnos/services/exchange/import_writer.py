@@ -147,7 +147,7 @@ class ImportWriter:
 
     def _check_name(self, name: str, kind: Kind, *, statement: Sql) -> None:
         """Check that the name of a new user, group or role is valid and not in use. `statement` inserts the batch's
-        other objects of the kind, whose names are compared, too.
+        other objects of the kind, whose names are compared as well.
 
         Raises BadRequest for an invalid name, or one that is in use or too similar.
         """
@@ -201,7 +201,10 @@ class ImportWriter:
             raise BadRequest(f"{what} is in an earlier record")
 
     def _write_rows(self) -> None:
-        """Write the collected rows. A duplicate name is reported with the later record's number."""
+        """Write the collected rows, the documents and the storage locations, and update the import's progress.
+
+        Raises BadRequest with the record's number for a duplicate name, or an invalid document or location.
+        """
         for statement, rows in self._rows_by_statement.items():
             self._tx.imports.many(statement, rows)
         doubled = self._tx.imports.missing(list(self._numbers)) if self._numbers else None

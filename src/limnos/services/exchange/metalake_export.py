@@ -1,8 +1,8 @@
 """Metalake export: a snapshot of all live objects of a metalake, as records in which every reference points to an
 earlier record.
 
-May import the layers below. Must not know any wire format but the export's. Memory holds only one page, and nothing is
-cached: the snapshot is a separate read transaction. Decision record 0080.
+May import the layers below. Must not know any wire format but the export's. Only one page is in memory at a time. The
+records are read in a separate read transaction, without the caches. Decision record 0080.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def _decide(request_view: RequestView, *, secrets: bool) -> int:
 async def metalake_export(
     ctx: Context, *, metalake: str, form: Form, secrets: bool = False
 ) -> AsyncGenerator[bytes, None]:
-    """Yield an export in chunks. Raises NotFound, PermissionDenied, ServiceUnavailable before the first chunk.
+    """Yield an export in chunks; with `secrets`, secret properties are included. Raises NotFound, PermissionDenied, and
+    ServiceUnavailable (too many exports) before the first chunk.
 
     The decision is repeated after the read transaction has begun, in case the caller's right was revoked concurrently.
     """
@@ -109,7 +110,7 @@ class _MetalakeExport:
         self._params = {"metalake": metalake_id}
 
     async def pages(self, *, now_ms: int) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
-        """Yield all pages: header, metalake, principals, the tree from its root, roles, attachments and links."""
+        """Yield all pages: header, metalake, principals, the tree from its root, then attachments, roles and links."""
         node, owner_id = await self._metalake()
         ((epoch, server, own),) = await self._moment.rows((exports.REVISIONS, self._params))
         head = messages.header(
@@ -120,7 +121,7 @@ class _MetalakeExport:
             yield page
         async for page in self._tree():
             yield page
-        async for page in self._hanging():
+        async for page in self._attachment_pages():
             yield page
 
     async def _metalake(self) -> tuple[Node, int | None]:
@@ -143,7 +144,7 @@ class _MetalakeExport:
     def _node(self, node: exports.ExportNode) -> ExportRecord:
         record = node.node.record
         if isinstance(record, CatalogRecord):
-            entries, masked = self._shown(record)
+            entries, masked = self._without_secrets(record)
             own = f"{self._warehouse}/{node.node.id}"
             warehouse = warehouse_of(record, own) if record.provider in PROVIDERS_WITH_WAREHOUSE else ""
             export_record = messages.catalog(
@@ -154,15 +155,15 @@ class _MetalakeExport:
         export_record.owner_id = node.owner_id or 0
         return export_record
 
-    def _shown(self, record: CatalogRecord) -> tuple[dict[str, str], list[str]]:
+    def _without_secrets(self, record: CatalogRecord) -> tuple[dict[str, str], list[str]]:
         """Return a catalog's properties without secret properties, and the names of the secret properties."""
         if self._secrets:
             return self._keys.opened(record.properties), []
         masked = [key for key, value in record.properties.items() if is_secret(key) or mask_passwords(value) != value]
         return {key: value for key, value in record.properties.items() if key not in masked}, sorted(masked)
 
-    async def _hanging(self) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
-        """Yield the attachments of objects and the links between them."""
+    async def _attachment_pages(self) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
+        """Yield versions, tags, statistics and other attachments of objects, roles, and the links between objects."""
         async for rows in self._moment.pages((exports.MODEL_VERSIONS, self._params), NODES_AT_ONCE):
             versions = await exports.model_versions_of(self._moment, rows)
             yield partial(_each, versions, lambda result: messages.model_version(*result))

@@ -50,7 +50,7 @@ IDLE_MS: Final = 86_400_000
 
 
 class ImportBegin(msgspec.Struct, frozen=True):
-    """The command to begin the import of a metalake under a name. `form` is the format of the file; `keeps`: the
+    """The command to begin the import of a metalake under a name. `form` is the format of the file; with `keeps`
     objects keep their ids.
     """
 
@@ -97,8 +97,9 @@ def _may(request_view: RequestView) -> None:
 
 
 async def import_begin(ctx: Context, *, name: str, form: str, ids: str) -> MetalakeImport:
-    """Begin an import of a metalake under a name. Raises AlreadyExists, InvalidName, PermissionDenied, and BadRequest
-    for an unknown `form` or `ids`.
+    """Begin an import of a metalake under a name; with `ids` `keep`, objects keep their ids.
+
+    Raises AlreadyExists, InvalidName, PermissionDenied, and BadRequest for an unknown `form` or `ids`.
     """
     check_metalake_name(name)
     if form not in FORMS or ids not in IDS:
@@ -166,10 +167,10 @@ async def import_feed(
         The import's progress.
 
     Raises:
-        NotFound: There is no open import of that id.
+        NotFound: There is no open import with that id.
         CommitConflict: The import is at another record.
         BadRequest: A record is refused; the message has its number.
-        PermissionDenied: The caller is no service admin.
+        PermissionDenied: The caller is not a service admin.
     """
     metalake_import = await import_load(ctx, import_id)
     if after is None:
@@ -237,7 +238,8 @@ async def _catalogs(
 
 
 def import_take(tx: Tx, permit: Permit[ImportFeed]) -> MetalakeImport:
-    """Write the records. Raises CommitConflict if they do not follow the import's last record.
+    """Write the records. Raises CommitConflict if they do not follow the import's last record, NotFound if the import
+    has ended, BadRequest for an invalid record.
 
     The import's clock is locked, so batches are written one at a time.
     """
@@ -252,8 +254,8 @@ def import_take(tx: Tx, permit: Permit[ImportFeed]) -> MetalakeImport:
 
 
 async def import_finish(ctx: Context, import_id: int) -> FinishedImport:
-    """Publish the metalake with all of its content. Raises BadRequest if the file is incomplete, AlreadyExists if the
-    name is in use.
+    """Publish the metalake with all of its content. Raises NotFound, PermissionDenied, BadRequest if the file is
+    incomplete, AlreadyExists if the name is in use.
     """
     metalake_import = await import_load(ctx, import_id)
 
@@ -270,7 +272,10 @@ async def import_finish(ctx: Context, import_id: int) -> FinishedImport:
 
 
 def import_show(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
-    """Publish the metalake under its name. Without an owner in the file, the importing user becomes its owner."""
+    """Publish the metalake under its name, and create the task that deletes the import's rows.
+
+    Without an owner in the file, the importing user becomes its owner. Raises NotFound, BadRequest, AlreadyExists.
+    """
     metalake_import = _open(tx, permit)
     if metalake_import.state != WHOLE:
         raise BadRequest(
@@ -308,7 +313,7 @@ def _owner(tx: Tx, metalake_import: MetalakeImport, *, admins: frozenset[str]) -
 
 
 async def import_give_up(ctx: Context, import_id: int) -> None:
-    """Abandon an import; its rows are deleted. Raises NotFound, PermissionDenied."""
+    """Abandon an import; a task deletes its rows. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[ImportEnd]:
         return request_view.permit(
@@ -345,7 +350,7 @@ async def import_prune(work: TaskContext, payload: PruneImport) -> None:
 
 
 async def imports_prune(work: TaskContext) -> None:
-    """Abandon imports that received no batch for a day."""
+    """Abandon imports that received no batch for a day, and create the tasks that delete their rows."""
 
     def give_up(tx: Tx) -> None:
         for import_id in tx.imports.idle(before=tx.now_ms - IDLE_MS):

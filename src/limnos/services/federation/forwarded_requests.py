@@ -1,7 +1,7 @@
 """Forwarded requests: decides on a request to another Iceberg catalog, forwards it, then updates placeholder nodes.
 
 May import the layers below, and `sources` for requests and responses. Must not know request bodies: the caller builds
-the request after the decision. This server decides on access; only the source knows which objects exist (decision
+the request after the decision. This server decides on access; only the source determines which objects exist (decision
 record 0083).
 """
 
@@ -44,8 +44,9 @@ from limnos.sources.connectors.registry import NEVER, TO_READERS, VENDED
 
 
 class SourceObjectRequest(NamedTuple):
-    """A request for an object of a source: its kind and path, the action on it, and `probe`, the action whose right
-    lets a caller learn that the object is missing.
+    """A request for an object of a source: its kind and path, and the action on it.
+
+    A caller with the right for `probe` may learn that the object is missing.
     """
 
     kind: Kind
@@ -63,14 +64,17 @@ class VendingDecision(NamedTuple):
 
 
 class SourceTableCommit(NamedTuple):
-    """One table's part of a commit to several tables. `makes`: the commit creates the table."""
+    """One table's part of a commit to several tables. With `makes` the commit creates the table."""
 
     path: Levels
     makes: bool
 
 
 async def endpoints_of_source(ctx: Context, scope: RequestScope) -> frozenset[str]:
-    """Return the endpoints that the source serves, to a caller who may use the catalog."""
+    """Return the endpoints that the source supports, to a caller who may use the catalog.
+
+    Raises NotInUse, PermissionDenied, and the source's errors.
+    """
 
     def decide(request_view: RequestView) -> CatalogSource:
         request_view.require_in_use()
@@ -122,7 +126,7 @@ async def forward_load(
 
     `vending` is the same request with credentials; it is sent if the caller may receive credentials.
 
-    Returns the source's response, and the decision on credentials.
+    Returns the source's response, and the decision on credentials. Raises as `forward_request`.
     """
 
     def decide(request_view: RequestView) -> tuple[SourceLookup, VendingDecision]:
@@ -166,6 +170,10 @@ async def forward_create(
 
     Returns:
         The source's response, and the decision on credentials.
+
+    Raises:
+        PermissionDenied: The caller may not create the object, or not replace it.
+        NotInUse: The catalog or metalake is disabled. Also raises the source's errors.
     """
 
     def decide(request_view: RequestView) -> tuple[VendingDecision, bool, Permit[PlaceholderCreate]]:
@@ -195,7 +203,7 @@ async def forward_create(
 async def forward_drop(ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall) -> RestReply:
     """Forward a request that drops an object, and drop its placeholder node.
 
-    Raises ProtectedObject, PermissionDenied.
+    Raises ProtectedObject, PermissionDenied, NotFound, and the source's errors.
     """
     source_lookup, permit = await ctx.read(
         scope, lambda request_view: placeholder_drop_permit(request_view, _find_source_object(request_view, thing))
@@ -208,7 +216,10 @@ async def forward_drop(ctx: Context, scope: RequestScope, *, thing: SourceObject
 
 
 async def forward_rename(ctx: Context, scope: RequestScope, *, kind: Kind, target: Levels, call: RestCall) -> None:
-    """Forward a rename or move of a table or view; its placeholder node follows."""
+    """Forward a rename or move of a table or view, and move its placeholder node.
+
+    Raises as `decide_move`, and the source's errors.
+    """
     source_lookup, permit = await ctx.read(
         scope, lambda request_view: decide_placeholder_move(request_view, kind, source=call.path, target=target)
     )
@@ -220,7 +231,7 @@ async def forward_commit(
     ctx: Context, scope: RequestScope, *, changes: Sequence[SourceTableCommit], call: RestCall
 ) -> RestReply:
     """Forward commits to one or several tables, all decided on one request view; the caller owns tables that they
-    create.
+    create. Raises NotInUse, PermissionDenied, and the source's errors.
     """
 
     def decide(request_view: RequestView) -> tuple[CatalogSource, list[Permit[PlaceholderCreate]]]:

@@ -1,7 +1,7 @@
 """Moves: decides on renaming or moving a table or view of an external system, and moves its placeholder node with it.
 
-May import the layers below. Calls no source: the caller decides by `decide_move`, sends the rename to the source, and
-then moves the placeholder node.
+May import the layers below. Does not call the source: the caller decides by `decide_move`, sends the rename to the
+source, and then moves the placeholder node.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 May import the layers below, and `sources` for capabilities. Grants, owners and tags belong to node ids, but external
 objects are not nodes. So an object with a grant gets a placeholder node under its name. Until then its parent's grants
-apply to it. The placeholder node decides access to that name, regardless of changes in the source. An object that the
-source lacks does not exist, even with a placeholder node. Decision record 0078.
+apply to it. The placeholder node decides access to that name, regardless of changes in the source. An object that is
+missing in the source does not exist, even with a placeholder node. Decision record 0078.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PLACEHOLDERS_MAX: Final = 2_100
 
 
 class SourceLookup(NamedTuple):
-    """An authorized lookup of an object of a source: its path and the decision. Only the source knows whether it
+    """An authorized lookup of an object of a source: its path and the decision. Only the source determines whether it
     exists.
     """
 
@@ -84,8 +84,8 @@ class PlaceholderCreate(msgspec.Struct, frozen=True):
     """The command to create placeholder nodes for a path below `parent`, given as kinds, name spaces and names, the
     outermost first.
 
-    `renews`: the source has just created the last object, so a placeholder node of an earlier object of that name is
-    dropped.
+    With `renews` the source has just created the last object, so a placeholder node of an earlier object of that name
+    is dropped.
     """
 
     parent: Node
@@ -108,8 +108,7 @@ def may_have_placeholders(request_view: RequestView, kind: Kind) -> bool:
 def find_source_object(
     request_view: RequestView, kind: Kind, *, path: Levels, action: Action, probe: Action | None = None
 ) -> SourceLookup:
-    """Authorize an action on an object of a source. Never raises NotFound, since only the source knows whether it
-    exists.
+    """Authorize an action on an object of a source. Does not query the source, so it never raises NotFound.
 
     Args:
         request_view: The request view of the catalog.
@@ -120,6 +119,7 @@ def find_source_object(
             `check_existence_probe` later queries the source.
 
     Raises:
+        NotInUse: The catalog or metalake is disabled.
         PermissionDenied: The caller has neither right.
     """
     request_view.require_in_use()
@@ -158,7 +158,7 @@ async def check_existence_probe(ctx: Context, source_lookup: SourceLookup) -> No
 
 
 async def is_in_source(ctx: Context, origin: CatalogSource, *, kind: Kind, path: Levels) -> bool:
-    """Query the external system whether an object exists."""
+    """Return whether an object exists in the external system, by a query. Raises the source's errors."""
     if kind is Kind.NAMESPACE:
         return await ask_source(
             ctx, origin, of=with_schemas, question=lambda namespaces: namespaces.schema_exists(path)
@@ -211,7 +211,7 @@ async def read_attached(
 
     Raises:
         NotFound: The object is missing.
-        ServiceUnavailable: Concurrent changes of the object made every try fail.
+        ServiceUnavailable: Concurrent changes of the object made every attempt fail.
     """
     for _ in range(READS_MAX):
         try:
@@ -321,7 +321,7 @@ async def submit_source_change(ctx: Context, permit: Permit[C], *, mutation: Cal
     right was revoked since.
 
     `mutation` must accept any state of the store. Returns None, with a log message, if concurrent changes of the same
-    names make every try fail.
+    names make every attempt fail.
     """
     bare = msgspec.structs.replace(permit, stamps=())
     for _ in range(READS_MAX):

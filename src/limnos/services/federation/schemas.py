@@ -1,4 +1,4 @@
-"""Schemas of external systems: list, load, create, alter, drop, by rights on names of the tree.
+"""Schemas of external systems: list, load, create, alter, drop. Rights on paths in the tree decide access.
 
 May import the layers below, and `sources` for capabilities. Each function decides first, on one request view, and then
 calls the source. If an object is not visible to the caller, the error is the same whether it exists in the source or
@@ -70,8 +70,8 @@ async def schema_create(
 ) -> FederatedSchema:
     """Create a schema in the source; the caller owns its placeholder node.
 
-    Raises AlreadyExists, NotFound for the parent, PermissionDenied, UnsupportedOperation for properties that the source
-    cannot store.
+    Raises AlreadyExists, NotFound for the parent, InvalidName, BadRequest for an invalid property, PermissionDenied,
+    UnsupportedOperation for properties that the source cannot store.
     """
     origin, node = await source_objects.create_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_CREATE, of=with_schemas,
@@ -105,7 +105,8 @@ async def schema_alter(
 async def schema_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     """Drop an empty schema in the source, and its placeholder node.
 
-    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied.
+    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied, UnsupportedOperation if the source cannot drop
+    schemas.
     """
     await source_objects.drop_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_DROP, of=with_schemas,

@@ -33,8 +33,10 @@ C = TypeVar("C")
 
 
 class VisibleSourceNames(NamedTuple):
-    """A filter for the names that a source lists: visible are the names in `visible_names` and, if `others` is true,
-    all names without a placeholder node (not in `known`).
+    """A filter for the names that a source lists, for one caller.
+
+    A name with a placeholder node (in `known`) is visible if it is in `visible_names`, any other name if `others` is
+    true.
     """
 
     origin: CatalogSource
@@ -107,6 +109,7 @@ async def create_in_source(
         The source, and the placeholder node, which is None if the catalog was dropped concurrently.
 
     Raises:
+        InvalidName: The name is not allowed.
         AlreadyExists: The source has an object of that name.
         NotFound: The parent is missing.
         BadRequest: The source refuses the request.
@@ -148,13 +151,13 @@ async def drop_in_source(
 
 
 async def refuse_protected(ctx: Context, source_lookup: placeholder_nodes.SourceLookup) -> None:
-    """Raise ProtectedObject for an object that is protected against drops itself or by an ancestor."""
+    """Raise ProtectedObject for an object with a protection of its own, or of an ancestor with all objects below it."""
     protection = await ctx.look_up(lambda: protection_read(source_lookup.nearest))
     if protection is not None and (
         protection.below or (source_lookup.node is not None and protection.node_id == source_lookup.node.id)
     ):
         raise ProtectedObject(
-            f"{source_lookup.path[-1]} is below an object that is protected with its content: end that protection first",
+            f"{source_lookup.path[-1]} is protected against drops, itself or by an object above it: remove the protection first",
             kind=source_lookup.kind.word,
         )
 
@@ -171,7 +174,7 @@ def placeholder_drop_permit(
 async def placeholder_drop(ctx: Context, permit: Permit[Node] | None) -> None:
     """Drop the placeholder node of an object that the source has dropped.
 
-    It is no error if the node no longer exists or the right was revoked since.
+    It is not an error if the node no longer exists or the right was revoked since.
     """
     if permit is not None:
         await placeholder_nodes.submit_source_change(ctx, permit, mutation=_drop)

@@ -50,7 +50,7 @@ def catalog_source_of(request_view: RequestView) -> CatalogSource:
 
 
 class SourceConnectors:
-    """The open connectors of a server node, one for each catalog that was used."""
+    """The connectors of a server node: one for each recently used catalog, with its connections to the source."""
 
     def __init__(self, limits: SourceLimits) -> None:
         self.limits = limits
@@ -79,8 +79,8 @@ class SourceConnectors:
 
         Raises:
             UnsupportedOperation: The connector lacks the capability.
-            SourceFailed: The source did not answer before the deadline.
-            StateUnknown: With `changes`, the source did not answer before the deadline, so the change may still be
+            SourceFailed: The source did not respond before the deadline.
+            StateUnknown: With `changes`, the source did not respond before the deadline, so the change may still be
                 made.
         """
         connector = of(self._connector(origin))
@@ -95,7 +95,7 @@ class SourceConnectors:
 
     async def check_connection(self, provider: str, properties: Mapping[str, str]) -> None:
         """Test the connection to a source with a temporary connector. Raises BadRequest for invalid properties,
-        SourceFailed if the source does not respond.
+        SourceFailed if the source does not respond, UnsupportedOperation if the connector's library is not installed.
         """
         connector = open_source(provider, properties, limits=self.limits)
 
@@ -132,12 +132,12 @@ class SourceConnectors:
 
 
 def no_sources() -> SourceConnectors:
-    """Return connectors that allow no address, so that every source is refused."""
+    """Return connectors without allowed hosts, so that every source is refused."""
     return SourceConnectors(SourceLimits((), timeout_s=10.0))
 
 
 class _SourceTimeout(LimnosError):
-    """Raised if a source does not answer before the deadline. `ask` converts it to SourceFailed or StateUnknown."""
+    """Raised if a source does not respond before the deadline. `ask` converts it to SourceFailed or StateUnknown."""
 
 
 def _timeout_error() -> LimnosError:

@@ -1,4 +1,4 @@
-"""Tables of external systems: list, load, create, alter, rename, drop, by rights on names of the tree.
+"""Tables of external systems: list, load, create, alter, rename, drop. Rights on paths in the tree decide access.
 
 May import the layers below, `formats` for the types of requests, and `sources` for capabilities. Each function decides
 first, on one request view, and then calls the source.
@@ -61,7 +61,7 @@ async def table_create(
     """Create a table in the source; the caller owns its placeholder node.
 
     Raises AlreadyExists, NotFound for the schema, BadRequest for an invalid definition, UnsupportedOperation for a
-    feature that the source lacks, PermissionDenied.
+    feature that the source does not support, PermissionDenied.
     """
     schema, name = path[:-1], path[-1]
     origin, node = await source_objects.create_in_source(
@@ -77,8 +77,8 @@ async def table_alter(
 ) -> FederatedTable:
     """Apply all changes to a table in the source atomically.
 
-    Raises NotFound, BadRequest for an invalid change, UnsupportedOperation for a change that the source lacks,
-    PermissionDenied.
+    Raises NotFound, BadRequest for an invalid change, UnsupportedOperation for a change that the source does not
+    support, PermissionDenied.
     """
     schema, name = path[:-1], path[-1]
     source_lookup = await ctx.read(
@@ -97,7 +97,8 @@ async def table_alter(
 async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, target: Levels) -> FederatedTable:
     """Rename a table or move it to another schema, with its placeholder node.
 
-    Raises NotFound, AlreadyExists, UnsupportedOperation if the source cannot rename tables so, PermissionDenied.
+    Raises NotFound, AlreadyExists, InvalidName (the new name), UnsupportedOperation if the source does not support the
+    rename or the move, PermissionDenied.
     """
     check_gravitino_name(target[-1], kind="TABLE")
     source_lookup, permit = await ctx.read(
@@ -119,7 +120,8 @@ async def table_drop(ctx: Context, scope: RequestScope, *, path: Levels, purge: 
 
     A purge also deletes its files, if it has any.
 
-    Raises NotFound, ProtectedObject, UnsupportedOperation for a purge that the source lacks, PermissionDenied.
+    Raises NotFound, ProtectedObject, UnsupportedOperation for a purge that the source does not support,
+    PermissionDenied.
     """
     await source_objects.drop_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_DROP, of=with_tables,

@@ -1,7 +1,7 @@
 """Topics of external systems: list, load, create, alter, drop.
 
 Privileges are checked on the topic's path in the tree. May import the layers below, and `sources` for capabilities.
-Each function decides first, on one request view, and then calls the source. Sources have no comments of topics: a
+Each function decides first, on one request view, and then calls the source. Sources store no comments of topics: a
 topic's placeholder node stores its comment.
 """
 

@@ -1,4 +1,4 @@
-"""Views of other Iceberg catalogs: list, load, create, alter, rename, drop, by rights on names of the tree.
+"""Views of other Iceberg catalogs: list, load, create, alter, rename, drop. Rights on paths in the tree decide access.
 
 May import the layers below, and `sources` for capabilities. Each function decides first, on one request view, and then
 calls the source. Views have placeholder nodes as tables do.
@@ -120,7 +120,10 @@ async def view_rename(ctx: Context, scope: RequestScope, *, path: Levels, target
 
 
 async def view_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
-    """Drop a view in the source, and its placeholder node. Raises NotFound, ProtectedObject, PermissionDenied."""
+    """Drop a view in the source, and its placeholder node.
+
+    Raises NotFound, ProtectedObject, PermissionDenied, UnsupportedOperation if the source has no views.
+    """
     await source_objects.drop_in_source(
         ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_DROP, of=with_views,
         question=lambda catalog: catalog.view_drop(path[:-1], path[-1]),

@@ -1,7 +1,7 @@
 """Attachments: tags and policies on objects and columns, attached, detached, inherited and listed.
 
 May import the layers below. Must not know any wire format, and only returns the values of tags. Attachments belong to
-the metalake's zone, even if the object lies in a catalog (decision record on objects outside of catalogs).
+the metalake's zone, even if the object lies in a catalog (decision record 0023).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class AttachedObject(NamedTuple):
 def attachment_point_require(request_view: RequestView, on: AttachmentTarget, *, kind: Kind) -> AttachmentPoint:
     """Find the target of an attachment, if it is visible to the caller.
 
-    Raises IllegalObject if objects of its kind cannot have tags or policies, NotFound, PermissionDenied.
+    Raises IllegalObject if objects of its kind cannot have tags or policies, NotFound, NotInUse, PermissionDenied.
     """
     if on.kind not in HOLDERS:
         name = ", ".join(each.word for each in HOLDERS)
@@ -99,7 +99,7 @@ def attachment_point_require(request_view: RequestView, on: AttachmentTarget, *,
 async def attachments_list(ctx: Context, on: AttachmentTarget, *, kind: Kind) -> list[ObjectAttachment]:
     """Return an object's attachments that the caller may load: its own first, then the inherited ones.
 
-    Raises NotFound, PermissionDenied.
+    Raises as `attachment_point_require`, and ServiceUnavailable after too many concurrent changes of the object.
     """
 
     def read(request_view: RequestView) -> list[ObjectAttachment]:
@@ -112,7 +112,9 @@ async def attachments_list(ctx: Context, on: AttachmentTarget, *, kind: Kind) ->
 
 
 async def attachment_load(ctx: Context, on: AttachmentTarget, *, kind: Kind, name: str) -> ObjectAttachment:
-    """Return one attachment of an object. Raises NotFound if neither the object nor an ancestor has it."""
+    """Return one attachment of an object. Raises as `attachments_list`, NotFound also if neither the object nor an
+    ancestor has it.
+    """
     for attachment in await attachments_list(ctx, on, kind=kind):
         if attachment.node.name == name:
             return attachment
@@ -162,7 +164,7 @@ async def attachments_associate(
         on: The object or column.
         kind: TAG or POLICY.
         adds: The names to attach. A name in both lists is ignored.
-        removes: The names to detach; detaching a missing one is no error.
+        removes: The names to detach; detaching one that is not attached is not an error.
         check: Raises to refuse the attachment of a node.
         action_on_target: Returns the action on the object that attaching or detaching a node needs in addition to
             loading it.
@@ -172,8 +174,9 @@ async def attachments_associate(
 
     Raises:
         NotFound: The object or a name is missing.
-        PermissionDenied: The caller may not apply one of them, or may not know the object.
+        PermissionDenied: The caller may not apply one of them, or may not load the object.
         AlreadyExists: One is attached already.
+        IllegalObject: Objects of this kind cannot have tags or policies.
         BadRequest: The request names too many.
     """
     if len(adds) + len(removes) > NAMES_MAX:
@@ -215,7 +218,9 @@ def visible_ids_of(
 
 
 def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, ...]:
-    """Write and delete the attachments, if the object and the attached objects still exist."""
+    """Write and delete the attachments, if the object and the tags or policies still exist. Returns the names of the
+    object's own attachments. Raises AlreadyExists.
+    """
     command, rows = permit.command, tx.attachments(permit.command.kind)
     target = tx.nodes.confirm(command.target)
     for node in command.attached:

@@ -45,7 +45,7 @@ _RENAMES: Final[dict[Kind, Action]] = {
 class ObjectDetails(NamedTuple):
     """The details of an object that the caller may load.
 
-    - `rights`: the caller's rights on it, as words of `RIGHTS`, `alter`, `drop` and `rename`.
+    - `rights`: the caller's rights on it, words of `RIGHTS`, and `alter`, `drop` and `rename`.
     - `column_tags`: names of the tags on its columns, by field id.
     - `is_access_on`: whether access control is on; otherwise the rights have no effect.
     """

@@ -2,7 +2,7 @@
 support.
 
 May import the layers below. Must not know any wire format. `formats.gravitino` checks the content of policies;
-`services.lookup.metalake_objects` finds, lists and drops them. Nothing here enforces a policy.
+`services.lookup.metalake_objects` finds, lists and drops them. This module does not enforce policies.
 """
 
 from __future__ import annotations

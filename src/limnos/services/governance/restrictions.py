@@ -116,7 +116,7 @@ async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[Restric
 async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, request: RestrictionRequest) -> None:
     """Set a restriction, which replaces one of the same name.
 
-    Raises NotFound, PermissionDenied, BadRequest for a restriction that does not fit the table.
+    Raises NotFound, PermissionDenied, InvalidName, BadRequest for a restriction that does not fit the table.
     """
     check_part(name)
     # Refuse callers without the right before the filter is parsed, which is expensive.
@@ -156,7 +156,10 @@ async def _filter_of(ctx: Context, request: object) -> str:
 
 
 async def restriction_remove(ctx: Context, on: RestrictionTarget, *, name: str) -> bool:
-    """Remove a restriction from its object. Returns whether it existed. Raises NotFound, PermissionDenied."""
+    """Remove a restriction from its object. Returns whether it existed.
+
+    Raises NotFound, PermissionDenied, BadRequest for another kind of object.
+    """
 
     def decide(request_view: RequestView) -> Permit[RestrictionRemove]:
         target = _target(request_view, on)

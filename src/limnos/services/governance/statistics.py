@@ -1,8 +1,8 @@
 """Custom statistics of tables, partitions and columns, which clients store: list, update, drop.
 
-May import the layers below. Must not know any wire format. A caller who may load a table reads them, one who may alter
-it writes them. Clients may write only names with the prefix `custom-`: other names are reserved for statistics of the
-server itself.
+May import the layers below. Must not know any wire format. A caller who may load a table may read them, one who may
+alter it may write them. Clients may write only names with the prefix `custom-`: other names are reserved for statistics
+of the server itself.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ StatisticValue = object
 
 
 class StatisticsUpdate(msgspec.Struct, frozen=True):
-    """The command to write statistics of a table or one of its columns: tuples of partition (empty for the table),
-    name, and value as JSON.
+    """The command to write statistics of a table or one of its columns: tuples of partition (empty for the table or
+    column), name, and value as JSON.
     """
 
     table: Node
@@ -219,7 +219,7 @@ def tables_statistics_put(tx: Tx, permit: Permit[StatisticsUpdates]) -> None:
 
 
 async def statistics_drop(ctx: Context, on: AttachmentTarget, *, names: Iterable[tuple[str, str]]) -> bool:
-    """Drop statistics by partition and name. Returns whether any existed. Raises as `statistics_update` does."""
+    """Drop statistics by partition and name. Returns whether any existed. Raises as `statistics_update`."""
     removed = tuple([(partition, _checked_statistic(name)) for partition, name in names])
     _check_count(len(removed))
     return await _drop(ctx, on, statistic_names=removed)
@@ -258,7 +258,7 @@ def _checked_statistic(name: str) -> str:
 
 def _text(name: str, value: StatisticValue) -> str:
     if value is None:
-        raise BadRequest(f"Statistic {name} has no value: give a number, text, boolean, list or object, or drop it")
+        raise BadRequest(f"Statistic {name} has no value: give a number, string, boolean, list or object, or drop it")
     text = msgspec.json.encode(value)
     if len(text) > VALUE_BYTES_MAX:
         raise BadRequest(f"The value of statistic {name} has {len(text)} bytes; at most {VALUE_BYTES_MAX} are allowed")

@@ -1,8 +1,8 @@
 """Tag values: the values that a tag allows, and adding and removing pairs of a tag and a value on objects.
 
 May import the layers below. Must not know any wire format. An object has a tag without a value, or with one or more
-values in the order in which they were added. Adding is incremental, and an existing pair is no error. Removing the last
-value detaches the tag.
+values in the order in which they were added. Adding is incremental, and an existing pair is not an error. Removing the
+last value detaches the tag.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def allowed_values(record: TagRecord) -> tuple[str, ...] | None:
 async def pairs_associate(
     ctx: Context, on: AttachmentTarget, *, adds: tuple[TagValuePair, ...], removes: tuple[TagValuePair, ...]
 ) -> tuple[str, ...]:
-    """Add pairs to an object or column and remove others, atomically; existing or missing pairs are no error.
+    """Add pairs to an object or column and remove others, atomically; existing or missing pairs are not an error.
 
     Returns the names of the object's own tags after the change, as far as the caller may load them.
 
@@ -85,7 +85,7 @@ async def pairs_associate(
         BadRequest: Pairs contradict each other, or a tag does not allow a value.
         AlreadyExists: A tag is added without a value while values remain.
         NotFound: The object or a tag is missing.
-        PermissionDenied: The caller may not apply a tag, or may not know the object.
+        PermissionDenied: The caller may not apply a tag, or may not load the object.
     """
     by_name = _by_name(adds, removes)
 
@@ -144,7 +144,10 @@ def _check_allowed(tag: TagPairs) -> None:
 
 
 def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:
-    """Write the values, if the object and the tags still exist."""
+    """Write the values, if the object and the tags still exist. Returns the names of the object's own tags.
+
+    Raises AlreadyExists, BadRequest.
+    """
     command, rows = permit.command, tx.attachments(Kind.TAG)
     target, field_id = tx.nodes.confirm(command.target), command.field_id
     for tag in command.tags:

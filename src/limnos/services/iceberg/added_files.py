@@ -62,9 +62,9 @@ def files_of(ctx: Context, document: MetadataDocument, *, place: CatalogStorage,
 
 
 async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> None:
-    """Check that the files which commits add exist, if `iceberg.check_added_files` enables it.
+    """Check that the files which commits add exist, if `iceberg.check_added_files` enables it. Stops at a time limit.
 
-    Raises BadRequest for a file that is missing or lies outside the table's locations.
+    Raises BadRequest for a file that is missing, unreadable or outside of the table's locations.
     """
     defaults = ctx.services.defaults
     if not defaults.check_added_files:
@@ -89,7 +89,7 @@ class _AddedFilesCheck:
         self.files_left = files_max
 
     async def commit(self, commit: CommitFiles) -> None:
-        """Check the files that one commit adds; `files_left` is the remaining count for all commits of the request."""
+        """Check the files that one commit adds, within the limits of the request. Raises BadRequest."""
         added = await _added_of(self.ctx, commit)
         if not added.snapshots:
             return
@@ -156,8 +156,8 @@ async def _added_of(ctx: Context, commit: CommitFiles) -> AddedSnapshots:
 async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots) -> tuple[str, ...] | None:
     """Return the locations where a table may have files; None if another object's location overlaps one of them.
 
-    In that case the commit itself is refused, or the table's files are withheld from everyone. The locations that the
-    commit sets must lie below a root of the catalog; otherwise the result is None, too.
+    With overlapping locations the commit itself is refused, or no caller receives the table's files. Also None if a
+    location that the commit sets is outside of the catalog's roots.
     """
     document = commit.document
     names: list[str] = []

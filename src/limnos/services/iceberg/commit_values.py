@@ -31,8 +31,8 @@ class CommitState(NamedTuple):
 
 
 class CommitGuards(NamedTuple):
-    """Conditions that a commit's transaction checks: no run or plan needs the removed snapshots, and the orphan fence's
-    deadline has not passed.
+    """Conditions that a commit's transaction checks: no run or plan needs the snapshots that the commit removes, and
+    the orphan fence's deadline has not passed.
     """
 
     removed: frozenset[int]
@@ -40,8 +40,8 @@ class CommitGuards(NamedTuple):
 
 
 class CommitEffects(NamedTuple):
-    """The effects of a commit in addition to the document: its guards, new locations to which the table sends writers,
-    and whether its comment and current schema stay.
+    """The effects of a commit in addition to the document: its guards, new data locations outside of the table's own,
+    and whether the comment and the current schema are unchanged.
     """
 
     guards: CommitGuards

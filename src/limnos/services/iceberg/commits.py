@@ -72,7 +72,7 @@ class TableCommit(msgspec.Struct, frozen=True):
     lock: dataset_fence.LockRequirement | None = None
     """The lock of the SQL++ statement that commits, if one does."""
     data_paths: tuple[str, ...] = ()
-    """Locations outside the table's own to which it sends writers from now on."""
+    """New data locations of the table outside of its own location."""
     keeps_words: bool = False
     """Whether its comment and its current schema stay, so that the search index needs no update."""
     fence_until: float | None = None
@@ -106,7 +106,7 @@ class TableCommitRequest(NamedTuple):
     proof: dataset_fence.LockProof | None = None
 
     async def base(self) -> CommitBase:
-        """Read the table's current document and storage. Raises NotFound, PermissionDenied."""
+        """Read the table's document and storage. Raises NotFound, NotInUse, PermissionDenied, CommitConflict."""
         return await self.ctx.read(self.scope, self.look)
 
 
@@ -132,8 +132,7 @@ async def table_commit(
         updates: The updates, as JSON values.
         raw: The body of a large request; then `updates` is ignored, and `requirements` matters only for a create.
         proof: The lock that a SQL++ statement presents.
-        version: The version of the document that the updates were made for; None for any. Another commit in between is
-            then a conflict, and the updates are not applied to its result.
+        version: The version of the document that the updates apply to; at another version they conflict; None for any.
 
     Returns:
         The table's document after the commit, and its catalog's record.
@@ -141,9 +140,10 @@ async def table_commit(
     Raises:
         CommitConflict: A requirement failed, or too many attempts conflicted with other commits.
         BadRequest: The updates are invalid.
-        OutsideRoots: The catalog does not cover a new location.
+        OutsideRoots: A new location is outside of the catalog's roots.
         NotFound: The table is missing, and the caller may know that.
         PermissionDenied: The caller may not commit to the table.
+        OutsideWriter: Only SQL++ may make this change. Also raises LockLost, and ServiceUnavailable as `fence_check`.
     """
     if requirements and iceberg_requirements.is_create(requirements):
         return await _commit_create(ctx, scope, namespace, name, updates, raw=raw)
@@ -312,7 +312,7 @@ async def _swap(
 
     Returns False after a conflicting commit, or if the path names another table.
 
-    If only access rules changed meanwhile, the new metadata is still valid: access is decided again, and the written
+    If only access rules changed concurrently, the new metadata is still valid: access is decided again, and the written
     file is used.
     """
 
@@ -355,7 +355,9 @@ async def _swap(
 def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     """Replace the table's document if its version is still the expected one (compare-and-swap).
 
-    Returns the zone's revision of the commit. Raises StalePermit if the table was moved or another commit came first.
+    Returns the zone's revision of the commit. Raises StalePermit if the table was moved or another commit came first,
+    LockLost, PermissionDenied (an expired lease), CommitConflict (a pinned snapshot), ServiceUnavailable (a passed
+    deadline).
     """
     command = permit.command
     dataset_fence.lock_require(tx, command.lock)

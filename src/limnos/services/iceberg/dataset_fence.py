@@ -82,7 +82,8 @@ def dataset_guard_of(
         proof: The lock that the commit presents.
 
     Returns:
-        The guard; None for a table that is no dataset of SQL++, unless the commit presents a lock. And the decisions.
+        The guard, and the decisions. The guard is None for a table that is not a dataset of SQL++, unless the commit
+        presents a lock.
     """
     form = _dataset_form(node)
     if form is None:

@@ -1,4 +1,4 @@
-"""Orphan fence: refuses commits that name files which the server deletes, or has deleted, as orphans.
+"""Orphan fence: refuses commits that refer to files which the server is deleting, or has deleted, as orphans.
 
 May import the layers below and `formats.iceberg`. Must not know the schedule of deletions. A writer may be slower than
 the age of orphan files, and its commit would then leave an unreadable table. Each node caches the list of tables with
@@ -81,7 +81,7 @@ def fence_require(fence_until: float | None) -> None:
 async def fence_check(
     ctx: Context, changes: Sequence[AnyChange], *, document: MetadataDocument | None, place: CatalogStorage
 ) -> float | None:
-    """Refuse changes of a table that name a file which the server deletes, or has deleted.
+    """Refuse changes of a table that refer to a file which the server is deleting, or has deleted, as an orphan.
 
     Args:
         ctx: The request.
@@ -111,8 +111,8 @@ async def fence_check(
 
 
 def _may_add(change: AnyChange) -> bool:
-    """Return whether a change may name new files. Text in the body of a large request may be escaped, so that the
-    answer errs towards True.
+    """Return whether a change may name new files. Strings in the body of a large request may be escaped, so the result
+    may be a false positive.
     """
     if change.raw is not None:
         return any(each in change.raw for each in _ADDS)
@@ -131,7 +131,7 @@ class _FencedTable:
         self._deleted: frozenset[str] = frozenset()
 
     async def check(self, changes: Sequence[AnyChange]) -> None:
-        """Check the files that the changes name. Raises as `fence_check`."""
+        """Check the files to which the changes refer. Raises CommitConflict, ServiceUnavailable as `fence_check`."""
         names = await self.ctx.look_up(lambda: fenced_files_read(self.document.node_id))
         if not names:
             return
@@ -156,14 +156,14 @@ class _FencedTable:
         added = await self._added(change)
         ids = {each.snapshot_id for each in added.snapshots}
         for path in _statistics_paths(change):
-            await self._one(files, ListedFile(path, None))
+            await self._check_file(files, ListedFile(path, None))
         for snapshot in added.snapshots:
             manifests = list(snapshot.manifests)
             if snapshot.manifest_list is not None:
-                await self._one(files, ListedFile(snapshot.manifest_list, None))
+                await self._check_file(files, ListedFile(snapshot.manifest_list, None))
                 listed, _ = await files.manifests(snapshot.manifest_list)
                 for each in listed:
-                    await self._one(files, ListedFile(each.path, None))
+                    await self._check_file(files, ListedFile(each.path, None))
                 manifests = [each.path for each in listed if each.snapshot_id is None or each.snapshot_id in ids]
             for manifest in manifests:
                 await self._manifest(files, manifest)
@@ -179,11 +179,11 @@ class _FencedTable:
         while has_more:
             page, _ = await files.page(manifest, only_added=False, skip=skip, limit=FILES_PER_READ)
             for file in page.files:
-                await self._one(files, file)
+                await self._check_file(files, file)
             skip, has_more = skip + len(page.files), page.has_more
 
-    async def _one(self, files: TableFiles, file: ListedFile) -> None:
-        """Refuse a file that is being deleted, or that was deleted and is missing.
+    async def _check_file(self, files: TableFiles, file: ListedFile) -> None:
+        """Raise CommitConflict for a file that is being deleted, or that was deleted and is missing.
 
         File names without directories are compared, since symbolic links may lead to the directory of the file.
         """
@@ -195,7 +195,7 @@ class _FencedTable:
 
 
 def _statistics_paths(change: AnyChange) -> list[str]:
-    """Return the statistics files that a change names."""
+    """Return the paths of the statistics files that a change adds."""
     updates = change.updates
     if change.raw is not None:
         updates = msgspec.json.decode(change.raw).get("updates", [])

@@ -68,8 +68,8 @@ def narrow_request(request: ScanRequest, bound: BoundRestrictions) -> ScanReques
 async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions) -> RestrictedPlan:
     """Plan a scan for a restricted user, in batches of manifests.
 
-    Raises BadRequest (unknown snapshots, columns or values), UnsupportedOperation, StorageFailed, ServiceUnavailable.
-    Messages of other failures name no file.
+    Raises BadRequest (unknown snapshots, columns or values), UnsupportedOperation, OutsideRoots, StorageFailed,
+    ServiceUnavailable. Error messages contain no file names.
     """
     require_warehouse(scanned)
     with hide_file_names(scanned):
@@ -121,7 +121,7 @@ async def _abandon_plan(
 
 
 async def read_shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, query: str) -> Json:
-    """Return the instructions for worker processes to read the table's files: metadata, row filter, masks and salt.
+    """Return what worker processes need to rewrite the table's files, as JSON: metadata, row filter, masks and salt.
 
     `query` is the salt of masks that differ for each query.
     """
@@ -151,9 +151,9 @@ async def _residual(ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> byt
 
 @contextmanager
 def hide_file_names(scanned: ScanTarget) -> Iterator[None]:
-    """Replace errors by ones that name no file, since file names reveal values and the table's location.
+    """Within the block, replace errors by errors without file names, which reveal values and the table's location.
 
-    The log has the details.
+    The details are logged.
     """
     try:
         yield
@@ -166,7 +166,7 @@ def hide_file_names(scanned: ScanTarget) -> Iterator[None]:
 class _RestrictedRewrite:
     """Rewrites the files of one scan.
 
-    `shape` has the instructions from `read_shape`; `residual` is the reader's own filter.
+    `shape` is the result of `read_shape`; `residual` is the reader's own filter.
     """
 
     def __init__(self, ctx: Context, scanned: ScanTarget, *, shape: Json, into: str, residual: bytes, quota_meter: QuotaMeter) -> None:  # fmt: skip
@@ -184,7 +184,7 @@ class _RestrictedRewrite:
         """
         tasks: list[Json] = msgspec.json.decode(b"[" + scan_tasks.files + b"]")
         deletes: list[Json] = msgspec.json.decode(b"[" + scan_tasks.deletes + b"]")
-        self._tell(len(tasks) * len(bytes(self._residual)))
+        self._add_response_size(len(tasks) * len(bytes(self._residual)))
 
         async def show(task: Json) -> Json:
             return await self._show(task, deletes)
@@ -192,7 +192,7 @@ class _RestrictedRewrite:
         results = await map_concurrently(tasks, show, at_once=AT_ONCE)
         return b",".join([self._task(each) for each in results if each["record-count"]])
 
-    def _tell(self, size: int) -> None:
+    def _add_response_size(self, size: int) -> None:
         """Add `size` bytes to the size of the response. Raises UnsupportedOperation above the limit."""
         self._told_bytes += size
         if self._told_bytes > TOLD_BYTES_MAX:

@@ -1,8 +1,8 @@
 """Previews of Iceberg tables: the first rows that are visible to the caller.
 
-May import the layers below and the part of `formats.scans` that needs no library. Must not know any wire format. The
-decision is that of a scan, so restrictions apply as they do there. Worker processes read the files, with limits for
-rows, bytes and time. Each preview is audited, because rows leave the lake.
+May import the layers below and the part of `formats.scans` that needs no library. Must not know any wire format. Access
+is decided as for a scan, so read restrictions apply. Worker processes read the files, with limits for rows, bytes and
+time. Each preview is audited, because rows leave the lake.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def named_table_preview(
         if len(path) < 2:
             catalog_require(view)
             raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
-        return _preview_look(view, path, preview_request=preview_request)
+        return _authorize_preview(view, path, preview_request=preview_request)
 
     scanned = await ctx.read(scope, look)
     if scanned is None:
@@ -67,13 +67,13 @@ async def table_preview(
     """Return the first rows of a table that the caller may read, after deletes, row filters and masks.
 
     Raises NotFound, PermissionDenied, BadRequest (limits, unknown columns or snapshots, another format),
-    UnsupportedOperation (files that are not read here), StorageFailed, ServiceUnavailable (deadline, dead process).
+    UnsupportedOperation (an unsupported file format), StorageFailed, ServiceUnavailable (deadline, dead process).
     """
-    scanned = await ctx.read(scope, lambda view: _preview_look(view, path, preview_request=preview_request))
+    scanned = await ctx.read(scope, lambda view: _authorize_preview(view, path, preview_request=preview_request))
     return await _scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request)
 
 
-def _preview_look(view: RequestView, path: Levels, *, preview_request: PreviewRequest) -> ScanTarget:
+def _authorize_preview(view: RequestView, path: Levels, *, preview_request: PreviewRequest) -> ScanTarget:
     """Find the table of a preview for a caller who may read it. Raises as `scan_look`, and BadRequest for an invalid
     request.
     """
@@ -84,7 +84,7 @@ def _preview_look(view: RequestView, path: Levels, *, preview_request: PreviewRe
 async def _scanned_preview(
     ctx: Context, scope: RequestScope, *, path: Levels, scanned: ScanTarget, preview_request: PreviewRequest
 ) -> TablePreview:
-    """Return the first rows of the table of an authorized preview (`_preview_look`). Raises as `table_preview`."""
+    """Return the first rows of the table of an authorized preview (`_authorize_preview`). Raises as `table_preview`."""
     preview_request.check()
     reading = partial(_read_preview, ctx, scanned, preview_request=preview_request)
     running, offloader = RUNNING_PREVIEWS.of(ctx.services), PREVIEW_OFFLOADER.of(ctx.services)
@@ -142,7 +142,7 @@ def _columns(scanned: ScanTarget, preview_request: PreviewRequest) -> tuple[list
 async def _tasks_of(scanned: ScanTarget, scan: TableScan) -> AsyncGenerator[tuple[Json, list[Json]]]:
     """Yield the scan tasks of a table with their delete files, in batches of manifests.
 
-    For restricted users errors name no file.
+    For restricted users, error messages contain no file names.
     """
     with _names_hidden(scanned):
         needed = await scan.needed()
@@ -180,7 +180,7 @@ class _PreviewReading:
     async def has_room_after(self, task: Json, deletes: list[Json]) -> bool:
         """Read the first rows of a file. Returns whether another file may be read.
 
-        Raises UnsupportedOperation for a file that is not read here, StorageFailed, ServiceUnavailable.
+        Raises UnsupportedOperation for a file of an unsupported format, StorageFailed, ServiceUnavailable.
         """
         if self._files >= FILES_MAX or len(self.rows) >= self._rows_max or self._bytes_left <= 0:
             self.is_complete = False

@@ -1,6 +1,6 @@
-"""Registering tables: a metadata file that exists becomes a table, or replaces the metadata of one.
+"""Registering tables: creates a table from an existing metadata file, or replaces the metadata of an existing table.
 
-May import the layers below and `tables`. Must not know any wire format. `tables` has the rules of new metadata.
+May import the layers below and `tables`. Must not know any wire format. `tables` builds and checks new metadata.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ async def table_register(
     """Create a table from an existing metadata file; with `overwrite` point an existing table at it.
 
     Raises NotFound, AlreadyExists without `overwrite`, CommitConflict, BadRequest for invalid metadata, OutsideRoots,
-    MissingFile, PermissionDenied.
+    MissingFile, PermissionDenied; for an existing table also ProtectedObject, OutsideWriter (a dataset of SQL++), and
+    ServiceUnavailable while its orphan files are being deleted.
     """
 
     def look(request_view: RequestView) -> tuple[CatalogStorage, MetadataDocument | None, DatasetGuard | None]:
@@ -115,7 +116,7 @@ async def table_read_registered(
 
 
 async def _registrable_table(ctx: Context, data: bytes) -> tables.NewMetadata:
-    """Check a metadata file, and add a uuid if it has none."""
+    """Check the content of a metadata file, and return it, with a new uuid if it has none. Raises BadRequest."""
     uuid, latest_ms = new_uuid(time.time_ns() // 1_000_000), tables.latest_time(ctx)
     if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
         return tables.new_metadata_of(
@@ -127,7 +128,11 @@ async def _registrable_table(ctx: Context, data: bytes) -> tables.NewMetadata:
 
 
 def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
-    """Replace the table's document by compare-and-swap. Raises StalePermit if another commit came first."""
+    """Replace the table's document by compare-and-swap, and its registered locations.
+
+    Raises StalePermit if another commit came first, ProtectedObject, CommitConflict (a pinned snapshot),
+    ServiceUnavailable while orphan files of the table are being deleted.
+    """
     command = permit.command
     node = tx.nodes.confirm(command.table)
     tx.protection.refuse(node)

@@ -1,4 +1,4 @@
-"""Metrics reports: takes clients' reports on scans and commits, writes them in batches in the background, and lists
+"""Metrics reports: accepts clients' reports on scans and commits, writes them in batches in the background, and lists
 them.
 
 May import the layers below. Must not know any wire format. Reports wait in a bounded queue. If it is full, further
@@ -49,9 +49,7 @@ class ReportQueue:
         self._permit = upkeep_permit("limnos")
 
     def take(self, report: MetricsReportRow) -> None:
-        """Queue a report, unless the server stores no reports, the report is not in the sample, or the queue is
-        full.
-        """
+        """Queue a report. Discards it if the server stores no reports, by sampling, or if the queue is full."""
         if not self.keep_ms or (self.sample < 1 and random.random() >= self.sample):  # noqa: S311 - a sample
             TAKEN["left out",] += 1
             return

@@ -1,9 +1,9 @@
 """Restricted files: a periodic task deletes the rewritten files of restricted users when no plan needs them.
 
 May import the layers below. Each catalog's warehouse has a reserved directory (`services.iceberg.restricted_reads`).
-Each directory in it has rows in the store as long as a plan needs it. A directory without rows is deleted; a killed
-node or an unreachable store left it behind. Directories with a number as name come from an earlier release, which had
-one for each period of 12 hours.
+Each directory in it has rows in the store as long as a plan needs it. A directory without rows is deleted: its plans
+ended on a killed node or while the store was unreachable. Directories with a number as name were created by an earlier
+release, one for each period of 12 hours.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PERIOD_MS: Final = 12 * 3_600_000
 async def restricted_prune(work: TaskContext, *, now_ms: int) -> int:
     """Delete the directories that no plan needs, in every catalog. Returns the count of deleted directories.
 
-    A catalog whose storage does not answer is skipped until the next run of the task.
+    A catalog whose storage does not respond is skipped until the next run of the task.
     """
     removed_count = 0
     for home, properties in await work.submit(partial(_warehouses, work)):
@@ -43,7 +43,7 @@ async def restricted_prune(work: TaskContext, *, now_ms: int) -> int:
             old = [
                 each
                 for each in names
-                if f"{home}/{RESTRICTED_READS_DIRECTORY}/{each}" not in known and _is_over(each, now_ms)
+                if f"{home}/{RESTRICTED_READS_DIRECTORY}/{each}" not in known and _is_deletable(each, now_ms)
             ]
             removed_count += await work.run_in_thread(
                 partial(delete_directories, home, properties=properties, names=old)
@@ -76,7 +76,7 @@ def _forget_ended(home: str, tx: Tx) -> set[str]:
     return tx.restricted_reads.known()
 
 
-def _is_over(name: str, now_ms: int) -> bool:
+def _is_deletable(name: str, now_ms: int) -> bool:
     """Return whether a directory without rows may be deleted: one of this server's, or one of a period that has
     ended.
     """

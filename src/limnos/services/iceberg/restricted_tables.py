@@ -33,8 +33,8 @@ class TableVisibility(NamedTuple):
 
 
 def table_visibility(request_view: RequestView, path: Levels, *, through: ViewChain = ()) -> TableVisibility:
-    """Return the document of a table that the caller may load, or the document with restrictions if the caller may only
-    scan it.
+    """Return the document of a table that the caller may load; for a restricted user, who may only scan it, with the
+    restrictions.
 
     Raises NotFound and PermissionDenied as `table_load` does, and PermissionDenied if a restriction no longer fits the
     table.
@@ -48,7 +48,9 @@ def table_visibility(request_view: RequestView, path: Levels, *, through: ViewCh
 
 
 def restricted_visibility(request_view: RequestView, path: Levels) -> TableVisibility:
-    """Return a table's document and its restrictions for a restricted user. Raises NotFound, PermissionDenied."""
+    """Return a table's document and its restrictions for a restricted user. Raises NotFound, NotInUse,
+    PermissionDenied.
+    """
     table = table_find(request_view, path[:-1], path[-1], Action.TABLE_SCAN)
     document = request_view.document(table.entity.id)
     applying = [

@@ -1,8 +1,8 @@
-"""Commits of maintenance operations: the server checks that each commit rewrites files and keeps the rows.
+"""Commits of maintenance operations: the server checks that each commit rewrites files without changing rows.
 
 May import the layers below and `formats.maintenance`. Must not know any wire format, nor the executor of an operation.
-A commit with an operation's token is made for one version of the table. It is refused unless the token's lease of the
-table is still valid, which the transaction checks again.
+A commit with an operation's token applies to one version of the table only. It is refused unless the token's lease of
+the table is still valid, which the transaction checks again.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ async def rewrite_check(
         change: The commit's requirements and updates.
 
     Raises:
-        BadRequest: The commit does not only rewrite files; the message has the reason.
+        BadRequest: The commit changes more than a rewrite of files may; the message contains the reason.
         CommitConflict: Another commit came first.
-        PermissionDenied: The lease is over, or a policy no longer requires the deletion of rows.
+        PermissionDenied: The lease has expired, or a policy no longer requires the deletion of rows.
         InvalidTable: A manifest or the table's metadata cannot be read.
     """
     lease = await ctx.look_up(partial(lease_by_token, token_id))
@@ -152,7 +152,10 @@ def _check_place(path: str, *, location: str) -> None:
 async def _check_snapshot(
     ctx: Context, files: ManifestReader, *, snapshot: Mapping[str, object], metadata: TableMetadata, deletes_rows: bool
 ) -> rewrites.RewriteFigures:
-    """Compare the files of a new snapshot with those of the current snapshot, and return the figures of the rewrite."""
+    """Compare the files of a new snapshot with those of the current snapshot, and return the figures of the rewrite.
+
+    Raises BadRequest if they differ in more than rewritten files, or are too large to check.
+    """
     current = metadata.current
     if current is None or current.manifest_list is None:
         raise BadRequest("The table's head has no manifest list: a rewrite of it cannot be checked")

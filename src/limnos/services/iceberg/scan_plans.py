@@ -1,8 +1,9 @@
 """Scan plans: begin a plan, return it or its tasks, cancel it.
 
-May import the layers below. Must not know any wire format. A plan whose first answer is complete is not stored. For any
-other the store has a row with its scan and, once known, the number of its tasks. So any node can answer for it and
-compute it again. A caller who may no longer read the table cannot load an older plan either. Decision record 0092.
+May import the layers below. Must not know any wire format. A plan whose first response is complete is not stored. For
+any other plan the store has a row with its scan and, once computed, the number of its tasks. So any node can return the
+plan, and compute it again. A caller who may no longer read the table cannot load an older plan either. Decision record
+0092.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from limnos.store.tx import Tx
 
 _PERMIT: Final = upkeep_permit("limnos")
 _ID_LENGTH: Final = 32
-_TOLD_WHOLE: Final = "told-"
-"""The prefix of ids of plans that were complete in their first answer.
+_COMPLETE_PREFIX: Final = "told-"
+"""The prefix of ids of plans that were complete in their first response.
 
 Iceberg's Java library cancels every plan after reading it; plans with this prefix have no row.
 """
@@ -64,7 +65,7 @@ class _PlanResult(NamedTuple):
 async def plan_begin(ctx: Context, scanned: ScanTarget) -> ScanPlanView:
     """Plan a scan, and wait for it up to the setting `scan_wait_s`; a longer plan is stored and continues.
 
-    Raises BadRequest (unknown snapshots or columns), UnsupportedOperation, MissingFile, InvalidTable,
+    Raises BadRequest (unknown snapshots or columns), UnsupportedOperation, OutsideRoots, MissingFile, InvalidTable,
     ServiceUnavailable.
     """
     scan, plan_id = await scan_of(ctx, scanned), token_hex(_ID_LENGTH // 2)
@@ -82,10 +83,8 @@ async def plan_begin(ctx: Context, scanned: ScanTarget) -> ScanPlanView:
 
 
 def whole_plan_id(plan_id: str = "") -> str:
-    """Return the id of a plan that its first response contained completely: a prefix and `plan_id`, by default a random
-    id.
-    """
-    return f"{_TOLD_WHOLE}{plan_id or token_hex(_ID_LENGTH // 2)}"
+    """Return the id of a plan that was complete in its first response: a prefix and `plan_id`, by default random."""
+    return f"{_COMPLETE_PREFIX}{plan_id or token_hex(_ID_LENGTH // 2)}"
 
 
 async def plan_load(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanPlanView:
@@ -98,7 +97,7 @@ async def plan_load(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanP
         raise _no_plan()
     if plan.is_cancelled:
         return ScanPlanView(plan_id, is_cancelled=True)
-    # Refuses a caller to whom a restriction applies since the plan was made.
+    # Refuses a caller to whom a restriction has applied since the plan began.
     scan = _scan(ctx, scanned, plan_record=plan)
     if plan.parts:
         return _plan_view(plan_id, _PlanResult(None, int(plan.parts)))
@@ -110,15 +109,15 @@ async def plan_load(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanP
 
 
 async def plan_cancel(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> None:
-    """Cancel a plan and end its computation; for a plan that its first response contained, only release its pins.
+    """Cancel a plan and its computation; for a plan that was complete in its first response, only release its pins.
 
     Raises NotFound if there is no such plan.
     """
-    if plan_id.startswith(_TOLD_WHOLE):
+    if plan_id.startswith(_COMPLETE_PREFIX):
         if scanned.bound is not None:
-            await directory_leave(ctx, scanned, bound=scanned.bound, plan=plan_id.removeprefix(_TOLD_WHOLE))
+            await directory_leave(ctx, scanned, bound=scanned.bound, plan=plan_id.removeprefix(_COMPLETE_PREFIX))
         await PLAN_PINS.of(ctx.services).release(
-            ctx, table_id=scanned.document.node_id, plan_id=plan_id.removeprefix(_TOLD_WHOLE)
+            ctx, table_id=scanned.document.node_id, plan_id=plan_id.removeprefix(_COMPLETE_PREFIX)
         )
         return
     plan = await _find(ctx, scanned, plan_id=plan_id)
@@ -138,7 +137,7 @@ async def plan_cancel(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> Non
 async def tasks_load(ctx: Context, scanned: ScanTarget, *, task: str) -> ScanTasks:
     """Return one task of a plan.
 
-    Raises NotFound (no such task, or its plan was cancelled), MissingFile, InvalidTable, ServiceUnavailable.
+    Raises NotFound (no such task, or its plan was cancelled), PermissionDenied, and as `plan_begin` does.
     """
     plan_id, _, number = task.partition("-")
     plan = (

@@ -2,8 +2,8 @@
 
 May import the layers below and the part of `formats.scans` that needs no library. Must not know any wire format. A plan
 is a pure function of metadata, request and manifests, computed in a worker process that can be ended
-(`formats/scans/offloaded.py`). Each restriction of a caller's view of a table belongs in `scan_look`, the only place
-that decides on scans. Decision record 0092.
+(`formats/scans/offloaded.py`). Every access rule of scans belongs in `scan_look`, the only function that decides on
+scans. Decision record 0092.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ class TableScan:
         return [ScanManifests(needed.data[first:after], needed.deletes) for first, after in portions]
 
     async def tasks(self, needed: ScanManifests) -> ScanTasks:
-        """Plan the files of some manifests. Raises as `needed` does."""
+        """Plan the files of some manifests. Raises as `needed`, UnsupportedOperation also for too many delete
+        manifests.
+        """
         if sum(each.length for each in needed.deletes) > DELETE_BYTES_MAX:
             raise UnsupportedOperation(
                 f"The delete manifests of this scan exceed {DELETE_BYTES_MAX} bytes: compact the table, or plan this scan in the client"
@@ -165,7 +167,7 @@ class TableScan:
 
 async def scan_of(ctx: Context, scanned: ScanTarget) -> TableScan:
     """Return the scan of an authorized target. Raises BadRequest (an unknown snapshot or column), UnsupportedOperation,
-    OutsideRoots.
+    OutsideRoots, PermissionDenied for a restricted user.
     """
     document = scanned.document
     scanned.place.check(document.location)

@@ -53,7 +53,7 @@ def snapshot_ids(body: bytes) -> frozenset[int]:
 
 
 def removes_snapshots(updates: Sequence[object], raw: bytes | None) -> bool:
-    """Return whether a commit may remove snapshots. In `raw`, the body of a large request, text may be escaped."""
+    """Return whether a commit may remove snapshots. May be a false positive for `raw`, the body of a large request."""
     if raw is not None:
         return _REMOVES.encode() in raw or b"\\u" in raw
     return _REMOVES in [each.get("action") for each in updates if isinstance(each, dict)]
@@ -115,7 +115,7 @@ async def pins_of_outputs(ctx: Context, metalake: str, *, outputs: str) -> Pinne
 
 
 async def _resolve_pins(ctx: Context, metalake: str, *, options: Sequence[_PinOption]) -> PinnedSnapshots:
-    """Find the tables by their present names, of any format: Iceberg's snapshots are versions in Lance.
+    """Find the tables by their present names, in any format; for a Lance table, the snapshot ids are its versions.
 
     Missing tables, and those that the caller may not load, are not pinned.
     """
@@ -149,7 +149,7 @@ class _NodePin:
 
 
 class PlanPins:
-    """Pins of plans that their first response contained completely.
+    """The pins of plans that were complete in their first response.
 
     There is one row for each table and snapshots, regardless of the number of plans. It is renewed after half of its
     lifetime.
@@ -161,7 +161,9 @@ class PlanPins:
         self._by_plan: dict[str, tuple[int, tuple[int, ...]]] = {}
 
     async def hold(self, ctx: Context, scanned: ScanTarget, *, aim: ScanScope, plan_id: str) -> None:
-        """Pin the snapshots that a scan reads. Raises ServiceUnavailable if one has been removed meanwhile."""
+        """Pin the snapshots that a scan reads, unless `iceberg.keep_pinned` is off. Raises ServiceUnavailable if one
+        has been removed.
+        """
         snapshots, keep_ms = snapshots_of_scan(aim), ctx.services.defaults.scan_keep_ms
         if not snapshots or not ctx.services.defaults.keep_pinned:
             return
@@ -205,7 +207,9 @@ def snapshots_of_scan(aim: ScanScope) -> tuple[int, ...]:
 
 
 async def _pin(ctx: Context, scanned: ScanTarget, *, name: str, snapshots: tuple[int, ...]) -> None:
-    """Write a pin. If the store cannot be written to, the scan continues without a pin."""
+    """Write a pin; if the store fails, the scan continues without one. Raises ServiceUnavailable if a snapshot has been
+    removed.
+    """
     keep_ms = ctx.services.defaults.scan_keep_ms
 
     def mutation(tx: Tx) -> bool:

@@ -103,8 +103,8 @@ async def table_check(
         NotFound: The table is missing.
         PermissionDenied: The caller may not check it.
         UnsupportedOperation: The catalog is federated.
-        BadRequest: The table has another format, or a snapshot was removed meanwhile.
-        ServiceUnavailable: The storage does not answer.
+        BadRequest: The table has another format, the position is invalid, or a snapshot was removed during the check.
+        ServiceUnavailable: The storage does not respond.
     """
 
     def look(request_view: RequestView) -> tuple[MetadataDocument, CatalogStorage, str]:
@@ -140,7 +140,10 @@ def _position_of(after: str | None) -> _SlicePosition:
 def _remaining_snapshots(
     snapshots: Sequence[SnapshotFiles], *, current: int | None, every: bool, position: _SlicePosition
 ) -> list[tuple[SnapshotFiles, SnapshotFiles | None]]:
-    """Return the snapshots that are still to be checked, oldest first, each with the one before it."""
+    """Return the snapshots that are still to be checked, oldest first, each with its predecessor.
+
+    Raises BadRequest if the snapshot at the position was removed.
+    """
     if not every:
         requested = current if position == _START else position.snapshot_id
         chosen = [each for each in snapshots if each.snapshot_id == requested]
@@ -175,8 +178,8 @@ class _SliceCheck:
 
     async def begin(self, document: MetadataDocument, statistics: Sequence[ListedFile]) -> None:
         """Check the files outside of snapshots: the metadata file and statistics."""
-        await self._look([ListedFile(document.metadata_location, None)], kind="metadata", snapshot=None)
-        await self._look(statistics, kind="statistics", snapshot=None)
+        await self._check_sizes([ListedFile(document.metadata_location, None)], kind="metadata", snapshot=None)
+        await self._check_sizes(statistics, kind="statistics", snapshot=None)
 
     async def run(
         self, left: Sequence[tuple[SnapshotFiles, SnapshotFiles | None]], *, position: _SlicePosition
@@ -253,10 +256,10 @@ class _SliceCheck:
         for first in range(0, len(page.files), _FILES_AT_A_TIME):
             if first and self.is_over():
                 return skip + first
-            await self._look(page.files[first : first + _FILES_AT_A_TIME], kind="file", snapshot=snapshot)
+            await self._check_sizes(page.files[first : first + _FILES_AT_A_TIME], kind="file", snapshot=snapshot)
         return skip + len(page.files) if page.has_more else None
 
-    async def _look(self, files: Sequence[ListedFile], *, kind: str, snapshot: SnapshotFiles | None) -> None:
+    async def _check_sizes(self, files: Sequence[ListedFile], *, kind: str, snapshot: SnapshotFiles | None) -> None:
         """Check concurrently that files exist and have the sizes that the metadata states."""
 
         async def look(file: ListedFile) -> FileFinding | None:

@@ -68,7 +68,7 @@ def new_metadata_of(parts: list[bytes]) -> NewMetadata:
 
 
 def file_to_verify(ctx: Context, document: MetadataDocument) -> str | None:
-    """Return the metadata file whose existence is checked before the response is sent; None if the setting disables the
+    """Return the location of the metadata file to check before the response is sent; None if the setting disables the
     check.
     """
     mode, location = ctx.services.defaults.verify_metadata_file, document.metadata_location
@@ -76,7 +76,9 @@ def file_to_verify(ctx: Context, document: MetadataDocument) -> str | None:
 
 
 async def table_verify(ctx: Context, document: MetadataDocument, catalog: CatalogRecord) -> None:
-    """Check that a table's metadata file still exists, if the setting enables the check. Raises MissingFile."""
+    """Check that a table's metadata file still exists, if the setting enables the check. Raises MissingFile,
+    StorageFailed, ServiceUnavailable.
+    """
     location = file_to_verify(ctx, document)
     if location is None:
         return
@@ -197,7 +199,7 @@ async def table_make(
     draft: NewTable,
     delegates: bool = False,
 ) -> tuple[MetadataDocument, CatalogRecord]:
-    """Write a new table's metadata file and create the table; if the store refuses, the file is deleted again.
+    """Write a new table's metadata file and create the table; if the creation fails, the file is deleted.
 
     Args:
         ctx: The request.
@@ -270,9 +272,9 @@ def document_of(
     place: CatalogStorage,
     before: Json | None = None,
 ) -> tuple[MetadataDocument, bytes]:
-    """Build the document of new metadata, and the content of its file, under a new name.
+    """Build the document of new metadata, with a new file name, and the content of the file.
 
-    A location is checked only by the commit that sets it.
+    A location is checked only if the metadata changes it.
 
     Args:
         whole: The new metadata.
@@ -282,7 +284,7 @@ def document_of(
         before: The metadata that the commit was built on, or an outline of it.
 
     Raises:
-        OutsideRoots: The catalog does not cover a new location.
+        OutsideRoots: A new location is outside of the catalog's roots.
         BadRequest: A new location, or the directory of metadata files, is not allowed.
     """
     metadata = whole.metadata
@@ -301,11 +303,9 @@ def document_of(
 
 
 def new_data_paths(metadata: Json, *, before: Json | None, place: CatalogStorage) -> tuple[str, ...]:
-    """Return the locations, outside of the table's own, to which its properties send writers, except those that
-    `before` had.
+    """Return the data locations in a table's properties that are outside of its own location and not in `before`.
 
-    Earlier locations stay accepted, as an earlier `write.metadata.path` does. Raises BadRequest for a location that is
-    not allowed.
+    Locations that are in `before` are not checked again. Raises BadRequest for a location that is not allowed.
     """
     stated = iceberg_metadata.outside_paths(metadata)
     if not stated:
@@ -332,8 +332,8 @@ def _uuid_of(metadata: Json) -> str:
 def _directory(metadata: Json, before: Json | None) -> str:
     """Return the directory of metadata files. It is always below the table's location, where files belong to the table.
 
-    A commit that sets another directory is refused. A directory that was accepted in the past is no longer used. Raises
-    BadRequest for a refused directory.
+    Raises BadRequest if the commit sets a directory that is not below the location. Such a directory from an earlier
+    release is ignored.
     """
     location = cast("str", metadata["location"])
     default = f"{iceberg_metadata.strip_slash(location)}/metadata"

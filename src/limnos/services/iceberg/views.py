@@ -2,8 +2,8 @@
 file.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. Operations on views of any format are
-in `services.catalog.views`. Files and documents are handled as for tables: write a new file, then replace the document
-by compare-and-swap. The file is deleted if the replace certainly failed.
+in `services.catalog.views`. As for tables, a replace writes a new metadata file, then replaces the document by
+compare-and-swap. The file is deleted if the replace has failed, and kept if its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -196,8 +196,8 @@ async def view_replace(ctx: Context, scope: RequestScope, request: ViewReplaceRe
     Raises CommitConflict (a requirement failed, or too many conflicts), BadRequest (invalid updates), NotFound,
     PermissionDenied.
 
-    After a conflict the replace is built again on the other one's result, since requirements only check the view's
-    UUID.
+    After a conflict the new metadata is built again from the result of the other replace, since requirements only check
+    the view's UUID.
     """
 
     def look(request_view: RequestView) -> ViewReplaceBase:
@@ -246,7 +246,7 @@ async def _replace(ctx: Context, scope: RequestScope, request: ViewReplaceReques
 
 
 def view_record_for_writer(view: Node, writer_id: int) -> ViewRecord | None:
-    """Return the view's record with a new definer, who wrote its text; None if the definer stays the same."""
+    """Return the view's record with a new definer, who wrote its text; None if the definer is unchanged."""
     record = cast("ViewRecord", view.record)
     adopted = replace(record, writer_id=writer_id)
     return adopted if adopted != record else None
@@ -255,7 +255,7 @@ def view_record_for_writer(view: Node, writer_id: int) -> ViewRecord | None:
 async def view_rebuild(
     ctx: Context, request: ViewReplaceRequest, document: MetadataDocument
 ) -> tuple[tuple[Json, NewMetadata] | None, bool]:
-    """Build the new metadata, None if nothing changes, and return whether the updates write text.
+    """Build the new metadata, None if nothing changes, and return whether the updates change the view's SQL text.
 
     Large changes run as offloaded work, which can be cancelled.
     """
@@ -276,7 +276,7 @@ async def _swap(
 ) -> ViewState:
     """Replace the view's document by compare-and-swap.
 
-    If only access rules changed meanwhile, the new metadata is still valid, and access is decided again.
+    If only access rules changed concurrently, the new metadata is still valid, and access is decided again.
     """
 
     def decide(request_view: RequestView) -> Permit[ViewReplace]:

@@ -103,7 +103,7 @@ def _catalog_name(name: str) -> str:
 class ConsequenceLine(NamedTuple):
     """The count of users who gain or lose an access level on objects of a kind, and the count of those objects.
 
-    `names` are those of the first `NAMES_MAX` users that the caller may load.
+    `names` are the names of the first `NAMES_MAX` users, without those that the caller may not load.
     """
 
     level: str
@@ -118,8 +118,8 @@ class Consequence(NamedTuple):
     """The consequence of a change.
 
     `users` is the count of affected users, `gaining` and `losing` the counts of users who gain or lose a level.
-    `objects` is the count of examined objects. `is_bounded` is true if more users or objects exist, or classes were
-    omitted.
+    `objects` is the count of examined objects. `is_bounded` is true if limits excluded users or objects. `is_enforced`
+    is False if access control is off.
     """
 
     users: int
@@ -134,7 +134,7 @@ class Consequence(NamedTuple):
 async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequence:
     """Return the consequence of a change of a role's privileges on an object.
 
-    Raises NotFound, IllegalPrivilege and PermissionDenied, as making the change does.
+    Raises as `privileges_grant`.
     """
     wish = question.wish
     check_privilege_requests((wish,))
@@ -152,7 +152,7 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
     after = _rules_after(own, role, grants=grants, grants_them=question.grants_them)
     users = await _users(ctx, UserRange(metalake_id, "", USERS_AT_ONCE, ((role.id,), ())), facts=facts)
     await ctx.read(scope, read)  # the right to ask holds after the facts were read
-    consequence = await _compared(
+    consequence = await _compare_levels(
         facts, users, changed_rules={chain[0].id: after} if after != own else {}, is_enforced=is_enforced
     )
     return await _hide_names(ctx, scope, consequence=consequence, users=users)
@@ -171,7 +171,7 @@ def _rules_after(
 
 async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequence:
     """Return the consequence of assigning or revoking roles. Raises NotFound for the user or group, IllegalRole for an
-    unknown role, PermissionDenied.
+    unknown role, BadRequest without roles, PermissionDenied.
     """
     if not question.roles:
         raise BadRequest("Name the roles")
@@ -192,7 +192,7 @@ async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequenc
     users = await _users(ctx, chosen, facts=facts, extra=ids)
     users.change(ids, gives=question.gives, group=principal.name if principal.kind is Kind.GROUP else None)
     await ctx.read(scope, read)  # the right to ask holds after the facts were read
-    consequence = await _compared(facts, users, changed_rules={}, is_enforced=is_enforced)
+    consequence = await _compare_levels(facts, users, changed_rules={}, is_enforced=is_enforced)
     return await _hide_names(ctx, scope, consequence=consequence, users=users)
 
 
@@ -285,7 +285,7 @@ class _Tally:
         self.objects.setdefault(key, set()).add(objects)
 
 
-async def _compared(
+async def _compare_levels(
     facts: SubtreeFacts, users: AffectedUsers, *, changed_rules: dict[int, list[RuleRow]], is_enforced: bool
 ) -> Consequence:
     """Compare the access levels before and after the change for each class of users and objects, and count the

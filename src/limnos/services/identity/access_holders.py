@@ -1,8 +1,7 @@
 """Holders of access: the users with access to an object, with reasons, and the rules and owners that grant it.
 
 May import the layers below and `identity.access_objects`. Must not know any wire format. A page reads a bounded number
-of users, and its cost grows only with their number. A page is read after the request, in batches of users, each batch
-in one snapshot.
+of users, in batches, each in one snapshot. The caller's right and the object's path are checked before and after.
 """
 
 from __future__ import annotations
@@ -58,7 +57,8 @@ class AccessHolder(NamedTuple):
 class HoldersPage(NamedTuple):
     """A page of holders. `following` is the name after which the next page begins; None at the end.
 
-    `asked` has the requested access levels, or the requested action. `is_enforced` is False if access control is off.
+    `asked` contains the requested access levels, or the requested action. `is_enforced` is False if access control is
+    off.
     """
 
     kind: Kind

@@ -67,7 +67,7 @@ async def scope_of_question(ctx: Context, question: AccessQuestion) -> RequestSc
 
 
 def target_of(request_view: RequestView, question: AccessQuestion) -> AccessTarget:
-    """Return the requested object, even if it is missing. Raises PermissionDenied if the caller is no user of the
+    """Return the requested object, even if it is missing. Raises PermissionDenied if the caller is not a user of the
     metalake.
     """
     request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
@@ -103,7 +103,8 @@ def require_asker(request_view: RequestView, chain: SecurableChain) -> bool:
     """Check that the caller may list the holders of access to an object: a caller who manages grants, or may grant on
     it.
 
-    Returns whether the caller manages grants there, which makes all role names visible. Raises PermissionDenied.
+    Returns whether the caller manages grants there, which makes all role names visible. Raises PermissionDenied, and
+    BadRequest for a kind of object on which access is not granted.
     """
     kind = chain[0].kind
     if kind not in Action.EXPLAIN_OTHERS.kinds:
@@ -117,7 +118,7 @@ def require_asker(request_view: RequestView, chain: SecurableChain) -> bool:
 
 
 class ObjectAccess:
-    """Decides for users on one object from stored rows, as `decide` does for a request."""
+    """Makes access decisions for users on one object from stored rows, as `decide` does for a request."""
 
     def __init__(
         self, target: AccessTarget, *, rules: Iterable[RuleRow], owners: Iterable[OwnerRow], names: Mapping[int, str]

@@ -1,7 +1,7 @@
 """Access report of a user: the objects below an object that the user can access, counted and listed by path.
 
-May import the layers below and this package's modules of access. Must not know any wire format. The cost grows with the
-objects below. Objects with the same rules, owner and container share one decision.
+May import the layers below and this package's modules of access. Must not know any wire format. The cost is
+proportional to the number of objects below. Objects with the same rules, owner and container share one decision.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ class ReachRequest(NamedTuple):
 class Reach(NamedTuple):
     """The access of a user to the objects below an object.
 
-    `counts` has the counts of objects by access level and kind. `hidden` objects are counted, but the caller may not
-    load them. `looked` is the number of examined objects if the caller manages grants there, else only of those that
-    the user may access. `is_bounded` is true if more objects exist that were not examined.
+    `counts` maps access level and kind to the count of objects. `hidden` is the count of objects that the caller may
+    not load. `looked` is the count of examined objects if the caller manages grants there, else only of those that the
+    user may access. `following` is the path after which the next page begins; None at the end. `is_bounded` is true if
+    more objects exist that were not examined.
     """
 
     user: str
@@ -77,7 +78,7 @@ async def access_reach(ctx: Context, question: AccessQuestion, *, request: Reach
     """Return a user's access levels on an object and the objects below it.
 
     Raises:
-        PermissionDenied: It is another user, and the caller does not manage grants there.
+        PermissionDenied: The request is about another user, and the caller does not manage grants there.
         BadRequest: Objects of that kind contain no others.
     """
     scope = await scope_of_question(ctx, question)

@@ -33,7 +33,7 @@ class SubtreeObject(NamedTuple):
     owner_id: int | None
 
 
-class _Open(NamedTuple):
+class _OpenContainer(NamedTuple):
     """A container whose children are not all read: `after` is the name space and name of the last child read."""
 
     chain: SecurableChain
@@ -41,7 +41,7 @@ class _Open(NamedTuple):
 
 
 class SubtreeFacts:
-    """Objects of one or more subtrees, with all facts of these objects and of their ancestors.
+    """Objects of one or more subtrees, with the facts of these objects and of their ancestors.
 
     `rules` are read only if requested. `is_bounded` is true if the walk ended at `OBJECTS_MAX`.
     """
@@ -66,12 +66,12 @@ class SubtreeFacts:
             await ctx.look_up(partial(self._facts_read, {link.id for chain in part for link in chain if link.id > 0}))
             self.objects += [SubtreeObject(chain, self.owners.get(chain[0].id)) for chain in part]
             await asyncio.sleep(0)
-        opened = [_Open(chain) for chain in reversed(entry) if _may_hold(chain[0])]
+        opened = [_OpenContainer(chain) for chain in reversed(entry) if _may_hold(chain[0])]
         while opened:
             if len(self.objects) >= objects_max:
                 self.is_bounded = True
                 return
-            await ctx.look_up(partial(self._part_read, opened))
+            await ctx.look_up(partial(self._children_batch_read, opened))
             await asyncio.sleep(0)
 
     def _facts_read(self, ids: Collection[int]) -> Load[None]:
@@ -80,7 +80,7 @@ class SubtreeFacts:
         yield from self._rules_read(ids)
 
     def _rules_read(self, ids: Collection[int]) -> Load[None]:
-        """Read rules and restrictions of objects that were not read before."""
+        """Read the restrictions of objects and, if requested, their rules, in place of rules that were read before."""
         self.restrictions |= yield from restrictions_on_read(ids)
         if self.with_rules:
             for each in ids:
@@ -88,7 +88,7 @@ class SubtreeFacts:
             for row in (yield from rules_on_read(ids)):
                 self.rules.setdefault(row.object_id, []).append(row)
 
-    def _part_read(self, opened: list[_Open]) -> Load[None]:
+    def _children_batch_read(self, opened: list[_OpenContainer]) -> Load[None]:
         """Read the next batch of children of open containers, about `AT_ONCE` children."""
         children: list[SubtreeObject] = []
         statements = 0
@@ -98,14 +98,14 @@ class SubtreeFacts:
             rows = yield from children_read(place.chain[0].id, after=place.after, limit=limit)
             statements += 1
             if len(rows) == limit:
-                opened.append(_Open(place.chain, (rows[-1].space, rows[-1].name)))
+                opened.append(_OpenContainer(place.chain, (rows[-1].space, rows[-1].name)))
             for row in rows:
                 chain = (ChainLink(row.id, row.kind, row.name), *place.chain)
                 children.append(SubtreeObject(chain, row.owner_id))
                 if row.owner_id is not None:
                     self.owners[row.id] = row.owner_id
                 if _may_hold(chain[0]):
-                    opened.append(_Open(chain))
+                    opened.append(_OpenContainer(chain))
         if children:
             yield from self._rules_read({each.chain[0].id for each in children})
         self.objects += children

@@ -2,8 +2,8 @@
 ended.
 
 May import the layers below. Must not know any wire format: the console's package puts the session's text into a cookie.
-A session never has more trust than the credential that opened it. It ends, at the next request on every node, with its
-token or password, or when its user ends it.
+A session never has more trust than the credential that opened it. When its token or password becomes invalid, or its
+user ends it, every node refuses it from the next request on.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ConsoleSessionExtend(msgspec.Struct, frozen=True):
 
 
 class ConsoleSessionsEnd(msgspec.Struct, frozen=True):
-    """The command to end one session of a user, or all; with `ends_logins` the sessions of the command line, too."""
+    """The command to revoke one console session of a user, or all; with `ends_logins` also the password logins."""
 
     user: str
     token_id: int | None
@@ -133,7 +133,7 @@ async def session_open_with_header(ctx: Context, *, header: bytes, client: str) 
     """Open a session for the holder of a token, or for a user name if the server accepts names without authentication.
 
     `header` is the value of an Authorization header. The session ends when the token does. Raises AuthenticationFailed
-    for an invalid credential, ServiceUnavailable.
+    for an invalid credential, PermissionDenied for the anonymous user, ServiceUnavailable.
     """
     credential = ctx.services.authenticator.credential(header)
     if credential is None:
@@ -215,7 +215,10 @@ async def _code_of(ctx: Context, code: str) -> Token:
 def _with_credential(
     ctx: Context, request_view: RequestView, *, secret_hash: bytes, client: str, purpose: TokenPurpose
 ) -> ConsoleSessionOpen:
-    """Return the command to open a session, or to create a one-use code, with the caller's own credential."""
+    """Return the command to open a session, or to create a one-use code, with the caller's own credential.
+
+    Raises PermissionDenied for the anonymous user.
+    """
     user, defaults = request_view.user, ctx.services.defaults
     if user == ANONYMOUS:
         raise PermissionDenied(_NOBODY)
@@ -236,13 +239,15 @@ async def _open(bearer: Context, command: OpenCommand) -> ConsoleSession:
     secret = new_secret()
 
     def decide(request_view: RequestView) -> Permit[ConsoleSessionOpen]:
-        return request_view.permit(command(request_view, secret_hash=hash_secret(secret)), _own(request_view))
+        return request_view.permit(
+            command(request_view, secret_hash=hash_secret(secret)), _own_sessions_decision(request_view)
+        )
 
     opened = await bearer.write(RequestScope(), decide, console_session_insert)
     return ConsoleSession(opened.user, token_text(opened.id, secret))
 
 
-def _own(request_view: RequestView) -> Decision:
+def _own_sessions_decision(request_view: RequestView) -> Decision:
     """Return the decision on the caller's own sessions, which always allows."""
     factor = DecisionFactor("self")
     word = Action.TOKEN_MANAGE_OTHERS.word
@@ -250,7 +255,9 @@ def _own(request_view: RequestView) -> Decision:
 
 
 def console_session_insert(tx: Tx, permit: Permit[ConsoleSessionOpen]) -> Token:
-    """Insert a session or a one-use code, unless the credential that opens it has become invalid meanwhile."""
+    """Insert a session or a one-use code, and delete the user's long-expired sessions. Raises AuthenticationFailed if
+    the credential that opens it is no longer valid.
+    """
     command = permit.command
     standing = tx.principals.standing(command.user)
     check_sign_in(command.rules, standing, user=command.user)
@@ -292,7 +299,7 @@ async def session_extend(ctx: Context) -> str:
     if expires_at - (own.expires_at or 0) >= EXTEND_EVERY_MS:
 
         def decide(request_view: RequestView) -> Permit[ConsoleSessionExtend]:
-            return request_view.permit(ConsoleSessionExtend(own.id, idle_s), _own(request_view))
+            return request_view.permit(ConsoleSessionExtend(own.id, idle_s), _own_sessions_decision(request_view))
 
         await ctx.write(RequestScope(), decide, console_session_extend)
     return own.user
@@ -306,7 +313,7 @@ def _own_session(ctx: Context, request_view: RequestView) -> Token:
 
 
 def console_session_extend(tx: Tx, permit: Permit[ConsoleSessionExtend]) -> None:
-    """Extend the session if it is still valid."""
+    """Extend the session. Raises AuthenticationFailed if it is no longer valid."""
     token = tx.tokens.by_id(permit.command.token_id)
     if token is None or token.revoked or token.is_over(tx.now_ms):
         raise AuthenticationFailed(_OVER, was_right=True)
@@ -333,11 +340,14 @@ def _named_user(request_view: RequestView) -> str:
 async def sessions_end(ctx: Context, *, session_id: int | None) -> int:
     """End one of the caller's sessions, or all of them for None, at the next request on every node.
 
-    Returns the number of ended sessions. Raises NotFound for a session that is not the caller's.
+    Returns the count of ended sessions. Raises NotFound for a session that is not the caller's, PermissionDenied for
+    the anonymous user.
     """
 
     def decide(request_view: RequestView) -> Permit[ConsoleSessionsEnd]:
-        return request_view.permit(ConsoleSessionsEnd(_named_user(request_view), session_id), _own(request_view))
+        return request_view.permit(
+            ConsoleSessionsEnd(_named_user(request_view), session_id), _own_sessions_decision(request_view)
+        )
 
     return await ctx.write(RequestScope(), decide, console_sessions_end)
 
@@ -351,7 +361,9 @@ async def user_sign_out(ctx: Context, *, user: str) -> int:
 
     def decide(request_view: RequestView) -> Permit[ConsoleSessionsEnd]:
         is_own = user == _named_user(request_view)
-        decision = _own(request_view) if is_own else request_view.require(Action.TOKEN_MANAGE_OTHERS, ())
+        decision = (
+            _own_sessions_decision(request_view) if is_own else request_view.require(Action.TOKEN_MANAGE_OTHERS, ())
+        )
         return request_view.permit(ConsoleSessionsEnd(user, None, ends_logins=True), decision)
 
     return await ctx.write(RequestScope(), decide, console_sessions_end)

@@ -29,8 +29,8 @@ async def access_explain(
 ) -> tuple[Decision, list[str]]:  # fmt: skip
     """Explain the access decision on an action on an object, for the caller or another user.
 
-    A missing object is explained as one without grants of its own. A caller who may know that it is missing gets that
-    as the reason, and no advice to grant something on it.
+    A missing object is explained as one without grants of its own. For a caller who may know that it is missing, the
+    advice contains only this fact.
 
     Args:
         ctx: The request.
@@ -55,7 +55,7 @@ async def access_explain(
         raise BadRequest(f"Definer's rights of views cover only {' and '.join(DEFINER_ACTIONS)}, not {action.word}")
 
     def read(request_view: RequestView) -> tuple[Decision, list[str]]:
-        # A user of no metalake is refused here.
+        # Refuses a caller who is not a user of the metalake.
         request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
         chain = chain_to(request_view, expected, path=path)
         if user is not None and user != request_view.user:
@@ -161,7 +161,7 @@ def _missing(request_view: RequestView, action: Action, chain: SecurableChain) -
     missing.
     """
     if is_sourced(request_view):
-        return []  # this server does not know the objects of another system
+        return []  # the existence of external objects is not checked
     absent = [position for position, link in enumerate(chain) if link.id == ABSENT_ID]
     request = (action, Action.EXPLAIN_OTHERS)
     if not absent or not any(

@@ -86,8 +86,8 @@ class RolesChange(msgspec.Struct, frozen=True):
 def check_privilege_requests(wishes: tuple[PrivilegeRequest, ...]) -> None:
     """Check the privileges of a grant or revocation for their count, their object and contradictions.
 
-    Raises BadRequest for too many, IllegalObject for an object without privileges, and refuses a privilege both allowed
-    and denied on one object.
+    Raises BadRequest for too many, IllegalObject for an object without privileges, IllegalPrivilege for a privilege
+    that is both allowed and denied on one object.
     """
     count = sum(len(wish.privileges) for wish in wishes)
     if max(count, len(wishes)) > RULES_MAX:
@@ -133,9 +133,9 @@ async def privilege_requests_resolve(
 ) -> list[ResolvedGrants]:
     """Find the objects of privilege requests, in one request view, for a caller who may do the action in the metalake.
 
-    The action is decided before any object is looked up, so a refusal does not reveal whether they exist. Creating a
-    role needs no right on the objects, so in that case hidden objects count as missing. Raises PermissionDenied, and
-    for a missing object IllegalObject if the role is being created, else NotFound.
+    The action is decided before any object is looked up, so a refusal does not reveal whether the objects exist.
+    Creating a role needs no right on the objects, so in that case hidden objects count as missing. Raises
+    PermissionDenied, and for a missing object IllegalObject if the role is being created, else NotFound.
     """
 
     def may(request_view: RequestView) -> None:
@@ -172,7 +172,7 @@ async def privileges_grant(
     """Grant privileges on an object to a role, or revoke them; both are idempotent.
 
     Raises NotFound for the role or the object, IllegalPrivilege for a privilege that does not fit the object or
-    contradicts an existing rule, PermissionDenied.
+    contradicts an existing rule, IllegalObject without privileges, BadRequest for too many, PermissionDenied.
     """
     check_privilege_requests((wish,))
 
@@ -237,8 +237,8 @@ async def rules_override(
 ) -> RoleWithRules:
     """Replace all rules of a role.
 
-    Raises NotFound (the role or an object), IllegalPrivilege, BadRequest (too many privileges, or an object named
-    twice), PermissionDenied.
+    Raises NotFound (the role or an object), IllegalPrivilege, IllegalObject (an object without privileges), BadRequest
+    (too many privileges, or an object named twice), PermissionDenied.
     """
     check_privilege_requests(wishes)
     refuse_duplicates(wishes)

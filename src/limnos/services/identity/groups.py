@@ -77,9 +77,10 @@ def groups_of_user(request_view: RequestView, user: str) -> tuple[str, ...]:
 
 
 async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[str, ...]) -> tuple[str, ...]:
-    """Add users to a group atomically; existing members are no error.
+    """Add users to a group atomically; existing members are not an error.
 
-    Raises NotFound for a group or user, BadRequest for too many users.
+    Returns the names of all members. Raises NotFound for a group or user, BadRequest for too many users,
+    PermissionDenied.
     """
     if len(users) > MEMBERS_MAX:
         raise BadRequest(f"{len(users)} users in one request are more than the {MEMBERS_MAX} that are allowed")
@@ -93,7 +94,7 @@ async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[s
 
 
 def members_insert(tx: Tx, permit: Permit[MembersAdd]) -> tuple[str, ...]:
-    """Insert the memberships."""
+    """Insert the memberships. Returns the names of all members."""
     group = tx.principals.by_id(permit.command.group.id) or tx.stale()
     for user in permit.command.users:
         tx.principals.join(group, tx.principals.by_id(user.id) or tx.stale())
@@ -112,7 +113,7 @@ async def member_remove(ctx: Context, *, metalake: str, group: str, user: str) -
 
 
 def member_delete(tx: Tx, permit: Permit[MemberRemove]) -> bool:
-    """Delete the membership. Returns whether there was one."""
+    """Delete the membership. Returns whether it existed."""
     group = tx.principals.by_id(permit.command.group.id) or tx.stale()
     user = tx.principals.by_id(permit.command.user.id) or tx.stale()
     return tx.principals.remove_member(group, user)

@@ -37,7 +37,7 @@ class AuthorizationRequest(NamedTuple):
 
 
 class Issuer(Protocol):
-    """Verifies tokens of the external issuer, and holds its settings."""
+    """Verifies tokens of the external issuer, and provides its settings."""
 
     name: str
     """The host of the issuer, for people; "" without a client by which browsers sign in."""
@@ -54,13 +54,13 @@ class Issuer(Protocol):
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
         """Return the issuer's authorization URL, to which the browser is redirected. Raises ServiceUnavailable if the
-        issuer does not answer, AuthenticationFailed if the server has no issuer.
+        issuer does not respond, AuthenticationFailed if the server has no issuer.
         """
 
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
         """Exchange the code with which a browser returned, and verify the ID token for it.
 
-        Raises AuthenticationFailed; ServiceUnavailable if the issuer does not answer.
+        Raises AuthenticationFailed; ServiceUnavailable if the issuer does not respond.
         """
 
 
@@ -74,18 +74,16 @@ class NoIssuer:
 
     async def identity(self, text: str) -> IssuerIdentity:
         """Refuse every token. Raises AuthenticationFailed."""
-        raise AuthenticationFailed(f"This server has no outside issuer that could check a token of {len(text)} bytes")
+        raise AuthenticationFailed(f"This server has no external issuer that could verify a token of {len(text)} bytes")
 
     async def authorization_url(self, request: AuthorizationRequest) -> str:
         """Refuse to begin a sign-in. Raises AuthenticationFailed."""
-        raise AuthenticationFailed(
-            f"This server has no outside issuer with the redirect address {request.redirect_uri}"
-        )
+        raise AuthenticationFailed(f"This server has no external issuer with the redirect URI {request.redirect_uri}")
 
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
         """Refuse every authorization code. Raises AuthenticationFailed."""
         raise AuthenticationFailed(
-            f"This server has no outside issuer for a code of {len(code)} bytes with the redirect address {request.redirect_uri}"
+            f"This server has no external issuer for a code of {len(code)} bytes with the redirect URI {request.redirect_uri}"
         )
 
 

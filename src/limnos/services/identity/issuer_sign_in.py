@@ -1,8 +1,8 @@
-"""Issuer sign-in: verifies a token of an external issuer, and stores its user and groups in the metalakes.
+"""Issuer sign-in: verifies a token of an external issuer, and stores its user and memberships in the metalakes.
 
 May import the layers below. Must not know any wire format or the network: `ISSUER.of(services)` fetches the issuer's
-keys. The token's user becomes a user of the metalakes that the settings name, and a member of those of their groups
-that the newest token names. This happens before the request is decided, so explanations, lists and other nodes need no
+keys. The token's user becomes a user of the metalakes in the settings, and a member of their existing groups that the
+newest token contains. This happens before the request is authorized, so explanations, lists and other nodes need no
 special case.
 """
 
@@ -35,8 +35,8 @@ from limnos.view.cache_miss import for_each
 
 
 class UserSignIn(msgspec.Struct, frozen=True):
-    """The command to store the user and groups that an issuer's token states; `groups` is None if the token has
-    none.
+    """The command to store the user and memberships of an issuer's token; `groups` is None if the token has no claim
+    for groups.
     """
 
     metalake_id: int
@@ -67,7 +67,9 @@ async def sign_in(
 async def store_identity(
     services: NodeServices, identity: IssuerIdentity, *, request_id: str, asker: AuditedRequest | None = None
 ) -> Credential:
-    """Store the user and the groups of a verified token in the metalakes of the settings; return its credential.
+    """Store the user and the group memberships of a verified token in the metalakes of the settings.
+
+    Returns the user's credential.
 
     Raises AuthenticationFailed for a new user whose name is not allowed.
     """
@@ -80,7 +82,9 @@ async def store_identity(
             with suppress(NotFound, PermissionDenied):
                 await _write_user(ctx, metalake, identity=identity)
     except BadRequest as error:
-        raise AuthenticationFailed(f"The token of the outside issuer names an invalid user: {error.message}") from error
+        raise AuthenticationFailed(
+            f"The token of the external issuer has an invalid user name: {error.message}"
+        ) from error
     return credential
 
 
@@ -97,7 +101,7 @@ async def _check_user(ctx: Context, user: str) -> None:
 
 
 async def _write_user(ctx: Context, metalake: str, *, identity: IssuerIdentity) -> None:
-    """Store the user and memberships that a metalake does not have yet."""
+    """Add the user to a metalake if it is missing, and replace its group memberships if the token is newer."""
     user = await ctx.read(
         RequestScope(metalake),
         lambda request_view: principal_of(request_view.view, request_view.zone, Kind.USER, identity.user),

@@ -1,8 +1,8 @@
 """Logins: passwords of local users, and the expiring sessions that they open.
 
 May import the layers below. Must not know any wire format. A session is an expiring token that every protocol accepts,
-and a refresh token that can only refresh it. Both depend on the password: setting a new one ends them, at the next
-request, on every node. A session has the trust with which its password was set.
+and a refresh token that can only refresh it. Setting a new password revokes both, from the next request on every node.
+A session has the trust with which its password was set.
 """
 
 from __future__ import annotations
@@ -110,7 +110,10 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
 
 
 def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
-    """Write the password, and end the sessions of the old one."""
+    """Write or delete the password, and revoke all sessions of the user. Returns whether a password existed.
+
+    Raises AuthenticationFailed if the password was changed since the decision, AlreadyExists for a service account.
+    """
     command = permit.command
     before = tx.passwords.find(command.user)
     if before != command.known:
@@ -120,7 +123,7 @@ def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
         return tx.passwords.forget(command.user)
     if tx.tokens.secrets(command.user):
         raise AlreadyExists(
-            f"{escape_percent(command.user)} is a service account, which has secrets and no password: end them first",
+            f"{escape_percent(command.user)} is a service account, which has secrets and no password: revoke them first",
             kind="secret",
         )
     if before is None:
@@ -134,7 +137,10 @@ def _is_admin(request_view: RequestView) -> bool:
 
 
 def _may(request_view: RequestView, user: str) -> Decision:
-    """Return the decision on setting a user's password: allowed for the user and for service admins."""
+    """Return the decision on setting a user's password: allowed for the user and for service admins.
+
+    Raises PermissionDenied for others.
+    """
     if request_view.user == ANONYMOUS:
         raise PermissionDenied("The anonymous user has no password: authenticate first")
     if user == request_view.user:
@@ -237,9 +243,9 @@ async def _open(ctx: Context, known: Password, *, lives_s: tuple[int, ...], refr
 
 
 def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[int]:
-    """Insert a session's tokens, unless its user was disabled, or its password or refresh token no longer exists.
+    """Insert a session's tokens, and delete the user's long-expired sessions. Returns the new tokens' ids.
 
-    Returns their ids.
+    Raises AuthenticationFailed if the user was disabled, or the password or refresh token is no longer valid.
     """
     command, known = permit.command, permit.command.password
     check_sign_in(command.rules, tx.principals.standing(known.user), user=known.user)

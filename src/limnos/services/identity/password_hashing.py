@@ -1,6 +1,6 @@
 """Password hashing in threads, a few at a time, and rate limits for wrong passwords.
 
-May import `access` and `model`. Must not know users or the store. Each node counts for itself. After too many wrong
+May import `access` and `model`. Must not know users or the store. Each node counts separately. After too many wrong
 passwords, for a user or from an address, further attempts are refused without hashing, even with the right password: an
 immediate answer would reveal whether it is right.
 """
@@ -52,8 +52,8 @@ class PasswordAttempts:
 
     @contextmanager
     def one(self, *, user: str, address: str) -> Iterator[Callable[[], None]]:
-        """Consume one attempt of the user and of the address; the caller calls the yielded function if the password was
-        right, which gives it back.
+        """Consume one attempt of the user and of the address. If the password was right, the caller calls the yielded
+        function, which returns the attempts.
 
         Raises TooManyAttempts if no attempt is left.
         """

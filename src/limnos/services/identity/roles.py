@@ -64,8 +64,8 @@ class RoleDrop(msgspec.Struct, frozen=True):
 def role_with_rules(request_view: RequestView, role: RoleEntity) -> RoleWithRules:
     """Return a role with its rules if the view caches them.
 
-    If it does not, or if there are too many rules for one fact, the role has no rules but `in_parts`: callers read them
-    page by page.
+    Otherwise, or if there are too many rules for one fact, the result has no rules, and `in_parts` is true: callers
+    read the rules page by page.
     """
     fact = request_view.view.get(rules_key(role.id))
     if fact is ABSENT or (fact is not None and fact[1] is None):
@@ -206,8 +206,9 @@ async def role_create(
 
     Raises:
         PermissionDenied: The caller may not create roles. This is decided before any object is looked up.
+        NotFound: The metalake is missing.
         AlreadyExists: The name is taken.
-        IllegalObject: An object is missing.
+        IllegalObject: An object is missing, or has no privileges.
         IllegalPrivilege: A privilege does not fit its object.
         BadRequest: The name is not allowed, or there are too many privileges.
     """

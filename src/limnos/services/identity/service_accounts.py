@@ -1,8 +1,8 @@
 """Service accounts: users that are programs, with rotating secrets instead of a password.
 
 May import the layers below. Must not know any wire format. A secret grants no access itself: the client exchanges it
-for a short-lived token. Tokens issued for it, and tokens created with those, have the secret as their root and end with
-it, at the next request, on every node. Service admins create and end secrets.
+for a short-lived token. Tokens issued for it, and tokens created with those, have the secret as their root. Revoking
+the secret revokes them, from the next request on every node. Service admins create and revoke secrets.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ from limnos.store.tx import Tx
 SECRETS_MAX: Final = 2
 """The maximum number of active secrets: the current one, and its replacement."""
 ACCOUNTS_MAX: Final = 10_000
-_OVER: Final = (
-    "The service account's secret was ended: ask an administrator to create a new one with 'limnos user secret create'"
-)
+_OVER: Final = "The service account's secret was revoked: ask an administrator to create a new one with 'limnos user secret create'"
 
 
 class SecretCreate(msgspec.Struct, frozen=True):
@@ -52,7 +50,7 @@ class SecretCreate(msgspec.Struct, frozen=True):
 
 
 class SecretEnd(msgspec.Struct, frozen=True):
-    """The command to end a secret and the tokens that were issued for it."""
+    """The command to revoke a secret and the tokens that were issued for it."""
 
     secret: Token
 
@@ -117,7 +115,10 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
 
 
 def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
-    """Insert the secret as the root of a new token family."""
+    """Insert the secret as the root of a new token family.
+
+    Raises AlreadyExists (the user has a password), InUse (two secrets are valid already), BadRequest (the name).
+    """
     command = permit.command
     if tx.passwords.find(command.user) is not None:
         raise AlreadyExists(
@@ -140,7 +141,7 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
 
 
 async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
-    """End a secret and its tokens, from the next request on every node. Returns whether it was valid.
+    """Revoke a secret and its tokens, from the next request on every node. Returns whether the secret was valid.
 
     Raises PermissionDenied, NotFound.
     """
@@ -160,12 +161,12 @@ async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
 
 
 def secret_update(tx: Tx, permit: Permit[SecretEnd]) -> bool:
-    """Store the time at which the secret ends. Returns whether it was valid."""
+    """Write the revocation of the secret. Returns whether it was valid."""
     return tx.tokens.end_line(permit.command.secret)
 
 
 def may_manage_secrets(request_view: RequestView) -> bool:
-    """Return whether the caller may list, create and end secrets. No refusal is recorded for the audit."""
+    """Return whether the caller may list, create and revoke secrets. No refusal is recorded for the audit."""
     return request_view.decide(Action.TOKEN_MANAGE_OTHERS, ()).allowed
 
 
@@ -174,7 +175,7 @@ def _manage(request_view: RequestView) -> Decision:
 
 
 async def token_by_secret(ctx: Context, *, client: str, text: str) -> IssuedToken:
-    """Return the token for a client's secret: a new one for a service account's secret, for an API token, that token.
+    """Return a token for a client's secret: a new token for a service account's secret, or the API token that was sent.
 
     An empty `client` accepts any user. Raises AuthenticationFailed for an invalid secret or token.
     """
@@ -245,7 +246,10 @@ async def _open(ctx: Context, secret: Token) -> IssuedToken:
 
 
 def access_open(tx: Tx, permit: Permit[AccessTokenOpen]) -> Token:
-    """Insert a token that ends with its secret, unless the secret has ended meanwhile."""
+    """Insert a token that ends with its secret, and delete the user's long-expired tokens.
+
+    Raises AuthenticationFailed if the secret is no longer valid, or the user is disabled.
+    """
     command = permit.command
     check_sign_in(command.rules, tx.principals.standing(command.secret.user), user=command.secret.user)
     secret = tx.tokens.by_id(command.secret.id)

@@ -53,14 +53,14 @@ class TokenCreate(msgspec.Struct, frozen=True):
 
 
 class TokenRevoke(msgspec.Struct, frozen=True):
-    """The command to revoke a token, so that no request accepts it any more."""
+    """The command to revoke a token, from the next request on every node."""
 
     token: Token
 
 
 def _may(request_view: RequestView, user: str | None) -> Decision:
     """Return the decision on managing the tokens of a user, or of all users if `user` is None. Users may always manage
-    their own.
+    their own. Raises PermissionDenied.
     """
     if request_view.user == ANONYMOUS:
         raise PermissionDenied("The anonymous user has no tokens: authenticate by Basic or with a token")
@@ -140,7 +140,7 @@ async def token_create(
     Raises:
         BadRequest: The lifetime or the user's name is not allowed.
         PermissionDenied: The caller may not create it, or the user is disabled.
-        NotFound: No metalake has the user.
+        NotFound: The user does not exist in any metalake.
     """
     check_life(expires_in_s)
     if user is not None:
@@ -187,7 +187,7 @@ async def token_worth(ctx: Context, text: str) -> tuple[str, int | None]:
 
 
 def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
-    """Insert the token for an existing user."""
+    """Insert the token. Raises NotFound (the user), PermissionDenied for a disabled user, BadRequest (the name)."""
     command = permit.command
     standing = tx.principals.standing(command.user)
     if standing.is_known or command.user != tx.actor:
@@ -219,7 +219,7 @@ async def token_revoke(ctx: Context, *, token_id: int) -> bool:
 
 
 def token_update(tx: Tx, permit: Permit[TokenRevoke]) -> bool:
-    """Write the revocation, also of the console's sessions made with the token. Returns whether the token was valid."""
+    """Revoke the token and the console sessions that were opened with it. Returns whether the token was valid."""
     revoked = tx.tokens.revoke(permit.command.token)
     tx.tokens.close_opened_by(permit.command.token)
     return revoked

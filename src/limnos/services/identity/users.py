@@ -101,7 +101,7 @@ def principal_load(request_view: RequestView, kind: Kind, name: str) -> RoleHold
 
 
 def may_create(request_view: RequestView, kind: Kind) -> bool:
-    """Return whether the caller may create users, groups or roles of the metalake."""
+    """Return whether the caller may create users, groups or roles of the metalake. No refusal is recorded."""
     action = Action.ROLE_CREATE if kind is Kind.ROLE else _ACTIONS[kind][0]
     return request_view.decide(action, request_view.settled.outer).allowed
 
@@ -140,8 +140,8 @@ def check_sign_in(rules: AccessSettings, standing: UserStatus, *, user: str) -> 
 def check_token_holder(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
     """Refuse tokens for users that no metalake has, and for users disabled in every metalake.
 
-    Service admins are exempt, and so is everyone without access control. Raises NotFound, PermissionDenied, BadRequest
-    (a name that no new user may have).
+    Service admins are exempt. Without access control, a missing user is allowed. Raises NotFound, PermissionDenied,
+    BadRequest (a name that is not allowed for new users).
     """
     if _is_disabled(rules, standing, user=user):
         raise PermissionDenied(_DISABLED.format(user=escape_percent(user)))
@@ -230,8 +230,7 @@ def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
 
 
 async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) -> Principal:
-    """Enable or disable a user. A disabled user is refused on every node from the next request on. The operation is
-    idempotent.
+    """Enable or disable a user. Every node refuses a disabled user from the next request on. Idempotent.
 
     Raises NotFound, BadRequest for the metalake's owner, PermissionDenied.
     """

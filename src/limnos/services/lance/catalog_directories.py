@@ -1,9 +1,9 @@
 """Catalog directories: a catalog that shows a directory lists and describes the directory's current content, under the
 rights on the catalog.
 
-May import the layers below, and `sources` for the types of requests. Objects in such a directory are no nodes of the
-tree: only rights on the catalog and above count. This server creates, moves and drops nothing there; rows are read as
-those of any table. Decision record 0054.
+May import the layers below, and `sources` for the types of requests. Objects in such a directory are not nodes of the
+tree: only rights on the catalog and the metalake apply. This server creates, moves and drops nothing there; rows are
+read as those of any table. Decision record 0054.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def catalog_directory_of(request_view: RequestView, action: Action) -> CatalogDi
 async def directory_open(ctx: Context, visible_object: CatalogDirectory) -> DirectoryContents:
     """List the content of a directory.
 
-    Raises OutsideRoots if the server may no longer read it, StorageFailed, InvalidTable.
+    Raises OutsideRoots, BadRequest or StorageMisconfigured if the settings no longer allow it, StorageFailed,
+    InvalidTable.
     """
     allowed, properties = visible_object.place.allowed, visible_object.place.catalog.properties
     allowed.check_root(visible_object.location)
@@ -120,7 +121,7 @@ async def table_in(
     ctx: Context, visible_object: CatalogDirectory, *, levels: Levels
 ) -> tuple[LanceTable, DirectoryTableEntry]:
     """Find a table of a directory. Raises NotFound for a missing namespace or table, OutsideRoots if its location is
-    not allowed.
+    not allowed, and as `directory_open`.
     """
     contents = await directory_open(ctx, visible_object)
     properties_in(contents, levels[:-1])
@@ -139,7 +140,7 @@ async def find_readable_table(
     """Find a table to read, for a caller who may do the action: a node of the tree, or a table in a catalog's
     directory.
 
-    Raises NotFound, InvalidTable for a folder that is no table, PermissionDenied.
+    Raises NotFound, InvalidTable for a directory that is not a table, OutsideRoots, StorageFailed, PermissionDenied.
     """
     result = await ctx.read(
         scope,
@@ -156,7 +157,7 @@ async def find_readable_table(
 
 
 def not_a_table_error(table: LanceTable) -> InvalidTable:
-    """Return the error for a folder that is no table."""
+    """Return the error for a directory that is not a Lance table."""
     return InvalidTable(
         f"The folder {table.location} does not comply with the Lance table format: no table was written there"
     )

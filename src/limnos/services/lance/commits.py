@@ -49,9 +49,8 @@ class NewVersion(NamedTuple):
 class VersionCreate(msgspec.Struct, frozen=True):
     """The command to commit a version to a table with managed versions.
 
-    Manifests of versions up to `settled` have their final names.
-
-    `anew`: the branch's files were deleted, so the command also deletes its older rows.
+    Manifests of versions up to `settled` have their final names. With `anew` the command also deletes the branch's
+    older rows, since the branch's files were deleted.
     """
 
     table: Node
@@ -61,8 +60,9 @@ class VersionCreate(msgspec.Struct, frozen=True):
 
 
 class VersionDraft(NamedTuple):
-    """A version to commit: its row, or the row of an earlier identical request, and the earlier rows without a final
-    manifest.
+    """A version to commit: its row, and the earlier rows without a final manifest.
+
+    If `done`, an earlier identical request has committed the version, and `row` is the row of that commit.
     """
 
     manifests: BranchManifests
@@ -80,7 +80,7 @@ async def version_create(ctx: Context, scope: RequestScope, *, levels: Levels, n
     """Commit a staged version, which must follow the newest one. Repeating the same commit succeeds.
 
     Raises CommitConflict for any other version number, BadRequest if there is no valid staged manifest at the path,
-    NotFound, PermissionDenied.
+    InvalidTable if the newest manifest is lost, NotFound, PermissionDenied.
     """
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     if not table.record.managed:
@@ -219,8 +219,8 @@ def version_conflict(table: str, version: int, *, top: int) -> CommitConflict:
 async def _create_in_storage(
     ctx: Context, scope: RequestScope, *, levels: Levels, new_version: NewVersion
 ) -> VersionView:
-    """Commit a version to a table whose files define its versions: its manifest gets its final name, if that is
-    free.
+    """Commit a version to a table whose files define its versions: its manifest gets its final name, if that is free.
+    Raises CommitConflict if not.
     """
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     manifests = manifests_for(ctx, table, branch=check_branch(new_version.branch))
@@ -255,11 +255,12 @@ def _mark_committed(tx: Tx, permit: Permit[Node]) -> None:
 
 
 class FinalCheck:
-    """Decides on a change of a table's files just before the change, and publishes it afterwards.
+    """The access decision on a change of a table's files, made just before the change, and the publishing of the
+    change.
 
-    The store's transaction cannot include files. If a right is revoked after this check, the change has happened
-    anyway, so it is published under this check's permit. Call the instance before the change, and `announce` or
-    `submit` after it.
+    The store's transaction cannot include files. If a right is revoked after this check, the files have already
+    changed, so the change is published under this check's permit. Call the instance before the change, and `announce`
+    or `submit` after it.
     """
 
     __slots__ = ("_ctx", "_levels", "_permit", "_scope", "_table")
@@ -271,7 +272,7 @@ class FinalCheck:
     async def __call__(self) -> None:
         """Make the access decision on the change.
 
-        Raises NotFound, PermissionDenied, CommitConflict (another table has the name by now).
+        Raises NotFound, PermissionDenied, CommitConflict (another table has replaced it).
         """
         permit, location = await self._ctx.read(self._scope, self._decide)
         if (permit.command.id, location) != (self._table.node.id, self._table.location):

@@ -1,10 +1,10 @@
-"""Lance debris: a task deletes old files that killed or refused writers left behind, and old manifests that were moved
+"""Lance debris: a task deletes old unreferenced files of killed or refused writers, and old manifests that were moved
 aside.
 
 May import the layers below. The setting `lance.debris_age_s` is the minimum age of these files. A file of rows is
 deleted only if no manifest of the table refers to it, of any version, branch or writer (`formats.lance_debris`).
-Manifests are read after the files were listed, so files committed meanwhile are either referred to or younger. If any
-part of a table cannot be read, all of its files are kept.
+Manifests are read after the files were listed, so files committed since are either referred to or younger. If any part
+of a table cannot be read, all of its files are kept.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DebrisTable(NamedTuple):
 
 
 async def debris_run(work: TaskContext, *, now_ms: int, dry: bool = False) -> list[str]:
-    """Delete the files that no version of any Lance table refers to; with `dry` only list them. Returns the names of
+    """Delete old files that no version of any Lance table refers to; with `dry` only list them. Returns the names of
     the deleted or listed files.
     """
     if not work.debris_ms:
@@ -123,7 +123,7 @@ def _find_unknown_files(
 ) -> list[str]:  # fmt: skip
     """Return the files that no manifest refers to.
 
-    Usually the newest manifests refer to all, and the others are not read.
+    Usually the first manifests refer to all files, and the others are not read.
     """
     search = ReferenceSearch(marked)
     if not search.suspects or not manifests:

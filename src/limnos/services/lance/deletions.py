@@ -1,7 +1,7 @@
 """Lance deletions: deletes old versions of a table by number, but never the newest or one that a tag or branch needs.
 
 May import the layers below. Must not know any wire format. A managed version is deleted by deleting its row; then its
-manifest is deleted. Lance's own cleanup finds files that only this version referred to. In a table whose files define
+manifest is deleted. Lance's own cleanup deletes files that only this version referred to. In a table whose files define
 its versions, deleting the manifest deletes the version.
 """
 
@@ -93,10 +93,7 @@ async def versions_prune(
 async def version_deletion_of(
     ctx: Context, table: LanceTable, *, branch: str, spans: Sequence[VersionSpan]
 ) -> VersionDeletion:
-    """Return the versions of the spans, after the check that they may be deleted.
-
-    Raises as `versions_prune`.
-    """
+    """Check that the versions in the spans may be deleted, and return them. Raises as `versions_prune`."""
     manifests = manifests_for(ctx, table, branch=check_branch(branch))
     if table.record.managed:
         newest = await latest_version(ctx, table, branch=manifests.branch)
@@ -108,7 +105,7 @@ async def version_deletion_of(
     if manifests.branch and not top:
         raise NotFound(branch, kind="branch")
     checked_spans = _checked_spans(spans, top=top)
-    _refuse_kept(checked_spans, manifests.branch, top=top, references=await references_of(ctx, table))
+    _refuse_needed(checked_spans, manifests.branch, top=top, references=await references_of(ctx, table))
     names = {version: name for version, name in existing.items() if _is_in_spans(checked_spans, version)}
     return VersionDeletion(manifests, checked_spans, names)
 
@@ -128,7 +125,7 @@ def _is_in_spans(spans: Sequence[VersionSpan], version: int) -> bool:
     return any(span.start <= version < span.end for span in spans)
 
 
-def _refuse_kept(spans: Sequence[VersionSpan], branch: str, *, top: int, references: TableReferences) -> None:
+def _refuse_needed(spans: Sequence[VersionSpan], branch: str, *, top: int, references: TableReferences) -> None:
     """Raise InUse if a span contains the newest version `top`, or one to which a tag or branch refers."""
     if top and _is_in_spans(spans, top):
         raise InUse(
@@ -150,7 +147,7 @@ def _refuse_kept(spans: Sequence[VersionSpan], branch: str, *, top: int, referen
 
 
 def versions_delete(tx: Tx, permit: Permit[VersionsDelete]) -> int:
-    """Delete the rows, and return their count. Raises InUse if the newest version is among them by now."""
+    """Delete the rows, and return their count. Raises InUse if the newest version is among them."""
     command = permit.command
     node, versions = tx.nodes.confirm(command.table), tx.lance_versions
     top = versions.top(node.id, command.branch)

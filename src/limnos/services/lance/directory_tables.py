@@ -1,8 +1,8 @@
 """Directory tables: the rows of tables in one directory, served without a store and without access control.
 
-May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the types of requests, and the
-worker tasks of this package. Must not know any wire format. The same worker processes read and write the rows as in a
-server: an incomplete body is never committed. The directory is read in threads, since its library blocks.
+May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the types of requests, and this
+package's worker tasks. Must not know any wire format. The same worker processes read and write the rows as in a server:
+an incomplete body is never committed. The directory is read in threads, since its library blocks.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class FolderTables:
         return FolderRows(self, levels)
 
     async def lying(self, levels: Levels) -> FolderTable:
-        """Find an existing table. Raises NotFound, InvalidTable for a folder that is no table, StorageFailed."""
+        """Find an existing table. Raises NotFound, InvalidTable for a directory that is not a table, StorageFailed."""
         return await asyncio.to_thread(self._lying, levels)
 
     def _lying(self, levels: Levels) -> FolderTable:
@@ -104,8 +104,7 @@ class FolderTables:
 
         Raises NotFound (the namespace), AlreadyExists, and the errors of writing rows.
 
-        Requests for the same name run one after the other: a later one must know whether the first one failed and
-        released the name.
+        Requests for the same name run one after the other, since a failed creation releases the name.
         """
         async with self._lines.turn(hash(levels)):
             return await self._created(levels, mode=mode, properties=properties, body=body)
@@ -113,7 +112,7 @@ class FolderTables:
     async def _created(
         self, levels: Levels, *, mode: str, properties: Mapping[str, str], body: AsyncGenerator[bytes, None]
     ) -> CreatedFolderTable:
-        table, is_new = await self._taken(levels, mode=mode, properties=properties)
+        table, is_new = await self._reserve_name(levels, mode=mode, properties=properties)
         if mode == EXIST_OK and not is_new:
             await body.aclose()
             return CreatedFolderTable(table, None)
@@ -124,11 +123,13 @@ class FolderTables:
             raise
         except BaseException:
             if is_new:
-                await asyncio.shield(asyncio.to_thread(self._given_up, levels))
+                await asyncio.shield(asyncio.to_thread(self._release_name, levels))
             raise
         return CreatedFolderTable(table, written)
 
-    async def _taken(self, levels: Levels, *, mode: str, properties: Mapping[str, str]) -> tuple[FolderTable, bool]:
+    async def _reserve_name(
+        self, levels: Levels, *, mode: str, properties: Mapping[str, str]
+    ) -> tuple[FolderTable, bool]:
         """Find a table, or reserve the name of a new one.
 
         Returns the table, and whether it is new. Raises AlreadyExists if the mode requires a new table and the name is
@@ -145,7 +146,7 @@ class FolderTables:
             raise AlreadyExists(f"Table already exists: {render(levels)}", kind="table")
         return table, False
 
-    def _given_up(self, levels: Levels) -> None:
+    def _release_name(self, levels: Levels) -> None:
         """Release the name of a table whose creation failed."""
         try:
             if self._lying(levels).is_declared:
@@ -187,14 +188,14 @@ class FolderRows:
         return self._folders.limits.body_bytes_max
 
     async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Answer a question about the table in a worker process, and decode the answer as `shape`."""
+        """Read information from the table's files in a worker process. Returns the result, decoded as type `shape`."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(question, at=at, work=work)
             return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Execute a change of the table in a worker process, and decode its result as `shape`."""
+        """Change the table in a worker process. Returns the result, decoded as type `shape`."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(question, at=at, work=work, writes=True)
@@ -207,9 +208,9 @@ class FolderRows:
             worker_task, _ = await self._errand(query, at=at, work=work)
             pieces = self._folders.workers.stream(worker_task)
             first = await anext(pieces)
-        return self._following(first, pieces)
+        return self._remaining_chunks(first, pieces)
 
-    async def _following(self, first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async def _remaining_chunks(self, first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
         """Yield the first chunk and the remaining ones, each within the time limit."""
         async with aclosing(pieces):
             yield first
@@ -238,7 +239,7 @@ class FolderRows:
     async def _errand(
         self, question: LanceQuestion, *, at: VersionReference, work: FolderRequest, writes: bool = False
     ) -> tuple[WorkerTask, FolderTable]:
-        """Return the worker task for a request, with the table's current location."""
+        """Return the worker task for a request, and the table. Raises NotFound if the table or its data is missing."""
         check_version(at)
         branch = check_branch(at.branch or "") or None
         table = await self._folders.lying(self._levels)

@@ -1,7 +1,7 @@
 """Maintenance of Lance tables by worker processes: read a table's state, and change its files on behalf of a user.
 
-May import the layers below. Must not know policies or operations. Removing versions of a managed table removes their
-rows of the store, too.
+May import the layers below. Must not know policies or operations. Removing versions of a managed table also deletes
+their rows in the store.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ async def versions_clean_up(
 ) -> MaintenanceResult:
     """Remove versions of a table with the files that only they refer to. Raises as `change_files`.
 
-    A version that has a tag by now, or at which a branch begins, stays.
+    A version with a tag, or at which a branch begins, is kept.
     """
     question = CleanUp("", {}, versions=list(versions))
     result = await change_files(ctx, scope, levels=levels, at=_NEWEST, question=question, shape=MaintenanceResult)

@@ -107,11 +107,10 @@ class BranchManifests:
         return f"{self.directory}/{manifest_name(version.version, version.scheme)}"
 
     async def settle(self, version: LanceVersion, *, aside: str | None = None) -> bool:
-        """Give a committed version's manifest its final name.
+        """Give a committed version's manifest its final name. Another file of that name is moved aside.
 
-        Returns whether this succeeded. Another file there is moved aside.
-
-        `aside` is the location to which an earlier call moved a file of that name.
+        Returns whether the manifest exists under its final name. `aside` is the location to which an earlier call moved
+        a file of that name.
         """
         if not version.staged:
             return await self.is_there(version)
@@ -121,17 +120,16 @@ class BranchManifests:
             except AlreadyExists:
                 aside = await self.move_aside(manifest_name(version.version, version.scheme))
             except MissingFile:
-                return await self.is_there(version) or await self._brought_back(version, aside)
+                return await self.is_there(version) or await self._restore_moved(version, aside)
             else:
                 return True
         return False
 
-    async def _brought_back(self, version: LanceVersion, aside: str | None) -> bool:
-        """Restore a file that was moved aside by mistake: it was the version's manifest, published by another node at
-        that moment.
+    async def _restore_moved(self, version: LanceVersion, aside: str | None) -> bool:
+        """Restore a version's manifest that was moved aside just after another node had published it.
 
-        The staged file is deleted only after it was seen under its final name. In an object store the file that was
-        moved aside may differ from the lost one, so there the staged file is kept (`drop_staged`).
+        Returns whether the manifest exists now. Restores only on a local disk: in an object store the file at `aside`
+        may be another one, so there the staged file is kept instead (`drop_staged`).
         """
         if aside is None or not is_local(aside):
             return False
@@ -199,7 +197,7 @@ class BranchManifests:
         return manifests_of(await self._names())
 
     async def _names(self) -> list[str]:
-        """Return the names of the files in the directory; on a local disk no file's details are read."""
+        """Return the names of the files in the directory, on a local disk without reading their sizes and times."""
         names: list[str] = []
 
         def note(entries: list[str]) -> Sequence[str]:
@@ -214,11 +212,12 @@ class BranchManifests:
         return await self._files.chosen(self.directory, self._properties, roots=[self._location], choose=choose)
 
     async def drop_staged(self, version: LanceVersion) -> None:
-        """Delete a version's staged file, once its manifest certainly has its final name.
+        """Delete a version's staged file after its manifest got its final name, unless the manifest was ever moved
+        aside.
 
-        In an object store, moving a manifest aside may by a race delete the file that replaced it. If this version was
-        moved aside before, the staged file is kept, so that the version can be restored. The debris task deletes it
-        when it is old, with the manifests that were moved aside.
+        In an object store, moving a manifest aside may by a race delete the file that replaced it. The staged file is
+        then needed to restore the version. The debris task deletes it when it is old, with the manifests that were
+        moved aside.
         """
         if version.staged and not await self._is_contended(version):
             await self._files.delete(f"{self.directory}/{version.staged}", self._properties)

@@ -1,8 +1,8 @@
 """Lance namespaces: the catalog is the first level, modes decide about existing namespaces, and drops may cascade.
 
 May import the layers below. Must not know any wire format. `services.catalog.namespaces` and
-`services.catalog.catalogs` define namespaces. The owner of a namespace owns its content, so one decision covers the
-drop of everything in it.
+`services.catalog.catalogs` define namespaces. The owner of a namespace owns its content, so one decision authorizes the
+drop of all objects in it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BELOW_MAX: Final = 10_000
 
 
 class NamespaceEmpty(msgspec.Struct, frozen=True):
-    """The command to drop a namespace; with `takes_all` also its content. With `again` then create it again, empty."""
+    """The command to drop a namespace; with `takes_all` also its content; with `again`, then recreate it empty."""
 
     namespace: Node
     keep_ms: int
@@ -67,8 +67,9 @@ async def lance_namespace_create(
 ) -> dict[str, str]:
     """Create a namespace, or a catalog if `levels` is empty. Returns its properties.
 
-    `mode` is `create`, `existok` or `overwrite`. Raises NotFound for a missing parent, AlreadyExists, PermissionDenied,
-    and UnsupportedOperation for overwriting a catalog.
+    `mode` is `create`, `existok` (return an existing namespace) or `overwrite` (drop an existing namespace with all of
+    its content first). Raises NotFound for a missing parent, AlreadyExists, ProtectedObject, PermissionDenied,
+    BadRequest if it contains too many objects, and UnsupportedOperation for overwriting a catalog.
     """
     if mode == "overwrite" and levels:
         return await _overwrite(ctx, scope, levels=levels, properties=properties)
@@ -88,7 +89,7 @@ async def lance_namespace_create(
             )
         except NotFound:
             pass
-        raise  # no namespace has the name, so a table has it
+        raise  # not a namespace but a table has the name
 
 
 async def _create(
@@ -136,7 +137,7 @@ async def lance_namespace_drop(ctx: Context, scope: RequestScope, *, levels: Lev
     """Drop a namespace, or the catalog if `levels` is empty; with `cascade` also everything in it. Returns its
     properties.
 
-    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied, and BadRequest if too many objects lie in it.
+    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied, and BadRequest if it contains too many objects.
     """
     if not levels:
         return await _drop_catalog(ctx, scope, cascade=cascade)
@@ -156,9 +157,10 @@ async def lance_namespace_drop(ctx: Context, scope: RequestScope, *, levels: Lev
 
 
 def namespace_empty(tx: Tx, permit: Permit[NamespaceEmpty]) -> None:
-    """Drop the objects in the namespace, the deepest first, then the namespace.
+    """Drop the objects in the namespace, the deepest first, then the namespace. Recreates it if the command has
+    `again`.
 
-    Create it again, empty, if the command has `again`.
+    Raises BadRequest for too many objects, NotEmpty, ProtectedObject.
     """
     command = permit.command
     node = tx.nodes.confirm(command.namespace)

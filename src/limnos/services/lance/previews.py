@@ -1,6 +1,6 @@
 """Previews of Lance tables: their first rows, for a caller who may read all of them.
 
-May import the layers below. Must not know any wire format. The decision is that of a query. Lance tables cannot have
+May import the layers below. Must not know any wire format. Access is decided as for a query. Lance tables cannot have
 read restrictions, so no filter or mask is applied. A worker process reads the rows, within limits. Each preview is
 audited, because rows leave the lake.
 """
@@ -58,7 +58,7 @@ async def lance_preview(
 
 @contextmanager
 def _missing_version_explained(preview_request: PreviewRequest) -> Iterator[None]:
-    """Within the block, replace the message of NotFound for a version, which is only a number for Lance REST, by a
+    """Within the block, replace NotFound for a version, whose message in Lance REST is only the number, by one with a
     sentence.
     """
     try:

@@ -1,8 +1,8 @@
 """Lance purges: delete a dropped table's own files, and the directories that become empty.
 
 May import the layers below. As for Iceberg, only files below the table's own location and within the catalog's roots
-are deleted, and nothing while another table lies at, above or below it. Lance's directory names identify the table's
-own files; other files are kept.
+are deleted. No file is deleted while another table's location overlaps this one. Lance's directory names identify the
+table's own files; other files are kept.
 """
 
 from __future__ import annotations

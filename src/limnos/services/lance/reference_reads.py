@@ -1,4 +1,4 @@
-"""Reference reads: the tags and branches of a Lance table; of a managed table those about versions in the store.
+"""Reference reads: the tags and branches of a Lance table; of a managed table only those of versions in the store.
 
 May import the layers below. Writes nothing, and must not know any wire format.
 """
@@ -16,9 +16,9 @@ from limnos.store.objects.lance_versions import lance_branches_read
 
 
 async def references_of(ctx: Context, table: LanceTable) -> TableReferences:
-    """Return the tags and branches of a table; of a managed table only those about versions in the store.
+    """Return the tags and branches of a table; of a managed table only those of versions in the store.
 
-    Raises InvalidTable.
+    Raises InvalidTable, ServiceUnavailable.
     """
     if table.record.managed and await latest_version(ctx, table, branch="") is None:
         return TableReferences({}, {})

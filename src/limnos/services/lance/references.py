@@ -55,7 +55,7 @@ async def references_list(ctx: Context, scope: RequestScope, *, levels: Levels) 
 
 
 async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> questions.TagReference:
-    """Return the branch and version to which a tag refers. Raises NotFound, PermissionDenied."""
+    """Return the branch and version to which a tag refers. Raises NotFound, PermissionDenied, InvalidTable."""
     reference = (await references_list(ctx, scope, levels=levels)).tags.get(name)
     if reference is None:
         raise NotFound(name, kind="tag")
@@ -84,8 +84,10 @@ async def tag_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: s
 
 
 async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget) -> None:
-    """Create a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest for an invalid name,
-    PermissionDenied.
+    """Create a branch at a version; for a managed table, its versions are stored.
+
+    Raises AlreadyExists, NotFound (table, version, branch), BadRequest for an invalid name, PermissionDenied,
+    InvalidTable, ServiceUnavailable.
     """
     if not check_branch(name):
         raise BadRequest("The main branch always exists: choose another name")
@@ -116,7 +118,7 @@ async def _store_branch(ctx: Context, look: FinalCheck, *, table: LanceTable, br
 
 
 def branch_keep(tx: Tx, permit: Permit[tuple[Node, BranchKeep]]) -> None:
-    """Store the branch's versions in place of older rows; no-op if the table was dropped meanwhile."""
+    """Store the branch's versions in place of older rows; no-op if the table was dropped."""
     decided, command = permit.command
     node = tx.nodes.live(decided.id)
     if node is None:
@@ -127,9 +129,10 @@ def branch_keep(tx: Tx, permit: Permit[tuple[Node, BranchKeep]]) -> None:
 
 
 async def branch_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> None:
-    """Delete a branch with its files.
+    """Delete a branch with its files, and the rows of its versions.
 
-    Raises NotFound, InUse if another branch or a tag needs it, BadRequest for the main branch, PermissionDenied.
+    Raises NotFound, InUse if another branch or a tag needs it, BadRequest for the main branch, PermissionDenied,
+    InvalidTable, ServiceUnavailable.
     """
     if not check_branch(name):
         raise BadRequest("The main branch cannot be deleted: drop the table instead")

@@ -1,7 +1,7 @@
 """Row operations: count, query and write the rows of Lance tables.
 
 May import the layers below. The store decides first; then worker processes do the work (`services.lance.workers`).
-Reading rows needs TABLE_READ, more than describing a table. Changing them needs TABLE_COMMIT, which is decided twice:
+Reading rows needs TABLE_READ. Describing a table needs less. Changing rows needs TABLE_COMMIT, which is decided twice:
 before the body is read, and again when all of it has arrived.
 """
 
@@ -36,7 +36,7 @@ async def table_for_rows(
 ) -> tuple[LanceTable, VersionReference]:
     """Find a table with data, for a caller who may do the action, and resolve the requested version.
 
-    Raises NotFound, also for a table without data, and PermissionDenied.
+    Raises NotFound, also for a table without data, InvalidTable, and PermissionDenied.
     """
     table = await find_readable_table(ctx, scope, levels=levels, action=action)
     check_version(at)
@@ -57,7 +57,8 @@ def table_to_change(request_view: RequestView, levels: Levels, *, action: Action
 def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionReference = _NEWEST) -> LanceQuestion:
     """Add the table's location, storage options and version to a worker request.
 
-    Raises OutsideRoots if the table's location is not allowed.
+    Raises OutsideRoots, BadRequest or StorageMisconfigured if the settings do not allow the table's location or
+    storage.
     """
     place = table.place
     place.check(table.location)
@@ -106,8 +107,9 @@ async def ask_files(
         action: TABLE_READ for requests that read rows, else TABLE_LOAD.
 
     Raises:
-        NotFound: The table, version, tag, branch, column, index or transaction is missing.
+        NotFound: The table, version, tag, branch, column, index or transaction is missing, or the table has no data.
         BadRequest: The request is invalid.
+        OutsideRoots: The table's location is not allowed.
         PermissionDenied: The caller may not do the action.
     """
     table, at = await table_for_rows(ctx, scope, levels=levels, at=at, action=action)
@@ -135,8 +137,8 @@ async def change_files(
 async def _change(
     ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels, question: LanceQuestion, decide: Callable[[RequestView], LanceTable]
 ) -> WorkerTask:  # fmt: skip
-    """Return the worker task of a change. For a managed table the task has the newest versions, and the callbacks that
-    commit.
+    """Return the worker task of a change. For a managed table it contains the newest versions, and the callbacks that
+    commit the change.
     """
     versions = await newest_versions_of(ctx, table, branch=question.branch, version=question.version)
     calls = None if versions is None else VersionCallbacks(ctx, scope, levels=levels)
@@ -199,8 +201,9 @@ async def rows_write(
     Raises:
         NotFound: The table or branch is missing.
         SchemaMismatch: The rows do not fit the table.
-        BadRequest: The body is incomplete or no Arrow stream.
-        CommitConflict: Another commit conflicts, or another table has the name by now.
+        BadRequest: The body is incomplete or not an Arrow stream.
+        OutsideRoots: The table's location is not allowed.
+        CommitConflict: Another commit conflicts, or another table has replaced it.
         PermissionDenied: The caller may not change the table.
     """
 

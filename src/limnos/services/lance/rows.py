@@ -32,11 +32,13 @@ class LanceRows(Protocol):
         """The maximum size of the rows in one request, in bytes; 0 for no limit."""
 
     async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Answer a question about the table, decoded as `shape`; `reads` is true if the answer contains rows."""
+        """Read information from the table's files, decoded as type `shape`; `reads` is true if the result contains
+        rows.
+        """
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Execute a change of the table, and decode its result as `shape`. Raises AlreadyExists (index),
-        SchemaMismatch, CommitConflict.
+        """Change the table. Returns the result, decoded as type `shape`. Raises AlreadyExists (index), SchemaMismatch,
+        CommitConflict.
         """
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
@@ -73,8 +75,8 @@ class TreeRows:
         return self._ctx.services.defaults.lance_body_bytes_max
 
     async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
-        """Answer a question about the table, decoded as `shape`. Raises PermissionDenied, as all operations of this
-        class.
+        """Read information from the table's files, decoded as type `shape`. Raises PermissionDenied, as all operations
+        of this class.
         """
         action = Action.TABLE_READ if reads else Action.TABLE_LOAD
         return await lance_data.ask_files(
@@ -82,7 +84,7 @@ class TreeRows:
         )
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Execute a change of the table in a worker process, and return its result."""
+        """Change the table in a worker process. Returns the result, decoded as type `shape`."""
         return await lance_data.change_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape
         )

@@ -77,7 +77,7 @@ class CreatedTable(NamedTuple):
 
 
 class LanceAlter(msgspec.Struct, frozen=True):
-    """The command to replace a table's record."""
+    """The command to replace a Lance table's record, after its rows were overwritten."""
 
     table: Node
     record: TableRecord
@@ -129,12 +129,12 @@ async def _create_new(
     draft: LanceTableDraft,
     body: AsyncGenerator[bytes, None],
 ) -> CreatedTable:
-    """Write the rows to an unused location, then add the table to the tree."""
+    """Write the rows to an unused location, then add the table to the tree. Raises AlreadyExists."""
     record = TableRecord(None, dict(request.properties), managed=draft.is_managed(request.properties))
     versions: tuple[LanceVersion, ...] = ()
     document = draft.document(request.location, now_ms=ctx.services.store.time.now_ms())
     if await has_data(ctx, document.location, place=draft.place):
-        raise AlreadyExists(f"At {document.location} there already is a table: register it", kind="table")
+        raise AlreadyExists(f"A table already exists at {document.location}: register it", kind="table")
     if request.delegates:  # fails before anything is written if no credentials can be issued
         await new_table_credentials(ctx, document.location, place=draft.place, table_format=LANCE)
 
@@ -166,10 +166,10 @@ async def _create_new(
 
 
 async def _leave_cleanup_task(ctx: Context, location: str, *, catalog_id: int) -> int | None:
-    """Create a cleanup task before anything is written: a killed node would leave files that nothing refers to.
+    """Create the cleanup task of a new table, before anything is written: a killed node would leave unreferenced files.
 
-    The task deletes the files after the maximum time that a creation can take. The transaction that creates the table
-    removes the task. Returns the task's id; None if the settings keep such files.
+    The task deletes the files after the maximum duration of a creation. The transaction that creates the table removes
+    the task. Returns the task's id; None if the settings keep such files.
     """
     delay_ms = ctx.services.defaults.lance_debris_ms
     if not delay_ms:
@@ -207,7 +207,7 @@ async def _overwrite_rows(
 
     def decide(request_view: RequestView) -> LanceTable:
         _, table = _decide_create(request_view, request)
-        return lance_table._replace(location="") if table is None else table  # no such table any more: create it
+        return lance_table._replace(location="") if table is None else table  # the table was dropped: create it
 
     question = Write("", {}, mode=request.mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
     result = await write_body(

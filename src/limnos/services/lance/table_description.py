@@ -69,8 +69,9 @@ async def table_describe(
 
     Raises:
         NotFound: The table, version, tag or branch is missing.
-        InvalidTable: The files are no Lance table.
-        StorageFailed: The storage does not answer.
+        BadRequest: The request has both a tag and a version or branch.
+        InvalidTable: The files are not a Lance table.
+        StorageFailed: The storage does not respond.
         PermissionDenied: The caller may not load the table.
     """
     result = await ctx.read(
@@ -112,7 +113,7 @@ async def _describe_state(ctx: Context, table: LanceTable, *, at: VersionReferen
     state = await state_of(ctx, table, at=at)
     if state is None:
         if detailed:
-            _refuse_past(at)
+            _refuse_reference(at)
         return TableDescription(table, True, None)
     if not detailed:
         return TableDescription(table, False, None)
@@ -121,7 +122,9 @@ async def _describe_state(ctx: Context, table: LanceTable, *, at: VersionReferen
 
 
 async def table_exists(ctx: Context, scope: RequestScope, *, levels: Levels, version: int | None) -> None:
-    """Check that a table exists, and has the version if one is given. Raises NotFound, PermissionDenied."""
+    """Check that a table exists, and has the version if one is given. Raises NotFound, PermissionDenied, and for a
+    version InvalidTable, StorageFailed.
+    """
     result = await ctx.read(
         scope,
         lambda request_view: (
@@ -139,7 +142,7 @@ async def table_exists(ctx: Context, scope: RequestScope, *, levels: Levels, ver
         return
     state = await state_of(ctx, table, at=VersionReference(version))
     if state is None:
-        _refuse_past(VersionReference(version))
+        _refuse_reference(VersionReference(version))
     else:
         await _read(ctx, table, at=state)
 
@@ -147,11 +150,11 @@ async def table_exists(ctx: Context, scope: RequestScope, *, levels: Levels, ver
 async def _describe_in_directory(
     ctx: Context, visible_object: CatalogDirectory, *, levels: Levels, at: VersionReference, detailed: bool
 ) -> TableDescription:
-    """Describe a table of a directory. Raises InvalidTable for a folder that is no table, if `detailed`."""
+    """Describe a table of a directory. Raises NotFound, InvalidTable (if `detailed`)."""
     table, lain = await table_in(ctx, visible_object, levels=levels)
     if not detailed or lain.declared:
         if detailed:
-            _refuse_past(at)
+            _refuse_reference(at)
         return TableDescription(table, lain.declared, None)
     description = await _read(ctx, table, at=at)
     if description is None:
@@ -164,7 +167,8 @@ async def state_of(ctx: Context, table: LanceTable, *, at: VersionReference) -> 
 
     For a managed table the result is always a version number in the store.
 
-    Raises NotFound (version, tag, branch), InvalidTable.
+    Raises NotFound (version, tag, branch), BadRequest (a tag with a version or branch), InvalidTable,
+    ServiceUnavailable.
     """
     if not table.record.managed:
         return at if await has_data(ctx, table.location, place=table.place) else None
@@ -201,7 +205,7 @@ async def _read(ctx: Context, table: LanceTable, *, at: VersionReference) -> Lan
     return await answer_question(ctx, worker_task_of(ctx, question, quick=True), shape=LanceDescription | None)  # type: ignore[arg-type]  # a union is a shape
 
 
-def _refuse_past(at: VersionReference) -> None:
+def _refuse_reference(at: VersionReference) -> None:
     """Raise NotFound for a version, tag or branch of a table without data."""
     for kind, name in (("version", at.version), ("tag", at.tag), ("branch", at.branch)):
         if name is not None:

@@ -1,6 +1,6 @@
 """Lance table lists: the visible tables of a namespace or of a metalake, optionally only those with data.
 
-May import the layers below. A page has as many visible names as requested, however many hidden ones lie between them.
+May import the layers below. A page has as many visible names as requested, regardless of hidden names between them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _TablesPage(NamedTuple):
 def tables_page(request_view: RequestView, levels: Levels, *, page_request: PageRequest) -> NamePage:
     """Return a page of the visible Lance tables in a namespace, or directly in the catalog.
 
-    Raises NotFound, NotInUse, PermissionDenied.
+    Raises NotFound, NotInUse, PermissionDenied, UnsupportedOperation in a catalog of a directory.
     """
     request_view.require_in_use()
     refuse_directory_request(request_view, Action.TABLE_LIST)
@@ -71,7 +71,7 @@ def tables_page(request_view: RequestView, levels: Levels, *, page_request: Page
 async def tables_list(
     ctx: Context, scope: RequestScope, *, levels: Levels, page_request: PageRequest, declared: bool
 ) -> TableNamesPage:
-    """List the tables of a namespace; without `declared` only those that hold data. Raises as `tables_page`."""
+    """List the tables of a namespace; without `declared` only those with data. Raises as `tables_page`."""
     first = await ctx.read(
         scope,
         lambda request_view: (
@@ -98,7 +98,10 @@ async def tables_list(
 async def lance_namespaces_list(
     ctx: Context, scope: RequestScope, *, levels: Levels, page_request: PageRequest
 ) -> TableNamesPage:
-    """Return a page of the namespaces directly in a namespace, or in the catalog if `levels` is empty."""
+    """Return a page of the namespaces directly in a namespace, or in the catalog if `levels` is empty.
+
+    Raises NotFound, NotInUse, PermissionDenied.
+    """
     result = await ctx.read(
         scope,
         lambda request_view: (
@@ -121,7 +124,10 @@ def _tree_namespaces(request_view: RequestView, levels: Levels, *, page_request:
 
 
 async def lance_namespace_load(ctx: Context, scope: RequestScope, *, levels: Levels) -> dict[str, str]:
-    """Return the properties of a namespace, or of the catalog if `levels` is empty."""
+    """Return the properties of a namespace, or of the catalog if `levels` is empty.
+
+    Raises NotFound, NotInUse, PermissionDenied.
+    """
 
     def read(request_view: RequestView) -> CatalogDirectory | dict[str, str]:
         visible_object = catalog_directory_of(request_view, Action.TABLE_LIST) if levels else None
@@ -177,7 +183,7 @@ async def _walk_namespace(
     ctx: Context, scope: RequestScope, *, levels: Levels, after: Levels | None, declared: bool
 ) -> AsyncIterator[Levels]:  # fmt: skip
     """Yield the tables of a namespace after `after`, which is a path relative to it."""
-    with suppress(PermissionDenied, NotFound):  # not permitted to the caller, or dropped meanwhile: skip it
+    with suppress(PermissionDenied, NotFound):  # not visible to the caller, or dropped concurrently: skip it
         if after is None or len(after) == 1:
             async for name in _tables(ctx, scope, levels=levels, after=after[0] if after else "", declared=declared):
                 yield (*levels, name)

@@ -1,8 +1,8 @@
 """Lance tables as nodes of the tree: find, declare, register, drop, deregister, rename.
 
 May import the layers below. Must not know any wire format, and never reads a table's content: worker processes do that
-(`services.lance.workers`). The document of such a table has only its location; its directory has the rest. A table may
-lie directly in its catalog; then the catalog's node is its parent.
+(`services.lance.workers`). The document of such a table contains only its location; its directory contains everything
+else. A table may lie directly in its catalog; then the catalog's node is its parent.
 """
 
 from __future__ import annotations
@@ -145,7 +145,8 @@ class LanceTableDraft(NamedTuple):
 def lance_find(request_view: RequestView, levels: Levels, *, action: Action) -> AuthorizedObject[Node]:
     """Find a Lance table for a caller who may do the action on it.
 
-    Raises NotFound (for the namespace, if it is missing and the caller may know that), PermissionDenied.
+    Raises NotFound (for the namespace, if it is missing and the caller may know that), NotInUse, PermissionDenied,
+    UnsupportedOperation in a catalog of a directory.
     """
     if not levels:
         raise NotFound(f"Table does not exist: {request_view.scope.catalog} names a catalog", kind="table")
@@ -261,7 +262,8 @@ async def table_declare(
     Raises:
         NotFound: The namespace is missing.
         AlreadyExists: The name is taken.
-        OutsideRoots: The catalog does not cover the location.
+        OutsideRoots: The location is outside of the catalog's roots.
+        BadRequest: The location or a property is invalid, or the catalog has another format.
         PermissionDenied: The caller may not create the table.
     """
     now_ms = ctx.services.store.time.now_ms()
@@ -289,7 +291,7 @@ async def table_register(
     """Create a table from existing files; with `overwrite` it replaces a table of that name, whose files are kept.
 
     With `dry` all checks are made, also for missing namespaces, and nothing is stored. Raises NotFound, AlreadyExists,
-    OutsideRoots, InvalidTable if there is no table at the location, PermissionDenied.
+    OutsideRoots, InvalidTable if there is no table at the location, BadRequest, PermissionDenied.
     """
     now_ms = ctx.services.store.time.now_ms()
     draft, _ = await ctx.read(
@@ -359,7 +361,7 @@ async def lance_table_make(
 
 
 def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
-    """Insert the table with its owner and its location; first drop the table that it replaces."""
+    """Insert the table with its owner, location and versions; first drop the table that it replaces."""
     command = permit.command
     if command.instead is not None:
         confirm = tx.nodes.confirm(command.instead)
@@ -401,13 +403,13 @@ async def table_drop(ctx: Context, scope: RequestScope, *, levels: Levels, purge
 
 
 def lance_delete(tx: Tx, permit: Permit[LanceDrop]) -> None:
-    """Drop the table; its files are deleted when it can no longer be restored."""
+    """Drop the table; unless the command keeps its files, they are deleted when it can no longer be restored."""
     command = permit.command
     lance_drop_confirmed(tx, tx.nodes.confirm(command.table), keep_ms=command.keep_ms, purges=command.purges)
 
 
 def lance_drop_confirmed(tx: Tx, node: Node, *, keep_ms: int, purges: bool) -> None:
-    """Drop a table whose `node` the caller has read in this transaction. With `keep_ms` 0 it cannot be restored."""
+    """Drop a current table. With `keep_ms` 0 it cannot be restored, and `purges` creates a task to delete its files."""
     if not keep_ms:
         document = tx.documents.read(node.id)
         if not purges:
@@ -423,7 +425,7 @@ def lance_drop_confirmed(tx: Tx, node: Node, *, keep_ms: int, purges: bool) -> N
 async def table_rename(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> None:
     """Rename a table, or move it to another namespace.
 
-    Raises NotFound (a namespace, the table), AlreadyExists, PermissionDenied.
+    Raises NotFound (a namespace, the table), AlreadyExists, UnsupportedOperation, ProtectedObject, PermissionDenied.
     """
 
     def decide(request_view: RequestView) -> Permit[TableMove]:

@@ -56,7 +56,9 @@ def manifests_for(ctx: Context, table: LanceTable, *, branch: str) -> BranchMani
 
 
 async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> LanceVersion | None:
-    """Return a managed table's newest version, with its manifest in place and none above it; None without versions.
+    """Return a managed table's newest version; None without versions.
+
+    First gives its manifest its final name, and moves manifests of later versions aside.
 
     Raises InvalidTable if its manifest was deleted, ServiceUnavailable if the table changes too fast.
     """
@@ -66,7 +68,7 @@ async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> Lan
     for _ in range(ROUNDS):
         top = await ctx.look_up(read)
         if top is not None and moved:
-            await _put_back(ctx, table, manifests=manifests, moved=moved, top=top.version)
+            await _restore_manifests(ctx, table, manifests=manifests, moved=moved, top=top.version)
         if top is None and branch:
             return None
         if top is not None and not await manifests.settle(top):
@@ -76,16 +78,16 @@ async def latest_version(ctx: Context, table: LanceTable, *, branch: str) -> Lan
         above = await manifests.above(0 if top is None else top.version)
         if not above:
             return top
-        if top == await ctx.look_up(read):  # no commit came meanwhile, so those manifests belong to no version
+        if top == await ctx.look_up(read):  # no concurrent commit, so those manifests belong to no version
             for name in above:
                 moved[(manifest_of(name) or (0,))[0]] = await manifests.move_aside(name)
     raise ServiceUnavailable("The table changed faster than it could be read: try again")
 
 
-async def _put_back(
+async def _restore_manifests(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, moved: dict[int, str], top: int
 ) -> None:
-    """Restore the manifests in `moved` (locations by version) whose versions have been committed meanwhile."""
+    """Restore the manifests in `moved` (locations by version) whose versions have been committed since."""
     for version in [each for each in moved if each <= top]:
         row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=version))
         aside = moved.pop(version)
@@ -106,7 +108,7 @@ async def versions_list(
 ) -> tuple[list[VersionView], int | None]:
     """Return a page of a branch's versions, and the version after which the next page begins; None at the end.
 
-    Raises NotFound (table, branch), PermissionDenied, InvalidTable.
+    Raises NotFound (table, branch), PermissionDenied, InvalidTable, ServiceUnavailable.
     """
     branch = check_branch(branch)
     table = await find_readable_table(ctx, scope, levels=levels)
@@ -200,7 +202,7 @@ async def version_describe(
 ) -> VersionView:
     """Describe one version; None for the newest.
 
-    Raises NotFound (table, branch, version), PermissionDenied, InvalidTable.
+    Raises NotFound (table, branch, version), PermissionDenied, InvalidTable, ServiceUnavailable.
     """
     branch = check_branch(branch)
     table = await find_readable_table(ctx, scope, levels=levels)

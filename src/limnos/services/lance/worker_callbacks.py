@@ -1,4 +1,4 @@
-"""Worker callbacks: answers the calls of a worker process that changes a managed table: list, describe and commit
+"""Worker callbacks: handles the callbacks of a worker process that changes a managed table: list, describe and commit
 versions.
 
 May import the layers below. Must not know any wire format: calls and results are maps, as in Lance's library. A commit
@@ -42,7 +42,7 @@ class CallbackRequest(msgspec.Struct):
 
 
 class VersionCallbacks:
-    """Answers a worker's callbacks about one table, under the rights of its caller.
+    """Handles a worker's callbacks about one table, under the rights of its caller.
 
     `failure` is an error that the worker cannot transmit; `committed_version` is the version that was committed.
     """
@@ -55,7 +55,7 @@ class VersionCallbacks:
         self.committed_version: int | None = None
 
     async def answer(self, name: str, about: bytes) -> list[bytes]:
-        """Answer a callback: `done` and a map, or `refused` with its kind and message."""
+        """Handle a callback. Returns `done` and a map as JSON, or `refused` with the error's kind and message."""
         request = msgspec.json.decode(about, type=CallbackRequest)
         try:
             fields = await self._answered(name, request)
@@ -99,7 +99,8 @@ async def newest_versions_of(
     """Return the newest versions of the main branch and of `branch`, on which a change is based, by branch name; None
     for a table that is not managed.
 
-    Raises NotFound for a missing branch, or a missing version to which the change refers.
+    Raises NotFound for a missing branch, or a missing version to which the change refers, InvalidTable,
+    ServiceUnavailable.
     """
     if not table.record.managed:
         return None

@@ -1,4 +1,4 @@
-"""Lance workers: the interface to the worker processes that read and change Lance tables, and the tasks they get.
+"""Lance workers: the interface to the worker processes that read and change Lance tables, and their tasks.
 
 May import `access` for a caller's name, `sources` for the types of requests, and `model`. Never imports Lance's
 library, and must not know processes: `app` provides the implementation.
@@ -35,7 +35,7 @@ _KEYS: Final = frozenset({"aws_access_key_id", "aws_secret_access_key", "aws_ses
 
 
 class WorkerCallbacks(Protocol):
-    """Answers the callbacks of a worker process.
+    """Handles the callbacks of a worker process.
 
     `failure` is an error that the process cannot transmit, `committed_version` the version it committed.
     """
@@ -92,8 +92,8 @@ class WorkerTask:
         return self.name.decode().lower()
 
     def failure(self) -> LimnosError | None:
-        """Return the error of a callback, which the worker cannot transmit; or StateUnknown if the change was
-        committed.
+        """Return the error of a callback, which the worker cannot transmit; StateUnknown if the change was committed;
+        None without either.
         """
         if self._calls is None:
             return None
@@ -109,9 +109,9 @@ class WorkerTask:
         return self._calls is not None
 
     async def called(self, name: str, about: bytes) -> list[bytes]:
-        """Answer a callback of the worker; refuse it if the task has no callbacks."""
+        """Handle a callback of the worker; refuse it if the task has no callbacks."""
         if self._calls is None:
-            return [b"refused", b"other", b"Nobody answers that here"]
+            return [b"refused", b"other", b"This task has no callbacks"]
         return await self._calls.answer(name, about)
 
     async def begin(self) -> None:
@@ -140,7 +140,7 @@ class LanceWorkers(Protocol):
         """
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
-        """Run an operation that reads a request body. A body that fails counts as incomplete."""
+        """Run an operation that reads a request body. If reading the body fails, it counts as incomplete."""
 
     def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
         """Run an operation in a worker, and yield its result in chunks. Raises the worker's error before the first
@@ -152,7 +152,7 @@ class LanceWorkers(Protocol):
 
 
 class NoLanceWorkers:
-    """The null implementation, for services that need no content of Lance tables: every operation is refused."""
+    """The null implementation, for services that do not read Lance tables: every operation is refused."""
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
         """Raise UnsupportedOperation."""
@@ -180,7 +180,7 @@ class NoLanceWorkers:
 def worker_task_of(
     ctx: Context, question: LanceQuestion, *, quick: bool = False, settled: Settled | None = None, calls: WorkerCallbacks | None = None
 ) -> WorkerTask:  # fmt: skip
-    """Build the worker task for a question, on behalf of the request's caller."""
+    """Build the worker task for an operation, on behalf of the request's caller."""
 
     def mark(is_submitted: bool) -> None:  # noqa: FBT001 - what it says is all it has
         ctx.submitted = is_submitted
@@ -190,8 +190,9 @@ def worker_task_of(
 
 
 async def answer_question(ctx: Context, worker_task: WorkerTask, *, shape: type[T]) -> T:
-    """Run an operation in a worker and decode its result as `shape`. Concurrent equal quick operations share one
-    result.
+    """Run an operation in a worker, and return its result, decoded as type `shape`.
+
+    Concurrent equal quick operations share one result.
     """
     ask = partial(WORKERS.of(ctx.services).ask, worker_task)
     data = (
