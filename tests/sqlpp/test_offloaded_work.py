@@ -166,3 +166,10 @@ def test_warnings_of_an_evaluation_come_before_its_results() -> None:
     assert (
         warning.text == "ASX0004: Unsupported type: agg-sum cannot process input type string (in line 1, at column 1)"
     )
+
+
+def test_warnings_with_a_position_in_their_message_stay_as_they_are() -> None:
+    """The decoded warning does not add the position a second time."""
+    warning = SqlppError(1, "Cannot read (in line 2, at column 3)", TextPosition(2, 3), True)
+    (decoded,) = offloaded_work.warnings_of(offloaded_work.packed_warnings([warning]))
+    assert decoded.text == warning.text

@@ -90,7 +90,7 @@ class OffloadProcesses:
             DONE[parts[0].decode(), "died"] += 1
             log.warning("a worker process has crashed", chore=parts[0].decode(), error=str(error))
             raise errors.ServiceUnavailable(
-                "The request took too long, and nothing was changed: send a smaller one"
+                "The process that executed the request ended, and nothing was changed: try again, or send a smaller request"
             ) from error
 
     async def _ask_one(self, worker: WorkerProcess, parts: list[bytes]) -> list[bytes]:

@@ -244,7 +244,7 @@ class _JobConnection:
         event.wait(max(0.0, min(self._ends_at - time.monotonic(), threading.TIMEOUT_MAX)))
         if event.is_set():
             self._left.set()
-        if self._begun.done() and self._job is not None:
+        if self._job is not None and self._begun.done() and self._begun.exception() is None:
             self._begun.result().end(self._job.id)
 
     def _listen(self, event: threading.Event) -> None:

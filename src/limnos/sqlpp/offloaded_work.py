@@ -119,13 +119,13 @@ def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
 
 def packed_warnings(warnings: Iterable[SqlppError]) -> bytes:
     """Encode warnings for the caller, which decodes them with `warnings_of`."""
-    return msgspec.json.encode([(each.number, each.message, each.place) for each in warnings])
+    return msgspec.json.encode([(each.number, each.message, each.place, each.told) for each in warnings])
 
 
 def warnings_of(data: bytes) -> list[SqlppError]:
     """Decode warnings from `packed_warnings`."""
-    result = msgspec.json.decode(data, type=list[tuple[int, str, tuple[int, int] | None]])
-    return [SqlppError(number, words, None if at is None else TextPosition(*at)) for number, words, at in result]
+    entries = msgspec.json.decode(data, type=list[tuple[int, str, tuple[int, int] | None, bool]])
+    return [SqlppError(number, text, at and TextPosition(*at), told) for number, text, at, told in entries]
 
 
 def find_scans(plan: bytes) -> list[bytes]:

@@ -264,6 +264,14 @@ def test_waiting_for_an_operation_that_fails(fake: FakeServer, limnos: Run) -> N
     assert "no right" in refused.err
 
 
+def test_waiting_for_an_operation_of_a_dropped_table(fake: FakeServer, limnos: Run) -> None:
+    """The server no longer lists the operation: the command fails with the code of missing objects."""
+    fake.on("POST", f"{BASE}/operations", {"operation": 7})
+    fake.on("GET", f"{BASE}/operations?before=8", {"assess": True, "operations": []})
+    dropped = limnos("maintenance", "run", "main.raw.trips", "--wait")
+    assert (dropped.code, dropped.error["code"]) == (3, "not-found")
+
+
 def test_an_executor_sends_no_tokens_unencrypted(fake: FakeServer, run: Run) -> None:
     """An address over HTTP of another machine is refused before any request, unless a flag allows it."""
     refused = run("maintenance", "work", "--uri", "http://lake.example:8090", "--idle", "0")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from limnos.cli.pipeline import pipeline_runs
+from limnos.pipeline.engine.launch import ServerConnection
 from limnos.pipeline.run.options import RunOptions
 from tests.cli.conftest import Run
 
@@ -31,3 +32,23 @@ def test_away_is_how_long_a_server_is_waited_for(
     done = run("pipeline", *words, *flags)
 
     assert (done.code, [each.away_s for each in seen]) == (0, [away_s])
+
+
+@pytest.mark.parametrize("words", [("run", "file.yaml"), ("resume", "r1"), ("diff", "r1")])
+def test_runs_trust_the_authorities_of_the_command(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """`--ca-file` reaches the connection of the run to the server."""
+    connections: list[ServerConnection] = []
+
+    def note(*_: object, connection: ServerConnection, **__: object) -> SimpleNamespace:
+        connections.append(connection)
+        return SimpleNamespace(exit_code=0)
+
+    command = SimpleNamespace(
+        run_file=note, resume_run=note, diff_run=lambda *_, **more: note(**more) and [], SparkOptions=lambda **_: None
+    )
+    monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
+    run("pipeline", *words, "--uri", "https://lake.example:8090", "--ca-file", "company.pem")
+
+    assert [each.ca_file for each in connections] == ["company.pem"]

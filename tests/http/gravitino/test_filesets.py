@@ -90,6 +90,14 @@ def test_locations_from_above_and_from_templates(files: DriverNode) -> None:
     )
 
 
+def test_the_test_of_an_edit_checks_the_location_as_the_edit_does(files: DriverNode) -> None:
+    """A location outside of the allowed roots is refused by both."""
+    edit = {"updates": [{"@type": "setProperty", "property": "location", "value": "file:///etc"}]}
+    tested, altered = files.post(f"{CATALOG}/testConnection", edit).json(), files.put(CATALOG, edit).json()
+    assert (tested["code"], altered["code"]) == (1001, 1001)
+    assert "Location file:///etc is not below a root" in tested["message"]
+
+
 def test_several_locations(files: DriverNode) -> None:
     """The default location is named by a property, another by the request; an unknown name is refused as such."""
     root = warehouse(files)

@@ -299,7 +299,7 @@ def _wait(client: Client, path: str, *, operation: int, wait_s: float) -> Mainte
         page = client.maintenance.status(catalog, before=operation + 1).operations
         row = page[0] if page and page[0].id == operation else None
         if row is None:
-            raise StoppedError(f"operation {operation} is no longer listed: the table was dropped", code="not-row")
+            raise StoppedError(f"operation {operation} is no longer listed: the table was dropped", code="not-found")
         if row.ended_at is not None and row.state == "done":
             return row
         if row.ended_at is not None:

@@ -224,7 +224,7 @@ def _command() -> ModuleType:
 def _connection(common: CommonFlags) -> object:
     token, user = common.credential(os.environ)
     make = import_extra("limnos.pipeline.engine.launch", extra="spark").ServerConnection
-    return make(uri=common.address, metalake=common.metalake, token=token, user=user)
+    return make(uri=common.address, metalake=common.metalake, token=token, user=user, ca_file=common.believed)
 
 
 def _listener(common: CommonFlags) -> Listener:

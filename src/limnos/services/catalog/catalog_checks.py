@@ -166,7 +166,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
         await SOURCES.of(ctx.services).check_connection(record.provider, properties)
         return
     check_edited_backend(record.provider, properties, edited=edits.sets)
-    check_storage(properties, ctx.services.defaults, metalake=metalake, catalog_id=catalog_id)
+    check_storage(properties, ctx.services.defaults, metalake=metalake, provider=record.provider, catalog_id=catalog_id)
     await _probe_warehouse(ctx, properties)
 
 

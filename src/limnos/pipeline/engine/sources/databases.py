@@ -99,7 +99,10 @@ def _add_driver(request: SourceReadRequest, options: dict[str, str]) -> None:
 def add_archive(spark: SparkSession, archive: Path) -> None:
     """Add a JAR file to the class path of a running Spark, once per application."""
     context = getattr(spark, "_jsparkSession", None)
-    key = (str(spark.sparkContext.applicationId if context is not None else cast("Any", spark).session_id), archive.name)
+    key = (
+        str(spark.sparkContext.applicationId if context is not None else cast("Any", spark).session_id),
+        archive.name,
+    )
     if key in _ADDED:
         return
     if context is not None:
