@@ -163,7 +163,7 @@ def test_what_makes_no_sense_is_said(fake: FakeServer, run: Run, issuer: Issuer)
     assert run("login", "--uri", fake.uri).code == 2
     assert "has no issuer" in str(run("login", "--device", "--uri", fake.uri).error["message"])
     for authority, words in (
-        (f"{issuer.url}/", "is not the name that this issuer gives itself"),
+        (f"{issuer.url}/", "has a discovery document with another issuer identifier"),
         ("http://sign.example.com", "is not https"),
         (f"{fake.uri}", "answers 404"),
     ):

@@ -175,7 +175,7 @@ def test_files_that_are_not_supported(tmp_path: Path, monkeypatch: pytest.Monkey
             found([FileWithDeletes(str(tmp_path / f"{name}.parquet"), "")], key(1))
     file = numbers(tmp_path / "a.parquet")
     monkeypatch.setattr(parquet_lookups.ReadAllowance.__init__, "__defaults__", (10,))
-    with pytest.raises(UnsupportedFile, match="too many bytes"):
+    with pytest.raises(UnsupportedFile, match="read budget"):
         found([file], key(1))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 INSTALL: Final = "There is no Chromium: apt-get install chromium, or name one by LIMNOS_CHROMIUM"
 ARGUMENTS: Final = [
@@ -27,3 +27,12 @@ def running_chromium() -> Iterator[Browser]:
             yield running
         finally:
             running.close()
+
+
+def preview_text(page: Page) -> str:
+    """Return the text of a preview's page. While the page offers to try again, as on a busy machine, it is reloaded."""
+    for _ in range(20):
+        if "Try again" not in page.inner_text("main"):
+            break
+        page.reload()
+    return page.inner_text("main")

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 from pyiceberg.table import Table
 
 from scripts.console_shots import LakeServer, iceberg_catalog, lineage_event
-from tests.integration.chromium import running_chromium
+from tests.integration.chromium import preview_text, running_chromium
 from tests.integration.keyboard import press_enter, press_to, type_into
 
 pytestmark = [pytest.mark.integration, pytest.mark.heavy]
@@ -172,9 +172,9 @@ def preview_with_mask(lake: LakeServer, page: Page, her_page: Page) -> None:
     preview = f"{lake.console}o/table/lake/main/raw/trips?tab=preview"
     page.goto(preview)
     her_page.goto(preview)
-    seen = her_page.inner_text("main")
+    owned, seen = preview_text(page), preview_text(her_page)
 
-    assert "Oslo" in page.inner_text("main")
+    assert "Oslo" in owned
     assert "Oslo" not in seen
     assert "7.5" in seen
 

@@ -321,7 +321,7 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.METALAKE_CREATE: ServiceAdminRule(),
         Action.TOKEN_MANAGE_OTHERS: ServiceAdminRule(),
         Action.TASK_MANAGE: ServiceAdminRule(),
-        Action.SERVER_INSPECT: ServiceAdminRule(),  # settings name stores and people of every metalake
+        Action.SERVER_INSPECT: ServiceAdminRule(),  # the settings reveal storages and users of all metalakes
         Action.METALAKE_IMPORT: ServiceAdminRule(),  # it creates a metalake with the owners and rights of the file
         Action.AUDIT_READ_ALL: ServiceAdminRule(),
         Action.SECRETS_EXPORT: ServiceAdminRule(),  # and METALAKE_EXPORT: no other request reveals catalogs' secrets

@@ -72,9 +72,10 @@ STARTS = Counter("limnos_sqlpp_engine_starts_total", "Starts of the SQL++ engine
 
 
 def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
-    """Return the engine of a server's settings, which starts on demand; a null engine if PySpark is not installed.
+    """Return the SQL++ engine that the settings configure. It starts on demand, or with the server if `engine.warm` is
+    set.
 
-    The engine reaches the server at the address on which the server listens.
+    Returns a null engine if SQL++ is disabled or PySpark is not installed.
     """
     if not has_engine(settings):
         return NoSqlppEngine()

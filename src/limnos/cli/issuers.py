@@ -67,7 +67,8 @@ def endpoints_of(issuer: str, *, reach: IssuerAccess) -> IssuerEndpoints:
     answer = _answer(issuer.rstrip("/") + DISCOVERY, None, reach=reach)[1]
     if answer.get("issuer") != issuer:
         raise StoppedError(
-            f"{issuer} is not the name that this issuer gives itself", hint="write it exactly as in its tokens"
+            f"{issuer} has a discovery document with another issuer identifier",
+            hint="write it exactly as the claim `iss` of its tokens",
         )
     device, token, revoke = (
         answer.get(name) for name in ("device_authorization_endpoint", "token_endpoint", "revocation_endpoint")

@@ -310,7 +310,7 @@ class _Parquet:
                 row_group_size=group and max(1, group * table.num_rows // max(1, table.nbytes)),
             )  # fmt: skip
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as reason:
-            text = f"Parquet writer error: the objects of a file differ in the types of a field, name them by TYPE: {str(reason)[:200]}"
+            text = f"Parquet writer error: the objects do not fit one schema; declare it with TYPE: {str(reason)[:200]}"
             raise SqlppError(PARQUET_ERROR, text) from None
         return written.getvalue()
 

@@ -68,7 +68,7 @@ class ReadAllowance:
         """Deduct bytes from the budget. Raises UnsupportedFile if it is exceeded."""
         self.bytes_left -= size
         if self.bytes_left < 0:
-            raise UnsupportedFile("too many bytes")
+            raise UnsupportedFile(f"the lookup exceeds its read budget of {READ_BYTES_MAX} bytes")
 
 
 class FileCache:

@@ -58,7 +58,7 @@ def key_range(rows: pa.Table, keys: Sequence[tuple[str, ...]]) -> KeyConditions:
     supported.
     """
     if any(len(path) > 1 for path in keys):
-        raise UnsupportedFile("a key in a record")
+        raise UnsupportedFile("a primary key that is a nested field")
     bounds = pc.min_max(rows.column(keys[0][0])).as_py()
     if not all(type(bound) in (int, str) for bound in bounds.values()):
         raise UnsupportedFile("a key that is not an integer or string")

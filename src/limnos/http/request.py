@@ -232,8 +232,8 @@ class Request:
 
     def _too_large(self) -> TooLarge:
         return TooLarge(
-            f"The body is over the limit of {self.body_bytes_max} bytes for this address (no address takes more than the "
-            "setting server.body_bytes_max): send less at once"
+            f"The request body exceeds the limit of {self.body_bytes_max} bytes for this route (the setting "
+            "server.body_bytes_max limits all routes): send less at once"
         )
 
     async def json(self) -> dict[str, object]:

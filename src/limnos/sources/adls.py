@@ -201,9 +201,8 @@ def _user_delegation_key(account: AdlsAccount, name: str, *, starts: datetime, e
 
 
 def _credential_of(account: AdlsAccount) -> ClientSecretCredential | DefaultAzureCredential:
-    """Return the credential with which a service principal signs in; sends no request yet.
-
-    AZURE_AUTHORITY_HOST sets the authority, as for every client of Azure.
+    """Return the credential of the account's service principal, or Azure's default credential of the environment if it
+    has none. Sends no request yet.
     """
     from azure.identity import ClientSecretCredential, DefaultAzureCredential  # noqa: PLC0415 - of the extra `adls`
 

@@ -99,7 +99,11 @@ class GcsToken(NamedTuple):
 
 
 def account_of(properties: Mapping[str, str]) -> GcsAccount | None:
-    """Return the account for vended tokens; None if the catalog vends none. Its key may still be encrypted."""
+    """Return the service account from which vended tokens are derived; None if the catalog vends no credentials. Its
+    key may still be encrypted.
+
+    Raises BadRequest for a token service endpoint without a key.
+    """
     if (find_property(properties, VENDED) or "").lower() != "true":
         return None
     key, endpoint = find_property(properties, KEY), find_property(properties, TOKEN_SERVICE)

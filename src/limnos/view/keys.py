@@ -169,7 +169,7 @@ def all_roles_key(metalake_id: int) -> Key[tuple[tuple[RoleEntity, int | None], 
 
 
 def roles_on_key(object_id: int, metalake_id: int) -> Key[tuple[str, ...]]:
-    """Return the cache key of a fact: the names of the roles that have a rule on an object."""
+    """Return the cache key of a fact: the names of the roles with a grant (allow or deny) on an object."""
     return ("roles on", object_id, metalake_id)
 
 

@@ -103,7 +103,7 @@ def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags =
 
 @app.command
 def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Detach a tag from a catalog, namespace or table.
+    """Detach a tag from an object, such as a catalog, namespace or table.
 
     Parameters
     ----------

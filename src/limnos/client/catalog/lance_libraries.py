@@ -122,7 +122,7 @@ class Lance(LanceTables[BlockingSender]):
         return connected
 
     def remote(self, catalog: str) -> DBConnection:
-        """Open a LanceDB connection to a catalog for which the server reads and writes the files."""
+        """Open a remote LanceDB connection to a catalog: the server reads and writes the files."""
         address, options = self._connection.remote(catalog)
         connected: DBConnection = _library("lancedb").connect(address, **options)
         return connected
@@ -159,7 +159,7 @@ class AsyncLance(LanceTables[AwaitedSender]):
         return connected
 
     async def remote(self, catalog: str) -> AsyncConnection:
-        """Open an asynchronous LanceDB connection to a catalog for which the server reads and writes the files."""
+        """Open an asynchronous remote LanceDB connection to a catalog: the server reads and writes the files."""
         address, options = await asyncio.to_thread(self._connection.remote, catalog)
         connected: AsyncConnection = await _library("lancedb").connect_async(address, **options)
         return connected

@@ -70,7 +70,8 @@ class HeadRequest(msgspec.Struct, frozen=True):
 def file_head(request: HeadRequest, *, open_file: Callable[[str], OpenedFile]) -> FileHead:
     """Return the first rows of a data file, with its deletes and the filter and masks of `request.shape` applied.
 
-    Raises UnsupportedOperation for other formats than Parquet, and the errors of `open_file`.
+    Raises UnsupportedOperation for other formats than Parquet and for equality deletes by a dropped column, pyarrow's
+    errors for a damaged file, and the errors of `open_file`.
     """
     file = request.task["data-file"]
     if file["file-format"] != "parquet":

@@ -203,7 +203,7 @@ def _rows_of(batch: pa.RecordBatch, names: list[str]) -> list[tuple[object, ...]
 def _file_of(fields: Json) -> DataFile:
     """Convert a file of a scan plan to pyiceberg's DataFile.
 
-    Raises UnsupportedOperation for other formats than Parquet.
+    Raises UnsupportedOperation for a data file or equality delete file that is not Parquet.
     """
     if fields["content"] != "position-deletes" and fields["file-format"] != "parquet":
         raise UnsupportedOperation(

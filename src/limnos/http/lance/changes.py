@@ -178,7 +178,7 @@ async def field_metadata_update(request: Request, where: Where) -> Response:
     body = request.decode(await body_of(request), UpdateFields)
     rows = find_rows(request, where, body=body)
     if not body.updates:
-        raise BadRequest("Name at least one field, with its metadata, as updates")
+        raise BadRequest("'updates' is empty: it must have at least one entry with a field's path and metadata")
     updates = [questions.FieldChange(each.path, each.metadata, bool(each.replace)) for each in body.updates]
     question = questions.FieldMetadata("", {}, updates=updates)
     result = await change_table(rows, question=question, shape=FieldMetadataResult, branch=body.branch)

@@ -28,7 +28,7 @@ def _limit(text: str | None) -> int | None:
     if text is None or text == "":
         return None
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX:
-        raise BadRequest(f"limit must be a number from 0, not {text[:20]}")
+        raise BadRequest(f"limit must be a non-negative integer of at most 10 digits, not {text[:20]}")
     return min(int(text), LIMIT_MAX)
 
 

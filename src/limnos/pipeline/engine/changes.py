@@ -80,7 +80,11 @@ def dotted_path(path: Route) -> str:
 
 
 def changes_between(table: StructType, frame: StructType, *, above: Route = ()) -> ColumnChanges:
-    """Compare a table's columns with a DataFrame's, by name, ignoring case."""
+    """Return the differences between a table's columns and a DataFrame's, matched by name, ignoring case. `above` is
+    the path of the enclosing column.
+
+    Raises BadRequest for a new column without a type (NULL).
+    """
     return _together(_struct_changes(table, frame, above=above))
 
 

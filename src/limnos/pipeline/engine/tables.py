@@ -126,8 +126,10 @@ def prepare(
 
 
 def columns_of(step: StepDeclaration, frame: DataFrame) -> StructType:
-    """Return the columns of the step's table: the columns of the query, and for a history the three columns of
-    validity.
+    """Return the columns of the step's table: those of the query; in mode `history` (SCD type 2) also the columns
+    `valid_from`, `valid_to` and `current`.
+
+    Raises BadRequest if the query returns a column with one of these names.
     """
     if step.write.mode is not WriteMode.HISTORY:
         return frame.schema

@@ -95,8 +95,8 @@ async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, req
 def fileset_insert(tx: Tx, permit: Permit[namespace_objects.NamespaceObjectCreate]) -> Node:
     """Insert the fileset with its locations.
 
-    Raises BadRequest if it would share files with another object, ServiceUnavailable while files there are being
-    deleted.
+    Raises AlreadyExists, BadRequest if it would share files with another object, ServiceUnavailable while files there
+    are being deleted.
     """
     record = cast("FilesetRecord", permit.command.record)
     locations = tuple(dict.fromkeys(record.locations.values()))

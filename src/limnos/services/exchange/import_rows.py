@@ -68,7 +68,7 @@ class ImportPart(ImportWriter):
         else:
             with with_record_number(ready.number):
                 if self._progress.state == imports.WHOLE:
-                    raise BadRequest("it follows the file's last record")
+                    raise BadRequest("it follows the trailer, which must be the last record")
                 _TAKE[word](self, ready)
         self._progress = self._progress._replace(records=ready.number)
 

@@ -141,7 +141,7 @@ class _SourceTimeout(LimnosError):
 
 
 def _timeout_error() -> LimnosError:
-    return _SourceTimeout("The source does not answer in time: try again, or have it checked")
+    return _SourceTimeout("The source does not answer in time: try again, or check that system")
 
 
 def _unknown_outcome_error() -> StateUnknown:

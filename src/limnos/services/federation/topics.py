@@ -90,7 +90,8 @@ async def topic_create(
 async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits) -> FederatedTopic:
     """Change a topic's properties in the source, and its comment on the placeholder node.
 
-    Raises NotFound, BadRequest for an invalid setting, PermissionDenied.
+    Raises NotFound, NotInUse, PermissionDenied, BadRequest for an invalid setting, UnsupportedOperation if the source
+    has no topics, and the source's errors.
     """
     schema, name = path
 

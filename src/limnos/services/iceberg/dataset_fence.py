@@ -65,7 +65,9 @@ def lock_proof_of(text: str) -> LockProof:
     """
     number, dot, secret = text.partition(".")
     if not (dot and secret and number.isascii() and number.isdigit() and len(number) < 19):
-        raise BadRequest("The header X-Limnos-Lock does not name a lock of an SQL++ statement: leave it out")
+        raise BadRequest(
+            "The header X-Limnos-Lock must have the form TOKEN.SECRET; only commits of a SQL++ statement send it: leave it out"
+        )
     return LockProof(int(number), secret)
 
 

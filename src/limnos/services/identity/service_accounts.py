@@ -130,7 +130,7 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
         check_new_user(tx, command.user, admins=command.admins)
     if len(secrets) >= SECRETS_MAX:
         raise InUse(
-            f"{escape_percent(command.user)} has {SECRETS_MAX} valid secrets: end the old one first, 'limnos user secret end'",
+            f"{escape_percent(command.user)} has {SECRETS_MAX} valid secrets: revoke one first, 'limnos user secret end'",
             kind="secret",
         )
     expires_at = None if command.expires_in_s is None else tx.now_ms + command.expires_in_s * 1000

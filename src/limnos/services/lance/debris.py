@@ -94,8 +94,9 @@ async def _tidy_table(work: TaskContext, table: DebrisTable, *, before_ms: int, 
 
 
 def delete_debris(table: DebrisTable, beat: Heartbeat, *, before_ms: int, dry: bool = False) -> list[str]:
-    """Delete one table's unreferenced files that are older than `before_ms`; with `dry` only list them. Returns their
-    names. Raises StorageFailed, ServiceUnavailable.
+    """Delete one table's orphan files that are older than `before_ms`; with `dry` only list them. Returns their names.
+
+    Raises MissingFile, TooLarge for a manifest, StorageFailed, ServiceUnavailable.
     """
     store = store_for(table.location, table.place.catalog.properties)
     files = [

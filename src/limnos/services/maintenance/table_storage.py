@@ -1,7 +1,8 @@
-"""Files of one table: maintenance reads, lists and deletes them only below the table's own location.
+"""Files of one table, for maintenance. Files are listed and deleted only below the table's own location; a file may be
+read anywhere within the catalog's roots.
 
 May import the layers below. Must not know operations. The server reads with the catalog's own keys, and follows no
-symbolic link out of the table's location.
+symbolic link out of these locations.
 """
 
 from __future__ import annotations

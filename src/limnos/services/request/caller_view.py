@@ -44,7 +44,8 @@ class CallerView:
 
     @property
     def subject(self) -> Subject:
-        """The caller's groups and roles in this metalake.
+        """The caller's groups and roles in this metalake. If the request names active roles, only these allow; all
+        roles of the caller still deny.
 
         Raises PermissionDenied for an active role that the caller does not have.
         """

@@ -243,7 +243,7 @@ class FileOperations:
 
         def look(store: FileStore) -> int | None:
             if is_local(location) and not leads_within(location, roots, allowed=allowed):
-                raise OutsideRoots(f"File {location} is a link to a place outside of the roots")
+                raise OutsideRoots(f"File {location} is a symbolic link to a location outside of the roots")
             return store.size(location)
 
         return await self._run(location, properties, look)
@@ -290,7 +290,7 @@ class FileOperations:
         if is_local(location):
             if not leads_within(location, roots, allowed=self._allowed):
                 raise OutsideRoots(
-                    f"Location {location} is a link to a place outside of the catalog's roots: choose another"
+                    f"Location {location} is a symbolic link to a location outside of the catalog's roots: choose another"
                 )
             LOCAL_FILES.make_directory(location)
 

@@ -70,7 +70,7 @@ def work_checked(rules: JobRules, job_type: str, *, content: TemplateContent) ->
     for each in files:
         require_allowed(rules, path_of(each), label=each)
     _require_names(content.environments, rules.environment, label="environment variable", setting="jobs.environment")
-    _require_names(content.configs, rules.spark_configs, label="property of Spark", setting="jobs.spark_configs")
+    _require_names(content.configs, rules.spark_configs, label="Spark property", setting="jobs.spark_configs")
     if job_type == SHELL:
         _require_distinct_names(content.scripts)
     return JobWork(job_type, content)
@@ -107,7 +107,7 @@ def _require_names(arguments: Mapping[str, str], patterns: Iterable[str], *, lab
                 f"{preview_value(name)} is not a {label} that jobs of this server may set: its operator lists those in {setting}"
             )
         if not name or "=" in name:
-            raise BadRequest(f"{preview_value(name)} is not a name of a {label}")
+            raise BadRequest(f"{preview_value(name)} is not a valid {label}: a name must not be empty or contain '='")
 
 
 def _require_distinct_names(scripts: tuple[str, ...]) -> None:

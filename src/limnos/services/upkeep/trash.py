@@ -280,7 +280,7 @@ def _missing(scope: RequestScope, dropped_id: int) -> NotFound:
 
 def _name_taken_error(kind: Kind, path: Levels) -> AlreadyExists:
     return AlreadyExists(
-        f"{kind.word.capitalize()} {render(path)} exists again: give another target for the dropped one",
+        f"{kind.word.capitalize()} {render(path)} has the name of the dropped one: restore that under another name",
         kind=kind.word,
     )
 

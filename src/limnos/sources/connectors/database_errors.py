@@ -72,7 +72,7 @@ def _error(error: DBAPIError, about: str, *, container: bool, changes: bool) -> 
         return errors.StateUnknown(
             f"The source stopped responding while {about} was changed: check whether it was changed", detail=text
         )
-    return errors.SourceFailed("The source does not answer: try again, or have it checked", detail=text)
+    return errors.SourceFailed("The source does not answer: try again, or check that system", detail=text)
 
 
 def _short(text: str) -> str:

@@ -92,7 +92,7 @@ def _silence(about: str, *, changes: bool, detail: str) -> errors.LimnosError:
         return errors.StateUnknown(
             f"The source stopped responding while {about} was changed: check whether it was changed", detail=detail
         )
-    return errors.SourceFailed("The source does not answer: try again, or have it checked", detail=detail)
+    return errors.SourceFailed("The source does not answer: try again, or check that system", detail=detail)
 
 
 def _short(text: str) -> str:

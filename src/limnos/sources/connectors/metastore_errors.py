@@ -64,7 +64,7 @@ def _error(error: Exception, about: str, *, kind: str, changes: bool) -> LimnosE
         return StateUnknown(
             f"The source stopped responding while {about} was changed: check whether it was changed", detail=text
         )
-    return SourceFailed("The source does not answer: try again, or have it checked", detail=text)
+    return SourceFailed("The source does not answer: try again, or check that system", detail=text)
 
 
 def _short(text: str) -> str:

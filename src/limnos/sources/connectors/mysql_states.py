@@ -15,7 +15,9 @@ _STATES: Final[dict[int, str]] = {
     **dict.fromkeys((1051, 1146), "42P01"),  # no such table
     **dict.fromkeys((1008, 1049), "3F000"),  # no such database
     **dict.fromkeys((1217, 1451, 3730), "2BP01"),  # another object depends on it
-    **dict.fromkeys((1205, 1213, 1317, 1969, 3024), "57014"),  # locks and statements that took too long, deadlocks
+    **dict.fromkeys(
+        (1205, 1213, 1317, 1969, 3024), "57014"
+    ),  # lock wait timeout, deadlock, query interrupted, statement timeout
     **dict.fromkeys((1044, 1142, 1143, 1227, 1370, 1410), "42501"),  # not allowed
     **dict.fromkeys((1045, 1130, 1129, 1251, 1698, 3118, 4151), "28000"),  # login refused
 }

@@ -74,7 +74,7 @@ def rest_failed_error(call: RestCall, detail: str, *, sent: bool) -> errors.Limn
             f"The source did not report the outcome for {_about(call)}: check whether it was changed before you repeat the request",
             detail=detail,
         )
-    return errors.SourceFailed("The source returns errors: try again, or have it checked", detail=detail)
+    return errors.SourceFailed("The source returns errors: try again, or check that system", detail=detail)
 
 
 def _missing_error(call: RestCall, *, kind: str, text: str) -> errors.LimnosError:

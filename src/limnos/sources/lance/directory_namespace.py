@@ -190,7 +190,7 @@ class _LanceVersions:
             levels = _levels_of(request)
             if self._directory.layout is DirectoryLayout.V0:
                 raise UnsupportedOperation(
-                    "In a directory of layout v0 versions, tags and branches are not served: open the table at its location, which describe returns"
+                    "Versions, tags and branches are not available with directory layout v0: open the table at the location that describe returns"
                 )
             if levels:
                 self._directory.find(levels)

@@ -139,14 +139,14 @@ def _item(pattern: str, at: int) -> tuple[Ranges, int]:
     if char.lower() in _SHORT:
         return _signed(_SHORT[char.lower()], negated=char.isupper()), escape.end()
     if char.isascii() and char.isalnum() and char not in _CONTROLS:
-        raise UnreadableClass(f"\\{char} in a class with &&")
+        raise UnreadableClass(f"the escape \\{char} is not supported in a class with &&")
     number = _CONTROLS.get(char, ord(char))
     return ((number, number),), escape.end()
 
 
 def _signed(ranges: Ranges | None, *, negated: bool) -> Ranges:
     if ranges is None:
-        raise UnreadableClass(r"this \p{…} in a class with &&")
+        raise UnreadableClass(r"this \p{…} is not supported in a class with &&")
     return _complement(ranges) if negated else ranges
 
 

@@ -130,7 +130,9 @@ class ExpressionParser(TokenCursor, ABC):
             left.node = stack.pop().closed(left.node)
 
     def operator(self, stack: list[_OpenOperator], left: _LeftOperand) -> bool:
-        """Consume an infix operator and push it onto the stack. Returns False if no allowed operator follows."""
+        """Consume an infix operator: push it onto the stack, or add it to the entry that it continues (a chain, BETWEEN
+        … AND). Returns False if no allowed operator follows.
+        """
         if self.kind == "AND" and self.between_and(stack, left):
             return True
         words, operator, binds = self.next_operator()

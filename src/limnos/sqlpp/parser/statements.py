@@ -234,7 +234,7 @@ class StatementParser(UpdateParser):
         for pair in () if settings is None else settings.pairs:
             name, value = (_setting_text(each) for each in (pair.name, pair.value))
             if name is None or value is None:
-                raise syntax("A setting needs a name with a string, a number or a boolean", pair.at)
+                raise syntax("The value of a setting must be a string, a number or a boolean", pair.at)
             options.append(Option(pair.at, name, value))
         return tuple(options)
 

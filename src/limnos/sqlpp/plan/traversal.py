@@ -40,12 +40,17 @@ def replace_children(
     fields = dict(finished or {})
     for name in node.__struct_fields__[1:]:
         content = getattr(node, name)
-        if name not in fields and (isinstance(content, PlanNode) or (type(content) is tuple and content)):
+        if name in fields:
+            continue
+        if isinstance(content, PlanNode):
+            fields[name] = change(content)
+        elif type(content) is tuple and content:
             fields[name] = _replaced(content, change)
     return structs.replace(node, **fields)
 
 
-def _replaced(content: object, change: Callable[[PlanNode], PlanNode]) -> object:
-    if isinstance(content, PlanNode):
-        return change(content)
-    return tuple([_replaced(item, change) for item in content]) if type(content) is tuple else content
+def _replaced(items: tuple[object, ...], change: Callable[[PlanNode], PlanNode]) -> tuple[object, ...]:
+    return tuple([
+        change(item) if isinstance(item, PlanNode) else _replaced(item, change) if type(item) is tuple else item
+        for item in items
+    ])  # fmt: skip

@@ -67,7 +67,7 @@ def query_in(node: plan.Expression, carrier: BlockTranslator) -> plan.Query | No
             return None
 
 
-# Conditions.
+# Subqueries in conditions.
 
 
 def take_condition(node: plan.Expression, carrier: BlockTranslator) -> bool:
@@ -171,7 +171,7 @@ def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
         return RecordShape(())  # EXISTS needs no shape, and other callers reject an empty one
 
 
-# Values.
+# Scalar subqueries.
 
 
 class _CorrelationKeys(NamedTuple):

@@ -248,7 +248,9 @@ class ImportWrites(Writes):
             self.tx.session.many(statement, rows)
 
     def missing(self, ids: Sequence[int]) -> int | None:
-        """Return the first of these ids without a node, principal or role, because its name is taken; or None."""
+        """Return the first of `ids` that has no row of a node, principal or role; None if all have one. A row is
+        missing if its insert was skipped because the name is taken.
+        """
         existing = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
         return next((each for each in ids if each not in existing), None)
 

@@ -1,7 +1,7 @@
 """Dependencies of SQL++ objects on the objects that their definitions refer to, by the ids of dependent and used
 object.
 
-May import `model` and the store's `sql`, `nodes`. Must not know rights: no decision depends on a row. A row lives as
+May import `model` and the store's `sql`, `trash`. Must not know rights: no decision depends on a row. A row lives as
 long as the dependent object, dropped or not. An object may be dropped if no live object depends on it. Rows refer to
 ids, so renames and moves of objects change no row.
 """

@@ -92,7 +92,9 @@ def lance_branches_read(node_id: int) -> Load[list[str]]:
 
 
 class LanceVersionWrites(Writes):
-    """Writes of versions, for mutations. The change row of a new version is that of its table."""
+    """Reads and writes of managed versions inside a transaction. None of them adds a change row: the mutation writes
+    the change row of the table.
+    """
 
     def top(self, node_id: int, branch: str) -> LanceVersion | None:
         """Read the newest version of a branch inside the transaction, or None."""

@@ -200,7 +200,9 @@ class NestingWrites(Writes):
         )  # fmt: skip
 
     def enter(self, catalog_id: int, state: str, *, goes_on: bool = False, planned_to: int = 0) -> None:
-        """Set the state of a catalog's migration, such as `planning`, and its progress."""
+        """Set the state of a catalog's name migration, such as `planning`. `goes_on`: changes are executed once
+        planned; `planned_to` is the last namespace id that was planned. Omitted arguments are reset.
+        """
         self.tx.count(STATE, {"catalog": catalog_id, "state": state, "goes_on": goes_on, "planned_to": planned_to})
 
     def add(self, catalog_id: int, conflict: NameConflict, *, new_name: str, path: Levels | None) -> None:

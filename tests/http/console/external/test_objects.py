@@ -242,7 +242,7 @@ def test_one_privilege_shows_one_kind(far: DriverNode) -> None:
 def test_a_failure_of_the_system_is_said(far: DriverNode, system: FakeSystem, path: str) -> None:
     """The page keeps its heading and frame, says what failed, and does not call the system once more for the tree."""
     admin = ConsoleVisitor(far).sign_in()
-    system.failure = SourceFailed("The source does not answer in time: try again, or have it checked")
+    system.failure = SourceFailed("The source does not answer in time: try again, or check that system")
     system.calls.clear()
 
     answer = admin.get(path)

@@ -44,7 +44,7 @@ def locate_path(request: SourceReadRequest, path: str) -> str:
 
 
 def list_files(request: SourceReadRequest, files: Files, *, path: str) -> tuple[SourceFileState, ...]:
-    """List the files that exist now, by path. Raises SourceFailed if there are none."""
+    """List the files that exist now, sorted by path. Raises SourceFailed if there are none or the listing fails."""
     reader = request.spark.read.format("binaryFile")
     for option in LISTING_OPTIONS:
         if option in files.options:

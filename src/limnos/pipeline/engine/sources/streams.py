@@ -224,5 +224,5 @@ def _root(request: SourceReadRequest) -> str:
     if request.checkpoints is not None:
         return request.checkpoints.rstrip("/")
     if request.directory is None:
-        raise request.failed("it has no location for its progress: give a directory for checkpoints.")
+        raise request.failed("it has no checkpoint location: give a directory for checkpoints.")
     return (request.directory.absolute() / ".limnos" / "streams").as_uri()

@@ -47,8 +47,10 @@ class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def action_options(kind: str, stored: RewriteOptions, *, is_busy: bool = False) -> dict[str, str]:
-    """Return the options of Iceberg's Spark action for an operation. A policy's options take precedence, within its
-    limits. `is_busy` states that writers overwrite or delete rows of the table concurrently.
+    """Return the options of Iceberg's Spark action for an operation; empty unless it compacts data or delete files.
+
+    A policy's options override the defaults, except the size of a file group; the number of concurrent groups is
+    limited. `is_busy`: writers overwrite or delete rows of the table concurrently, so the rewrite uses several commits.
     """
     if kind == COMPACT:
         options = {

@@ -235,8 +235,8 @@ async def token_revoke(services: NodeServices, lease: LeaseRow) -> None:
 async def _lease_one(
     services: NodeServices, scope: RequestScope, *, row: WaitingRewrite, holder: str
 ) -> LeasedOperation | None:
-    """Lease one operation to `holder`. Returns None if the table is leased, or if the operation cannot be executed
-    now.
+    """Lease one operation to `holder`. Returns None if the table is leased, if the operation was postponed, or if it
+    was ended: it failed, is no longer wanted, or has nothing to do.
     """
     stored = msgspec.json.decode(row.options, type=RewriteOptions)
     secret = new_secret()

@@ -423,7 +423,7 @@ def _page(
         return (), _NOTHING
     action = Action(f"{kind.word}_list")
     if kind is Kind.NAMESPACE:
-        # Below the catalog, lists are open and filtered.
+        # Listing the namespaces in a namespace requires no right: the result is filtered by visibility.
         may = listing.namespace_id is not None or _may_list(request_view)
     else:
         may = decide(action, chain).allowed
