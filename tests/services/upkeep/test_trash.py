@@ -148,7 +148,7 @@ def test_name_is_free_meanwhile(desk: ServiceDesk) -> None:
     first = load(desk, "a", "t")
     drop(desk, "a", "t")
     desk.table("a", "t")
-    with pytest.raises(AlreadyExists, match="give another target"):
+    with pytest.raises(AlreadyExists, match="under another name"):
         back(desk, "a.t")
     found = back(desk, "a.t", to=("b", "old"))
 
