@@ -416,7 +416,7 @@ class Harness:
     async def check(self, node: Node) -> None:
         """Bring the node up to date. Compare all facts in its view with SQL, and some answers with an empty view's."""
         for chain in self.chains(node):
-            await node.gate.ask(chain, "test")
+            await node.gate.refresh(chain, "test")
         facts = node.view.items()
         direct = await self.direct(tuple(facts))
         for key, value in facts.items():

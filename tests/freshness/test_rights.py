@@ -208,7 +208,7 @@ async def others_write_during_a_list(stage: Stage) -> str | None:
         before = COLD_READS[()]
         await table_create(stage.admin, MAIN, namespace=("b",), request=new_table("x"))
         others.append(COLD_READS[()] - before)
-        await node.gate.ask(zones, "neighbour")
+        await node.gate.refresh(zones, "neighbour")
 
     await reads()
     quiet = await reads()

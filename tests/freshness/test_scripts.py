@@ -177,7 +177,7 @@ async def late_result_lands(stage: Stage) -> str | None:
 
     async def overtaken() -> None:
         await stage.move("u", "y")
-        await stage.node.gate.ask(zones, "test")
+        await stage.node.gate.refresh(zones, "test")
 
     await stage.move("u", "x")
     await stage.move("x", "u")
@@ -251,7 +251,7 @@ async def request_comes_during_a_read(stage: Stage) -> str | None:
         await turns(3)
 
     stage.store.in_gate = meanwhile
-    await stage.node.gate.ask(zones, "arrival")
+    await stage.node.gate.refresh(zones, "arrival")
     told = await coming[0]
     return None if told == "PermissionDenied" else f"ana {told} a table though she was disabled before she came"
 
@@ -282,7 +282,7 @@ async def catalogs_change_names(stage: Stage) -> str | None:
         await turns(3)
 
     stage.store.in_gate = meanwhile
-    await stage.node.gate.ask(side_zones, "neighbour")
+    await stage.node.gate.refresh(side_zones, "neighbour")
     told = await coming[0]
     return None if told in ("PermissionDenied", "NotFound") else f"ana {told} a table that was dropped before she came"
 
@@ -356,15 +356,15 @@ async def store_is_restored(stage: Stage) -> str | None:
 def late_join(patch: Patch) -> None:
     """A request joins a gate read that started before it arrived."""
     running: dict[tuple[int, ...], asyncio.Task[None]] = {}
-    real = SharedFreshnessGate.ask
+    real = SharedFreshnessGate.refresh
 
-    async def ask(self: SharedFreshnessGate, zones: tuple[int, ...], reason: str) -> None:
+    async def refresh(self: SharedFreshnessGate, zones: tuple[int, ...], reason: str) -> None:
         if zones not in running:
             running[zones] = asyncio.ensure_future(real(self, zones, reason))
             running[zones].add_done_callback(lambda _: running.pop(zones))
         await running[zones]
 
-    patch.setattr(SharedFreshnessGate, "ask", ask)
+    patch.setattr(SharedFreshnessGate, "refresh", refresh)
 
 
 def backwards(patch: Patch) -> None:

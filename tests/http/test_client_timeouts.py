@@ -40,10 +40,10 @@ def test_each_phase_has_its_limit() -> None:
     """A connection is ended when the limit of its phase is over, and not before; without a limit, never."""
 
     async def story() -> dict[ConnectionPhase, list[tuple[ConnectionPhase, float]]]:
-        patience = ClientTimeouts(LIMITS)
+        timeouts = ClientTimeouts(LIMITS)
         clients = {phase: Client(phase) for phase in ConnectionPhase}
         for client in clients.values():
-            patience.watch(client)
+            timeouts.watch(client)
         await asyncio.sleep(100)
         return {phase: client.ended for phase, client in clients.items()}
 
@@ -60,8 +60,8 @@ def test_who_moves_is_waited_for() -> None:
     """A step, another phase, or bytes taken by the client restart the timeout."""
 
     async def story() -> list[tuple[ConnectionPhase, float]]:
-        patience, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.HEAD)
-        patience.watch(client)
+        timeouts, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.HEAD)
+        timeouts.watch(client)
         for move in (
             {"steps": 1},
             {"unsent_bytes": 500},
@@ -80,11 +80,11 @@ def test_who_is_gone_is_forgotten() -> None:
     """A closed connection is forgotten, and without connections no timer runs."""
 
     async def story() -> tuple[list[tuple[ConnectionPhase, float]], bool]:
-        patience, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.HEAD)
-        patience.watch(client)
-        patience.forget(client)
+        timeouts, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.HEAD)
+        timeouts.watch(client)
+        timeouts.forget(client)
         await asyncio.sleep(LIMITS[ConnectionPhase.HEAD] * 3)
-        return client.ended, patience._is_watching
+        return client.ended, timeouts._is_watching
 
     assert run(story()) == ([], False)
 

@@ -20,7 +20,7 @@ def told(
 
     def once() -> type[LimnosError] | None:
         headers = dict(raw)
-        if door.knows(raw, headers, url.encode()):
+        if door.is_accepted(raw, headers, url.encode()):
             return None
         try:
             door.check(raw, headers, method=method, url=url.encode(), version=version, local=LOCAL)

@@ -93,7 +93,7 @@ class Application:
         self._answer = answer
         self._at_once = at_once
         self.admission = HeadAdmission()
-        self.patience = client_timeouts_of(10, 10)
+        self.client_timeouts = client_timeouts_of(10, 10)
         self.deadlines = Deadlines(10)
         self.response_cache = SimpleNamespace(is_on=False, inline=at_once)
 

@@ -357,23 +357,23 @@ def _without(*fields: str) -> Callable[[Patch], None]:
 
 def _no_gate(patch: Patch) -> None:
     """Planted bug: the gate is skipped."""
-    patch.setattr(ResponseCache, "holds_now", lambda self, answer: self._lasts(answer.validity))
+    patch.setattr(ResponseCache, "is_valid_now", lambda self, answer: self._lasts(answer.validity))
 
 
 def _no_gate_before_ground(patch: Patch) -> None:
     """Planted bug: the conditions are checked against the view before this request."""
-    patch.setattr(ResponseCache, "holds_now", lambda self, answer: self.holds_after_gate(answer))
+    patch.setattr(ResponseCache, "is_valid_now", lambda self, answer: self.is_valid_after_gate(answer))
 
 
 def _moment_after(patch: Patch) -> None:
     """Planted bug: an answer is stored with the store's moment at that time, not the moment of its read."""
-    real = ResponseCache.holds_now
+    real = ResponseCache.is_valid_now
 
-    def holds_now(self: ResponseCache, answer: object) -> bool:
+    def is_valid_now(self: ResponseCache, answer: object) -> bool:
         answer.moment = self._moment()  # type: ignore[attr-defined]
         return real(self, answer)  # type: ignore[arg-type]
 
-    patch.setattr(ResponseCache, "holds_now", holds_now)
+    patch.setattr(ResponseCache, "is_valid_now", is_valid_now)
 
 
 def _for_ever(patch: Patch) -> None:
@@ -408,13 +408,13 @@ def _across_methods(patch: Patch) -> None:
 
 def _without_generation(patch: Patch) -> None:
     """Planted bug: a reset of the view is ignored."""
-    real = ResponseCache.holds_now
+    real = ResponseCache.is_valid_now
 
-    def holds_now(self: ResponseCache, answer: CachedResponse) -> bool:
+    def is_valid_now(self: ResponseCache, answer: CachedResponse) -> bool:
         answer.generation = self._view.generation
         return real(self, answer)
 
-    patch.setattr(ResponseCache, "holds_now", holds_now)
+    patch.setattr(ResponseCache, "is_valid_now", is_valid_now)
 
 
 _RIGHTS = ("decision", "standing")
@@ -517,7 +517,7 @@ def test_plus_in_an_address_is_not_kept(town: Town) -> None:
     assert response_cache.key_of("POST", b"/a", ()) is None
 
 
-def test_keeping_needs_a_moment_or_a_ground(town: Town) -> None:
+def test_caching_needs_a_moment_or_a_ground(town: Town) -> None:
     """If the store has no moment, lists are not cached, and tables only behind the gate."""
     answers = town.one.built.application.response_cache
     with Patch.context() as patch:
@@ -530,7 +530,7 @@ def test_keeping_needs_a_moment_or_a_ground(town: Town) -> None:
             town.one.ask("HEAD", TABLE, user="ana")
         assert SENT_AGAIN["stands",] > 0
         assert again() - before == 2
-    assert answers.keeping(("GET", b"/", ())) == CacheableRequest(
+    assert answers.begin(("GET", b"/", ())) == CacheableRequest(
         ("GET", b"/", ()), answers._moment(), answers._view.generation
     )
 

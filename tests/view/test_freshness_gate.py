@@ -101,7 +101,7 @@ def test_requests_that_come_together_share_one_read() -> None:
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         before, shared = sum(GATE_READS.values()), GATE_SHARED[()]
 
-        await asyncio.gather(*(gate.ask(ZONES, "arrival") for _ in range(100)))
+        await asyncio.gather(*(gate.refresh(ZONES, "arrival") for _ in range(100)))
 
         assert len(store.gates) == 1
         assert sum(GATE_READS.values()) - before + GATE_SHARED[()] - shared >= 100
@@ -115,9 +115,9 @@ def test_requests_that_come_during_a_read_share_the_next() -> None:
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         store.landing.clear()
-        first = asyncio.create_task(gate.ask(ZONES, "arrival"))
+        first = asyncio.create_task(gate.refresh(ZONES, "arrival"))
         await settle()
-        late = [asyncio.create_task(gate.ask(ZONES, "arrival")) for _ in range(50)]
+        late = [asyncio.create_task(gate.refresh(ZONES, "arrival")) for _ in range(50)]
         await settle()
         assert len(store.gates) == 1
 
@@ -137,13 +137,13 @@ def test_question_waits_for_company_while_some_comes() -> None:
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         asked = []
         for _ in range(TURNS_MAX - 1):
-            asked.append(asyncio.create_task(gate.ask(ZONES, "arrival")))
+            asked.append(asyncio.create_task(gate.refresh(ZONES, "arrival")))
             await asyncio.sleep(0)
         await asyncio.gather(*asked)
         assert len(store.gates) == 1
 
         for number in range(2, 5):
-            await gate.ask(ZONES, "arrival")
+            await gate.refresh(ZONES, "arrival")
             assert len(store.gates) == number
 
     run(story)
@@ -155,7 +155,7 @@ def test_question_does_not_wait_for_ever() -> None:
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         asked = []
         for _ in range(3 * TURNS_MAX):
-            asked.append(asyncio.create_task(gate.ask(ZONES, "arrival")))
+            asked.append(asyncio.create_task(gate.refresh(ZONES, "arrival")))
             await asyncio.sleep(0)
         assert len(store.gates) >= 1
         await asyncio.gather(*asked)
@@ -168,10 +168,10 @@ def test_nobody_joins_a_read_that_began_before_it_came() -> None:
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         store.landing.clear()
-        first = asyncio.create_task(gate.ask(ZONES, "arrival"))
+        first = asyncio.create_task(gate.refresh(ZONES, "arrival"))
         await settle()
         store.change(50)
-        late = asyncio.create_task(gate.ask(ZONES, "arrival"))
+        late = asyncio.create_task(gate.refresh(ZONES, "arrival"))
         await settle()
         store.landing.set()
         await asyncio.gather(first, late)
@@ -186,7 +186,9 @@ def test_one_read_covers_all_zones_and_pairs_each_chain() -> None:
     """Requests for different catalogs share one statement over all zones, and each finds its zones paired."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        await asyncio.gather(gate.ask((0, 1, 2), "arrival"), gate.ask((0, 1, 3), "arrival"), gate.ask((0,), "arrival"))
+        await asyncio.gather(
+            gate.refresh((0, 1, 2), "arrival"), gate.refresh((0, 1, 3), "arrival"), gate.refresh((0,), "arrival")
+        )
 
         assert len(store.gates) == 1
         assert {zone for zone, _ in store.gates[0][1]} == {0, 1, 2, 3}
@@ -201,11 +203,11 @@ def test_failed_read_fails_who_waited_for_it_only() -> None:
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         store.error = ServiceUnavailable("gone")
-        told = await asyncio.gather(*(gate.ask(ZONES, "arrival") for _ in range(3)), return_exceptions=True)
+        told = await asyncio.gather(*(gate.refresh(ZONES, "arrival") for _ in range(3)), return_exceptions=True)
         assert [type(each) for each in told] == [ServiceUnavailable] * 3
 
         store.error = None
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
 
         assert gate.view.is_paired(ZONES)
 
@@ -217,7 +219,7 @@ def test_cancelled_request_leaves_the_others_waiting_in_peace() -> None:
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         store.landing.clear()
-        tasks = [asyncio.create_task(gate.ask(ZONES, "arrival")) for _ in range(3)]
+        tasks = [asyncio.create_task(gate.refresh(ZONES, "arrival")) for _ in range(3)]
         await settle()
         tasks[0].cancel()
         store.landing.set()
@@ -233,7 +235,7 @@ def test_same_facts_wanted_twice_are_read_once() -> None:
     """Ten requests that lack the same fact cause one load."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
         before = COLD_READS[()]
 
         await asyncio.gather(*(gate.fetch(ZONES, {node_key(5): 2}) for _ in range(10)))
@@ -249,7 +251,7 @@ def test_cold_read_under_way_survives_who_asked_first() -> None:
     """If the first requester of a fact is cancelled, the others get it."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
         store.load_landing.clear()
         first, second = (asyncio.create_task(gate.fetch(ZONES, {node_key(5): 2})) for _ in range(2))
         await settle()
@@ -269,7 +271,7 @@ def test_nobody_joins_a_cold_read_that_is_over() -> None:
     """A request that arrives when a load has just ended, before its waiters run, starts a new load."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
         store.load_landing.clear()
         first = asyncio.create_task(gate.fetch(ZONES, {node_key(5): 2}))
         await settle()
@@ -296,7 +298,7 @@ def test_too_many_cold_reads_are_refused() -> None:
     """Beyond the limit of loads, a request is refused immediately with Retry-After; the others continue."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
         store.load_landing.clear()
         waiting = [asyncio.create_task(gate.fetch(ZONES, {node_key(i): 2})) for i in range(3)]
         await settle()
@@ -319,13 +321,13 @@ def test_load_that_landed_late_brings_nothing_stale() -> None:
     """Facts that changed during their load are not merged, unchanged ones are (rule 3)."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
         store.facts = {node_key(5): "old", owner_key(5): 7}
         store.load_landing.clear()
         slow = asyncio.create_task(gate.fetch(ZONES, {node_key(5): 2, owner_key(5): 2}))
         await settle()
         store.change(5)
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
         store.load_landing.set()
         await slow
 
@@ -340,13 +342,13 @@ def test_load_that_landed_late_sets_nothing_back() -> None:
     """An older load that ends after a newer gate read changes no revision and no pairing (rule 1)."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
         store.change(5)
         store.load_landing.clear()
         slow = asyncio.create_task(gate.fetch(ZONES, {node_key(6): 2}))
         await settle()
         store.change(5)
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
         store.load_landing.set()
         await slow
 
@@ -360,7 +362,7 @@ def test_load_may_run_ahead_of_the_gate() -> None:
     """A load brings its changes before its facts, which advances the view."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
         store.change(5)
 
         await gate.fetch(ZONES, {node_key(5): 2})
@@ -375,11 +377,11 @@ def test_results_of_before_a_fresh_start_are_dropped() -> None:
     """A result that was read for a view that was reset meanwhile is discarded, and the gate reads again."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
         store.facts = {node_key(5): "old"}
         store.landing.clear()
         store.load_landing.clear()
-        asked = asyncio.create_task(gate.ask(ZONES, "arrival"))
+        asked = asyncio.create_task(gate.refresh(ZONES, "arrival"))
         slow = asyncio.create_task(gate.fetch(ZONES, {node_key(5): 2}))
         await settle()
         gate.view.reset(EPOCH)
@@ -399,16 +401,16 @@ def test_pruned_feed_under_a_shared_read() -> None:
     """If a shared read finds the feed of one zone pruned, no chain is left partly known."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        await gate.ask(ZONES, "arrival")
+        await gate.refresh(ZONES, "arrival")
         for _ in range(5):
             store.change(5)
         store.pruned_to = 4
 
-        await asyncio.gather(gate.ask((ROOT_ID,), "arrival"), gate.ask(ZONES, "arrival"))
+        await asyncio.gather(gate.refresh((ROOT_ID,), "arrival"), gate.refresh(ZONES, "arrival"))
 
         for zones in ((ROOT_ID,), ZONES):
             if not gate.view.is_paired(zones):
-                await gate.ask(zones, "unpaired")
+                await gate.refresh(zones, "unpaired")
             assert gate.view.is_paired(zones)
             assert all(revision != UNKNOWN for _, revision in gate.view.known(zones))
 

@@ -51,44 +51,44 @@ def view() -> StoreView:
 
 def held(view: StoreView) -> list[tuple[str, ...]]:
     """Return the names of each cached block, in order."""
-    found = [view.items().get(key, ABSENT) for key in view.shelves.keys(SPACE)]
+    found = [view.items().get(key, ABSENT) for key in view.block_index.keys(SPACE)]
     assert ABSENT not in found
     return [each.names for each in found if isinstance(each, Listing)]
 
 
 def test_a_name_is_found_in_its_range() -> None:
     """A range begins after a name and ends with one; the last has no end."""
-    shelves = BlockIndex()
+    index = BlockIndex()
     for ends in (("m", ""), ("", "c"), ("c", "f")):
-        assert shelves.add(block_key(SPACE, *ends)) == []
+        assert index.add(block_key(SPACE, *ends)) == []
 
-    assert [shelves.holding(SPACE, name) for name in ("a", "c", "cc", "g", "m", "n")] == [
+    assert [index.holding(SPACE, name) for name in ("a", "c", "cc", "g", "m", "n")] == [
         block_key(SPACE, *ends) if ends else None for ends in [("", "c"), ("", "c"), ("c", "f"), None, None, ("m", "")]
     ]
-    assert [shelves.following(SPACE, name) for name in ("", "c", "f", "m")] == [
+    assert [index.following(SPACE, name) for name in ("", "c", "f", "m")] == [
         block_key(SPACE, *ends) if ends else None for ends in [("", "c"), ("c", "f"), None, ("m", "")]
     ]
-    assert [shelves.gap(SPACE, name) for name in ("", "d", "f", "g", "m", "z")] == [("f", "m")] * 3 + [
+    assert [index.gap(SPACE, name) for name in ("", "d", "f", "g", "m", "z")] == [("f", "m")] * 3 + [
         ("g", "m"),
         None,
         None,
     ]
-    assert shelves.gap((41, "table", Kind.TABLE), "q") == ("q", "")
+    assert index.gap((41, "table", Kind.TABLE), "q") == ("q", "")
 
 
 def test_what_overlaps_gives_way() -> None:
     """A block that is read again replaces the blocks that it overlaps, and no others."""
-    shelves = BlockIndex()
+    index = BlockIndex()
     for ends in (("", "c"), ("c", "f"), ("f", "k"), ("k", "")):
-        shelves.add(block_key(SPACE, *ends))
+        index.add(block_key(SPACE, *ends))
 
-    assert shelves.add(block_key(SPACE, "d", "g")) == [block_key(SPACE, "c", "f"), block_key(SPACE, "f", "k")]
-    assert shelves.add(block_key(SPACE, "d", "g")) == []
+    assert index.add(block_key(SPACE, "d", "g")) == [block_key(SPACE, "c", "f"), block_key(SPACE, "f", "k")]
+    assert index.add(block_key(SPACE, "d", "g")) == []
 
 
 def test_create_and_drop_touch_one_block(view: StoreView) -> None:
     """An added or removed name changes only its block; the others are the identical values."""
-    before = [view.get(key) for key in view.shelves.keys(SPACE)]
+    before = [view.get(key) for key in view.block_index.keys(SPACE)]
 
     step(view, MAIN, 2, change("create", new="cc"))
     step(view, MAIN, 3, change("drop", old="d", revision=3))

@@ -439,7 +439,7 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
             is_tls=settings.tls.certificate is not None,
             own_origin=console_site_of(settings).origin,
         ),
-        patience=client_timeouts_of(settings.server.head_timeout_s, settings.server.body_timeout_s),
+        client_timeouts=client_timeouts_of(settings.server.head_timeout_s, settings.server.body_timeout_s),
         request_log=request_log(settings.telemetry.request_log, settings.telemetry.request_log_sample),
         kept_bytes_max=settings.server.kept_bytes_max,
     )

@@ -109,7 +109,7 @@ class AdmissionProtocol(HttpToolsProtocol):
     _unwanted_bytes = 0
     _body_bytes = 0
     """The number of bytes of the current body since the last step."""
-    _parting = False
+    _is_closing = False
     _wishes_to_upgrade = False
     """Whether the current head requests an upgrade to another protocol; none is supported."""
 
@@ -117,11 +117,11 @@ class AdmissionProtocol(HttpToolsProtocol):
         """Wrap the transport of a new connection, and start to monitor the connection."""
         super().connection_made(GatheringTransport(transport, self.loop))  # type: ignore[arg-type]
         self.application = cast("Application", self.config.app)
-        self.application.patience.watch(self)
+        self.application.client_timeouts.watch(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop monitoring the connection."""
-        self.application.patience.forget(self)
+        self.application.client_timeouts.forget(self)
         super().connection_lost(exc)
 
     # -- input -------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class AdmissionProtocol(HttpToolsProtocol):
                     return
                 self.data_received(view[start : start + PIECE_BYTES])
             return
-        if self._parting:
+        if self._is_closing:
             self._discard_input(size)
             return
         self._unparsed_bytes += size
@@ -200,7 +200,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         if self._unparsed_bytes > HEAD_BYTES_MAX and size_of(self.url, self.headers) > HEAD_BYTES_MAX:
             raise too_large()
         admission = self.application.admission
-        if not admission.knows(self.headers, headers, self.url):
+        if not admission.is_accepted(self.headers, headers, self.url):
             local, version = None if self.server is None else self.server[0], self.parser.get_http_version()
             method = self.parser.get_method().decode("latin-1")
             admission.check(self.headers, headers, method=method, url=self.url, version=version, local=local)
@@ -239,10 +239,10 @@ class AdmissionProtocol(HttpToolsProtocol):
 
     def _now(self) -> ConnectionPhase:
         phase, cycle = self._phase, cast("RequestResponseCycle | None", self.cycle)
-        if self._parting and phase is not ConnectionPhase.PARTING:
+        if self._is_closing and phase is not ConnectionPhase.CLOSING:
             return ConnectionPhase.ANSWER
         if self.flow.write_paused:
-            return ConnectionPhase.TAKING
+            return ConnectionPhase.READING_RESPONSE
         if phase is ConnectionPhase.BODY:
             return ConnectionPhase.ANSWER if self.flow.read_paused else phase
         if phase is ConnectionPhase.IDLE and cycle and not cycle.response_complete:
@@ -252,7 +252,7 @@ class AdmissionProtocol(HttpToolsProtocol):
     def overdue(self, phase: ConnectionPhase) -> None:
         """End a connection after a client timeout, with 408 if a response can still be sent."""
         if phase is ConnectionPhase.HEAD or phase is ConnectionPhase.BODY:
-            seconds = self.application.patience.limits[phase]
+            seconds = self.application.client_timeouts.limits[phase]
             what = "head (address and headers)" if phase is ConnectionPhase.HEAD else "body"
             self.refuse(TooSlow(f"The {what} of this request was not complete within {seconds:g} s: send it again"))
         elif phase is ConnectionPhase.IDLE and self.transport.get_write_buffer_size() == 0:
@@ -296,9 +296,9 @@ class AdmissionProtocol(HttpToolsProtocol):
 
         Earlier requests on this connection are answered first; in that case the refused one gets no response.
         """
-        if self._parting or self.transport.is_closing():
+        if self._is_closing or self.transport.is_closing():
             return
-        self._parting = True
+        self._is_closing = True
         cycle = cast("Any", self.cycle)
         if cycle is None or cycle.response_complete:
             if self._phase is ConnectionPhase.BODY:
@@ -322,7 +322,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         lines = [name + b": " + value + b"\r\n" for name, value in headers]
         self.transport.write(b"".join((STATUS_LINE[status], *lines, b"connection: close\r\n\r\n", body)))
         self.flow.resume_reading()
-        self._phase = ConnectionPhase.PARTING
+        self._phase = ConnectionPhase.CLOSING
         self._steps += 1
         if self.transport.can_write_eof():
             self.transport.write_eof()

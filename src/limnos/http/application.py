@@ -79,7 +79,7 @@ class Application:
         body_bytes_max: int,
         request_timeout_s: float,
         admission: HeadAdmission | None = None,
-        patience: ClientTimeouts | None = None,
+        client_timeouts: ClientTimeouts | None = None,
         request_log: RequestLog | None = None,
         kept_bytes_max: int = 0,
     ) -> None:
@@ -89,7 +89,7 @@ class Application:
         self.request_log = request_log
         self.admission = admission or HeadAdmission()
         self.throttle = CredentialThrottle()
-        self.patience = patience or client_timeouts_of(HEAD_TIMEOUT_S, request_timeout_s)
+        self.client_timeouts = client_timeouts or client_timeouts_of(HEAD_TIMEOUT_S, request_timeout_s)
         self.protocols = protocols
         self.body_bytes_max = body_bytes_max
         self.deadlines = Deadlines(request_timeout_s)
@@ -130,14 +130,14 @@ class Application:
             )
         client = cast("tuple[str, int] | None", scope.get("client"))
         peer = "" if client is None else client[0]
-        keeping = response = None
+        cacheable = response = None
         if (
             self.response_cache.is_on
             and (key := key_of(method, b"?".join((raw, query)), dependencies_of(headers))) is not None
         ):
-            response, keeping = self.response_cache.find(key), self.response_cache.keeping(key)
+            response, cacheable = self.response_cache.find(key), self.response_cache.begin(key)
         status, sent, answer = await self.respond(
-            method, raw, query, headers, receive, request_id=request_id, peer=peer, keeping=keeping, cached_response=response,
+            method, raw, query, headers, receive, request_id=request_id, peer=peer, cacheable=cacheable, cached_response=response,
             is_gone=cast("Callable[[], bool] | None", scope.get(IS_GONE)),
         )  # fmt: skip
         return status, [*sent, *allow_origin(headers, self.admission.origins)], answer
@@ -145,20 +145,20 @@ class Application:
     async def _is_still_valid(self, response: CachedResponse) -> bool:
         """Return whether a cached response is still valid, after a freshness check for this request."""
         if self.response_cache.inline:
-            return self.response_cache.holds_now(response)
+            return self.response_cache.is_valid_now(response)
         if response.validity.ground is None:
             return False
-        await self.response_cache.gate.ask(response.validity.ground.zones, "arrival")
-        return self.response_cache.holds_after_gate(response)
+        await self.response_cache.gate.refresh(response.validity.ground.zones, "arrival")
+        return self.response_cache.is_valid_after_gate(response)
 
-    def again(
+    def answer_from_cache(
         self, response: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
     ) -> Answer:  # fmt: skip
         """Return a cached response with this request's id, and count and log it like a new response."""
-        self.count_again(response, key, started, request_id=request_id, peer=peer, headers=headers)
+        self.count_cache_hit(response, key, started, request_id=request_id, peer=peer, headers=headers)
         return response.status, response.headers_with(request_id.encode()), response.body
 
-    def count_again(
+    def count_cache_hit(
         self, response: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
     ) -> None:  # fmt: skip
         """Count a cached response that is sent, and write it to the log and to the audit."""
@@ -200,13 +200,13 @@ class Application:
         request_id: str,
         peer: str = "",
         at_once: bool = False,
-        keeping: CacheableRequest | None = None,
+        cacheable: CacheableRequest | None = None,
         cached_response: CachedResponse | None = None,
         is_gone: Callable[[], bool] | None = None,
     ) -> Answer:
         """Answer one request. Raises nothing except a cancellation of its task.
 
-        `peer` is the client's address. `at_once`: the caller sets a deadline if the coroutine has to wait. `keeping`:
+        `peer` is the client's address. `at_once`: the caller sets a deadline if the coroutine has to wait. `cacheable`:
         the response may be cached. `cached_response`: a cached response, sent if it is still valid. `is_gone` returns
         whether the client has disconnected.
         """
@@ -216,16 +216,16 @@ class Application:
             method, raw, target.params, headers, query, body, request_id, target.body_bytes_max, peer, started
         )
         request.target, request.decided = target.key, [] if self.audit.is_on else None
-        request.may_be_kept = keeping is not None
+        request.is_cacheable = cacheable is not None
         request.is_gone = is_gone
         ctx: Context | None = None
         task = None if at_once else self.watch(target.seconds)
         try:
             if target.handler is None:
                 raise unknown_target(target)
-            if cached_response is not None and keeping is not None and await self._is_still_valid(cached_response):
-                return self.again(
-                    cached_response, keeping.key, started, request_id=request_id, peer=peer, headers=headers
+            if cached_response is not None and cacheable is not None and await self._is_still_valid(cached_response):
+                return self.answer_from_cache(
+                    cached_response, cacheable.key, started, request_id=request_id, peer=peer, headers=headers
                 )
             header = b"" if target.anonymous else headers.get(b"authorization", b"")
             if target.takes_key and not header and not target.anonymous:
@@ -239,8 +239,8 @@ class Application:
             response = await target.handler(request, ctx)
             if self.admission.origins:
                 response.headers = (*response.headers, VARY)
-            if keeping is not None and response.validity is not None:
-                self._cache_response(keeping, response, request=request)
+            if cacheable is not None and response.validity is not None:
+                self._cache_response(cacheable, response, request=request)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every error gets a response, or is raised again
             request.failure = error if isinstance(error, Exception) else None
             response = self._failed(error, target, request, ctx)
@@ -265,10 +265,10 @@ class Application:
             request.require_type(target.takes)
             request.admit = partial(self._admit, target, request, ctx)
 
-    def _cache_response(self, keeping: CacheableRequest, response: Response, *, request: Request) -> None:
+    def _cache_response(self, cacheable: CacheableRequest, response: Response, *, request: Request) -> None:
         """Cache a response, with the data for the audit."""
         proven = audit_proof_of(request) if self.audit.takes_reads else NOBODY
-        self.response_cache.keep(keeping, response, observed=request.target, proven=proven)
+        self.response_cache.store(cacheable, response, observed=request.target, proven=proven)
 
     def refusal(self, method: str, url: bytes, failure: LimnosError, *, peer: str = "") -> Answer:
         """Return the response for a request that admission control refused, and log and count it."""

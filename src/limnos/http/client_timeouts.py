@@ -20,16 +20,16 @@ _SECONDS_MAX: Final = 1.0
 class ConnectionPhase(IntEnum):
     """The phase of a connection, by the event for which it waits.
 
-    `ANSWER`: the server prepares the response; the client has no time limit. `TAKING`: the client reads the response.
-    `PARTING`: the request was refused, and further input is discarded until the connection ends.
+    `ANSWER`: the server prepares the response; the client has no time limit. `READING_RESPONSE`: the client reads the
+    response. `CLOSING`: the request was refused, and further input is discarded until the connection ends.
     """
 
     IDLE = 0
     HEAD = 1
     BODY = 2
     ANSWER = 3
-    TAKING = 4
-    PARTING = 5
+    READING_RESPONSE = 4
+    CLOSING = 5
 
 
 class ConnectionProgress(NamedTuple):
@@ -54,7 +54,7 @@ class TimedConnection(Protocol):
 
 IDLE_S: Final = 75.0
 """The maximum time that a connection may be idle, or that a client may leave a response unread, in seconds."""
-PARTING_S: Final = 2.0
+CLOSING_S: Final = 2.0
 """The maximum time that a refused client may continue to send before the connection is closed, in seconds."""
 
 
@@ -102,7 +102,7 @@ def client_timeouts_of(head_s: float, body_s: float) -> ClientTimeouts:
             ConnectionPhase.IDLE: IDLE_S,
             ConnectionPhase.HEAD: head_s,
             ConnectionPhase.BODY: body_s,
-            ConnectionPhase.TAKING: IDLE_S,
-            ConnectionPhase.PARTING: PARTING_S,
+            ConnectionPhase.READING_RESPONSE: IDLE_S,
+            ConnectionPhase.CLOSING: CLOSING_S,
         }
     )

@@ -53,7 +53,7 @@ class FreshnessCallback:
     `Deadlines` may cancel it.
     """
 
-    __slots__ = ("_done", "_exchange", "_kept", "_key", "_lane", "_started")
+    __slots__ = ("_done", "_exchange", "_key", "_lane", "_response", "_started")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class FreshnessCallback:
         started: float,
     ) -> None:
         self._lane, self._exchange = lane, exchange
-        self._kept, self._key, self._started = response, key, started
+        self._response, self._key, self._started = response, key, started
         self._done = False
 
     def done(self) -> bool:
@@ -73,11 +73,11 @@ class FreshnessCallback:
 
     def set_result(self, _: object) -> None:
         """Handle a completed freshness check: send the cached response if it is still valid, else run the handler."""
-        self._end(holds=self._lane.application.response_cache.holds_after_gate(self._kept))
+        self._end(is_valid=self._lane.application.response_cache.is_valid_after_gate(self._response))
 
     def set_exception(self, _: Exception) -> None:
         """Handle a failed freshness check: run the handler, which repeats the check and reports its error."""
-        self._end(holds=False)
+        self._end(is_valid=False)
 
     def cancel(self) -> None:
         """Send 503, because the request's deadline has passed."""
@@ -85,19 +85,19 @@ class FreshnessCallback:
         self._lane.application.deadlines.release(self)
         method, url, _ = self._key
         try:
-            self._lane.say_late(self._exchange, url, method)
+            self._lane.send_timeout(self._exchange, url, method)
         except Exception as error:  # noqa: BLE001 - other deadlines must be checked
             self._fail(error)
 
-    def _end(self, *, holds: bool) -> None:
+    def _end(self, *, is_valid: bool) -> None:
         self._done = True
         lane, key = self._lane, self._key
         lane.application.deadlines.release(self)
         try:
-            if holds:
-                lane.send_again(self._exchange, self._kept, key, self._started)
+            if is_valid:
+                lane.send_cached(self._exchange, self._response, key, self._started)
             else:
-                lane.answer_afresh(self._exchange, key[0], key[1], lane.application.response_cache.keeping(key))
+                lane.run_handler(self._exchange, key[0], key[1], lane.application.response_cache.begin(key))
         except Exception as error:  # noqa: BLE001 - other waiters of the gate must be called
             self._fail(error)
 
@@ -134,7 +134,7 @@ class FastPathProtocol(AdmissionProtocol):
 
     def data_received(self, data: bytes | memoryview) -> None:
         """Answer a byte-for-byte repeated request from the response cache; parse everything else."""
-        if self._phase is not _IDLE or self._parting or type(data) is not bytes or len(data) > HEAD_BYTES_MAX:
+        if self._phase is not _IDLE or self._is_closing or type(data) is not bytes or len(data) > HEAD_BYTES_MAX:
             super().data_received(data)
             return
         end = data.find(BEHIND_ADDRESS)
@@ -283,7 +283,7 @@ class FastPathProtocol(AdmissionProtocol):
 
     def _begin(self, exchange: FastPathExchange) -> None:
         """Answer from the response cache if its entry is valid; otherwise run the handler."""
-        answers, method, url, keeping = (
+        answers, method, url, cacheable = (
             self.application.response_cache,
             self.parser.get_method().decode("ascii"),
             self.url,
@@ -294,8 +294,8 @@ class FastPathProtocol(AdmissionProtocol):
             if response is not None:
                 self._answer_cached(exchange, response, key=key, started=started)
                 return
-            keeping = answers.keeping(key)
-        self.answer_afresh(exchange, method, url, keeping)
+            cacheable = answers.begin(key)
+        self.run_handler(exchange, method, url, cacheable)
 
     def _answer_cached(
         self, exchange: FastPathExchange, response: CachedResponse, *, key: ResponseCacheKey, started: float
@@ -305,16 +305,16 @@ class FastPathProtocol(AdmissionProtocol):
         """
         answers = self.application.response_cache
         if answers.inline:
-            if answers.holds_now(response):
-                self.send_again(exchange, response, key, started)
+            if answers.is_valid_now(response):
+                self.send_cached(exchange, response, key, started)
                 return
-        elif answers.ask(response, waiting := FreshnessCallback(self, exchange, response, key, started)):
+        elif answers.start_check(response, waiting := FreshnessCallback(self, exchange, response, key, started)):
             self.application.deadlines.watch(waiting)
             return
-        self.answer_afresh(exchange, key[0], key[1], answers.keeping(key))
+        self.run_handler(exchange, key[0], key[1], answers.begin(key))
 
-    def answer_afresh(
-        self, exchange: FastPathExchange, method: str, url: bytes, keeping: CacheableRequest | None
+    def run_handler(
+        self, exchange: FastPathExchange, method: str, url: bytes, cacheable: CacheableRequest | None
     ) -> None:
         """Run the application's handler for a request. A task is started only if the handler has to wait."""
         application = self.application
@@ -325,7 +325,7 @@ class FastPathProtocol(AdmissionProtocol):
         try:
             work = application.respond(
                 method, path, query, exchange.headers, bytes(exchange.body), request_id=request_id,
-                peer=self._peer, at_once=at_once, keeping=keeping, is_gone=exchange.is_gone,
+                peer=self._peer, at_once=at_once, cacheable=cacheable, is_gone=exchange.is_gone,
             )  # fmt: skip
             if at_once:
                 try:
@@ -342,18 +342,18 @@ class FastPathProtocol(AdmissionProtocol):
         finally:
             current_request_id.reset(mine)
 
-    def send_again(
+    def send_cached(
         self, exchange: FastPathExchange, response: CachedResponse, key: ResponseCacheKey, started: float
     ) -> None:
         """Send a cached response with this request's id."""
         application, request_id = self.application, next_request_id()
         if exchange.disconnected or not exchange.keep_alive or self.transport.is_closing():
-            answer = application.again(
+            answer = application.answer_from_cache(
                 response, key, started, request_id=request_id, peer=self._peer, headers=exchange.headers
             )
             self._write(exchange, answer)
             return
-        application.count_again(
+        application.count_cache_hit(
             response, key, started, request_id=request_id, peer=self._peer, headers=exchange.headers
         )
         head = response.head
@@ -362,7 +362,7 @@ class FastPathProtocol(AdmissionProtocol):
         self.transport.write_whole(b"".join((head[0], request_id.encode(), head[1], response.body)))  # type: ignore[attr-defined]
         self._complete(exchange)
 
-    def say_late(self, exchange: FastPathExchange, url: bytes, method: str) -> None:
+    def send_timeout(self, exchange: FastPathExchange, url: bytes, method: str) -> None:
         """Send 503, because the request's deadline has passed."""
         late = ServiceUnavailable(
             "The store did not answer in time, and nothing was changed: try again", retry_after_s=5

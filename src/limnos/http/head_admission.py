@@ -73,7 +73,7 @@ class HeadAdmission:
         self._own = b"" if own_origin is None else _normal_origin(own_origin.encode())
         self._known: set[bytes] = set()
 
-    def knows(self, fields: Fields, headers: Mapping[bytes, bytes], url: bytes) -> bool:
+    def is_accepted(self, fields: Fields, headers: Mapping[bytes, bytes], url: bytes) -> bool:
         """Return whether a head needs no full check: its host was accepted before, no field is repeated, and it has no
         `Origin` or `Sec-Fetch-Site`.
         """

@@ -56,7 +56,7 @@ async def _store(ctx: Context) -> Check:
 
 async def _ask(ctx: Context) -> None:
     async with asyncio.timeout(ANSWER_S):
-        await asyncio.gather(ctx.services.gate.ask((ROOT_ID,), "health"), ctx.look_up(lambda: read_rows(EPOCH)))
+        await asyncio.gather(ctx.services.gate.refresh((ROOT_ID,), "health"), ctx.look_up(lambda: read_rows(EPOCH)))
 
 
 def _check(name: str, *, fault: str = "", note: str = "") -> Check:

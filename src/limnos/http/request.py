@@ -69,8 +69,8 @@ class Request:
         "has_changed",
         "headers",
         "id",
+        "is_cacheable",
         "is_gone",
-        "may_be_kept",
         "method",
         "params",
         "path",
@@ -102,7 +102,7 @@ class Request:
         """
         self.is_gone: Callable[[], bool] | None = None
         """Returns whether the client has disconnected, if that is known."""
-        self.may_be_kept = False
+        self.is_cacheable = False
         """Whether the response may be cached; the handler then sets its validity (`Response.validity`)."""
         self.credential: Credential | None = None
         """The caller's credential, after the header was parsed."""
@@ -252,7 +252,7 @@ class Request:
         return _decode(data, shape)
 
     @staticmethod
-    def glance(data: bytes, part: type[T]) -> T:
+    def decode_fields(data: bytes, part: type[T]) -> T:
         """Decode only some fields of a JSON body, those of the type `part`; the others are skipped. Raises BadRequest
         if malformed.
         """

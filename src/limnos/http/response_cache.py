@@ -72,17 +72,17 @@ class CachedResponse:
     )
 
     def __init__(
-        self, keeping: CacheableRequest, response: Response, validity: CacheValidity, *, observed: tuple[str, str], proven: CachedAnswerProof
+        self, cacheable: CacheableRequest, response: Response, validity: CacheValidity, *, observed: tuple[str, str], proven: CachedAnswerProof
     ) -> None:  # fmt: skip
         self.proven = proven
-        method, url, _ = self.key = keeping.key
-        self.moment, self.generation = keeping.moment, keeping.generation
+        method, url, _ = self.key = cacheable.key
+        self.moment, self.generation = cacheable.moment, cacheable.generation
         self.validity = validity
         self.status, self.headers = response.status, response.headers
         self.body = b"" if method == "HEAD" else response.body
         self.size = len(response.body)
         self.path = url.partition(b"?")[0]
-        self.bytes = _size(keeping.key, self)
+        self.bytes = _size(cacheable.key, self)
         self.observed = observed
         self.operation = (*observed, response.status)
         self.head: tuple[bytes, bytes] | None = None
@@ -123,22 +123,22 @@ class ResponseCache:
             self._put(key, response)
         return response
 
-    def keeping(self, key: ResponseCacheKey) -> CacheableRequest:
+    def begin(self, key: ResponseCacheKey) -> CacheableRequest:
         """Record the store's commit marker before a handler runs: its response is valid as of that marker or later."""
         return CacheableRequest(key, self._moment(), self._view.generation)
 
-    def keep(
-        self, keeping: CacheableRequest, response: Response, *, observed: tuple[str, str], proven: CachedAnswerProof = NOBODY
+    def store(
+        self, cacheable: CacheableRequest, response: Response, *, observed: tuple[str, str], proven: CachedAnswerProof = NOBODY
     ) -> None:  # fmt: skip
         """Cache a response, unless it is streamed, too large, or cannot be validated later."""
         validity = response.validity
         if validity is None or response.stream is not None or len(response.body) > self.bytes_max // 16:
             return
-        if validity.ground is None and keeping.moment is None:
+        if validity.ground is None and cacheable.moment is None:
             return
-        self._put(keeping.key, CachedResponse(keeping, response, validity, observed=observed, proven=proven))
+        self._put(cacheable.key, CachedResponse(cacheable, response, validity, observed=observed, proven=proven))
 
-    def holds_now(self, answer: CachedResponse) -> bool:
+    def is_valid_now(self, answer: CachedResponse) -> bool:
         """Return whether a response is valid now; only for an inline store, which answers without waiting.
 
         It is valid if nothing was committed since, or if a freshness check finds its facts unchanged.
@@ -154,25 +154,25 @@ class ResponseCache:
         if ground is None:
             return self._drop(answer)
         try:
-            self.gate.ask_now(ground.zones, "arrival")
+            self.gate.refresh_now(ground.zones, "arrival")
         except Exception:  # noqa: BLE001 - the handler meets the same error and answers it
             return False
-        if not self.holds_after_gate(answer):
+        if not self.is_valid_after_gate(answer):
             return False
         answer.moment, answer.generation = moment, view.generation
         return True
 
-    def ask(self, answer: CachedResponse, waiter: GateWaiter) -> bool:
+    def start_check(self, answer: CachedResponse, waiter: GateWaiter) -> bool:
         """Start a freshness check for a response, which notifies the waiter when it is complete.
 
         Returns False without a check if the response depends on no zone.
         """
         ground = answer.validity.ground
         if ground is not None:
-            self.gate.tell(ground.zones, "arrival", waiter)
+            self.gate.refresh_and_notify(ground.zones, "arrival", waiter)
         return ground is not None
 
-    def holds_after_gate(self, answer: CachedResponse) -> bool:
+    def is_valid_after_gate(self, answer: CachedResponse) -> bool:
         """Return whether a response is still valid after a freshness check.
 
         The caller must not await between the freshness check of the response's zones and this call.

@@ -61,19 +61,19 @@ class FreshnessGate(Protocol):
     view: StoreView
     inline: bool
 
-    def ask_now(self, zones: Zones, reason: str) -> bool:
+    def refresh_now(self, zones: Zones, reason: str) -> bool:
         """Bring the view up to date synchronously. Supported only if `inline` is true.
 
         Returns whether the view already was up to date, with these zones read in one snapshot.
         """
 
-    async def ask(self, zones: Zones, reason: str) -> None:
+    async def refresh(self, zones: Zones, reason: str) -> None:
         """Bring the view up to date: it includes all changes that were committed before this call."""
 
-    def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
-        """Bring the view up to date as `ask` does, then notify the waiter. Supported only if `inline` is false."""
+    def refresh_and_notify(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
+        """Bring the view up to date as `refresh` does, then notify the waiter. Supported only if `inline` is false."""
 
-    async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
+    async def refresh_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
         """Bring the view up to date in several chains of zones (server, metalake, catalog), with one snapshot for all.
 
         Returns the revisions of that snapshot.
@@ -107,7 +107,7 @@ class InlineFreshnessGate:
         self.store = store
         self._quiet: dict[Zones, tuple[bytes, int]] = {}
 
-    def ask_now(self, zones: Zones, reason: str) -> bool:
+    def refresh_now(self, zones: Zones, reason: str) -> bool:
         """Bring the view up to date; runs no statement if `store.moment()` shows that no commit happened."""
         moment, view = self.store.moment(), self.view
         if moment is not None and self._quiet.get(zones) == (moment, view.generation):
@@ -128,15 +128,15 @@ class InlineFreshnessGate:
             self._quiet.clear()
         self._quiet[zones] = (moment, self.view.generation)
 
-    async def ask(self, zones: Zones, reason: str) -> None:
+    async def refresh(self, zones: Zones, reason: str) -> None:
         """Bring the view up to date without waiting."""
-        self.ask_now(zones, reason)
+        self.refresh_now(zones, reason)
 
-    def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
+    def refresh_and_notify(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
         """Raise RuntimeError: reads of an inline store are synchronous, so there are no waiters."""
-        raise RuntimeError("Reads of this store are synchronous: call ask_now")
+        raise RuntimeError("Reads of this store are synchronous: call refresh_now")
 
-    async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
+    async def refresh_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
         """Bring the view up to date in all chains of zones with one statement."""
         GATE_READS[reason,] += 1
         request = self.view.known(_union(chains))
@@ -200,19 +200,19 @@ class SharedFreshnessGate:
         self._reading: asyncio.Task[None] | None = None
         self._cold: dict[tuple[Key, ...], asyncio.Future[None]] = {}
 
-    def ask_now(self, zones: Zones, reason: str) -> bool:
+    def refresh_now(self, zones: Zones, reason: str) -> bool:
         """Raise RuntimeError, because reads of this store are asynchronous."""
-        raise RuntimeError("Reads of this store are asynchronous: await ask")
+        raise RuntimeError("Reads of this store are asynchronous: await refresh")
 
-    async def ask(self, zones: Zones, reason: str) -> None:
+    async def refresh(self, zones: Zones, reason: str) -> None:
         """Wait for a gate read that starts after this call."""
         await self._waiter((zones,), reason)
 
-    async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
+    async def refresh_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
         """Wait for a gate read that starts after this call and covers all chains of zones in one snapshot."""
         return await self._waiter(chains, reason)
 
-    def tell(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
+    def refresh_and_notify(self, zones: Zones, reason: str, waiter: GateWaiter) -> None:
         """Notify the waiter when a gate read that starts after this call has finished."""
         self._join((zones,), reason, waiter)
 

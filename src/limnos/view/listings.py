@@ -37,27 +37,27 @@ class BlockIndex:
     def add(self, key: Key[Listing]) -> list[Key[Listing]]:
         """Register a block. Returns the keys of overlapping blocks, which the caller must remove from the cache."""
         space, after, until = key[1:4], key[4], key[5]
-        shelf = self._blocks.setdefault(space, [])
-        at = bisect_left(shelf, (after, until))
-        if at < len(shelf) and shelf[at] == (after, until):
+        blocks = self._blocks.setdefault(space, [])
+        at = bisect_left(blocks, (after, until))
+        if at < len(blocks) and blocks[at] == (after, until):
             return []
         first = at
-        while first > 0 and (shelf[first - 1][1] == "" or shelf[first - 1][1] > after):
+        while first > 0 and (blocks[first - 1][1] == "" or blocks[first - 1][1] > after):
             first -= 1
         last = at
-        while last < len(shelf) and (until == "" or shelf[last][0] < until):
+        while last < len(blocks) and (until == "" or blocks[last][0] < until):
             last += 1
-        over = [block_key(space, *shelf[place]) for place in range(first, last)]
-        insort(shelf, (after, until))
+        over = [block_key(space, *blocks[place]) for place in range(first, last)]
+        insort(blocks, (after, until))
         return over
 
     def remove(self, key: Key[Listing]) -> None:
         """Remove a block from the index. No-op if it is not in the index."""
-        shelf = self._blocks.get(key[1:4], [])
-        at = bisect_left(shelf, (key[4], key[5]))
-        if at < len(shelf) and shelf[at] == (key[4], key[5]):
-            del shelf[at]
-            if not shelf:
+        blocks = self._blocks.get(key[1:4], [])
+        at = bisect_left(blocks, (key[4], key[5]))
+        if at < len(blocks) and blocks[at] == (key[4], key[5]):
+            del blocks[at]
+            if not blocks:
                 del self._blocks[key[1:4]]
 
     def __contains__(self, space: Space) -> bool:
@@ -88,18 +88,18 @@ class BlockIndex:
 
         The end of the range is "" if no cached block follows.
         """
-        shelf = self._blocks.get(space, ())
-        at = bisect_right(shelf, after, key=_BEGIN)
-        if at and (shelf[at - 1][1] == "" or shelf[at - 1][1] > after):
-            after = shelf[at - 1][1]
+        blocks = self._blocks.get(space, ())
+        at = bisect_right(blocks, after, key=_BEGIN)
+        if at and (blocks[at - 1][1] == "" or blocks[at - 1][1] > after):
+            after = blocks[at - 1][1]
             if after == "":
                 return None
-        while at < len(shelf) and shelf[at][0] == after:
-            after = shelf[at][1]
+        while at < len(blocks) and blocks[at][0] == after:
+            after = blocks[at][1]
             if after == "":
                 return None
             at += 1
-        return after, shelf[at][0] if at < len(shelf) else ""
+        return after, blocks[at][0] if at < len(blocks) else ""
 
     def keys(self, space: Space) -> list[Key[Listing]]:
         """Return the keys of all cached blocks of a listing."""

@@ -78,7 +78,7 @@ class StoreView:
         self._wide: set[Key] = set()
         self._owned: dict[int, set[Key]] = {}
         """Keys of `owned` facts, by zone."""
-        self.shelves = BlockIndex()
+        self.block_index = BlockIndex()
         self._turn = 0
         self._leases: dict[int, int] = {}
 
@@ -257,11 +257,15 @@ class StoreView:
 
     def _follow(self, space: Space, rows: list[ChangeRow]) -> None:
         """Apply the changes of one revision to the cached blocks of a listing, in order."""
-        if space not in self.shelves:
+        if space not in self.block_index:
             return
         for change in rows:
             names = names_touched(change, space)
-            keys = self.shelves.keys(space) if names is None else [self.shelves.holding(space, name) for name in names]
+            keys = (
+                self.block_index.keys(space)
+                if names is None
+                else [self.block_index.holding(space, name) for name in names]
+            )
             for key in keys:
                 if key is not None and not (len(rows) == 1 and self._patch(key, change)):
                     self._forget(key)
@@ -271,7 +275,7 @@ class StoreView:
             self._old.pop(key, ABSENT)
         self._wide.discard(key)
         if key[0] == "block":
-            self.shelves.remove(key)
+            self.block_index.remove(key)
         elif key[0] == "owned" and key[1] in self._owned:
             self._owned[key[1]].discard(key)
 
@@ -301,7 +305,7 @@ class StoreView:
         self._young, self._old, self._young_bytes = {}, {}, 0
         self._wide = set()
         self._owned = {}
-        self.shelves = BlockIndex()
+        self.block_index = BlockIndex()
 
     def merge(self, facts: dict[Key, Value], *, zone_of: dict[Key, int], at: dict[int, int]) -> bool:
         """Add loaded facts, each read at revision `at` of its zone. Returns whether all of them were current.
@@ -369,7 +373,7 @@ class StoreView:
         if key[0] in WIDE:
             self._wide.add(key)
         elif key[0] == "block":
-            for other in self.shelves.add(key):
+            for other in self.block_index.add(key):
                 self._forget(other)
         elif key[0] == "owned":
             self._owned.setdefault(key[1], set()).add(key)
@@ -383,7 +387,7 @@ class StoreView:
             return
         for key in self._old:
             if key[0] == "block":
-                self.shelves.remove(key)
+                self.block_index.remove(key)
         self._old, self._young, self._young_bytes = self._young, {}, 0
         for zone in self.zones.values():
             zone.derived.clear()  # it refers to facts that the budget no longer covers

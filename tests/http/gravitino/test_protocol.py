@@ -145,7 +145,7 @@ def test_unavailable_says_when_to_come_again() -> None:
 
 def test_unexpected_failure_hides_its_cause(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected error is 500 with code 1002 and a request id, without its message."""
-    monkeypatch.setattr(node.built.services.gate, "ask_now", lambda *_: 1 // 0)
+    monkeypatch.setattr(node.built.services.gate, "refresh_now", lambda *_: 1 // 0)
 
     answer = node.get("/api/metalakes")
 

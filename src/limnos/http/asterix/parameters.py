@@ -152,7 +152,7 @@ class RequestParameters:
             return unset
         return self.word(name, ("true", "false") if unset else ("false", "true")) == "true"
 
-    def whole(self, name: str, *, least: int = 0) -> int | None:
+    def integer(self, name: str, *, least: int = 0) -> int | None:
         """Return an integer parameter; None if it is absent. Raises SqlppError for other values and for
         integers below `least`.
         """
@@ -309,10 +309,10 @@ def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") 
         format=format_,
         signature=sent.flag("signature", unset=True),
         multi_statement=sent.flag("multi-statement", unset=True),
-        max_warnings=sent.whole("max-warnings"),
+        max_warnings=sent.integer("max-warnings"),
         sql_compat=sent.flag("sql-compat"),
         client_type=client_type,
-        reads_max=sent.whole("max-result-reads", least=1),
+        reads_max=sent.integer("max-result-reads", least=1),
         ordered_fields=sent.flag(ORDERED_FIELDS, unset=True),
     )
 

@@ -32,13 +32,13 @@ class QueryResponseBody:
     """
 
     def __init__(
-        self, *, request_id: str, client_context_id: str | None, pretty: bool, gives: bool, format_: ResultFormat = "json",
+        self, *, request_id: str, client_context_id: str | None, pretty: bool, has_results: bool, format_: ResultFormat = "json",
         signature: bool = True, warnings_max: int | None = None,
     ) -> None:  # fmt: skip
         self.request_id = request_id
         self.client_context_id = client_context_id
         self.pretty = pretty
-        self.gives = gives
+        self.has_results = has_results
         """Whether any of the request's statements has results."""
         self._signature = _ANY_SIGNATURE if signature else b""
         self._plans = b""
@@ -61,7 +61,7 @@ class QueryResponseBody:
         if self.client_context_id is not None:
             named["clientContextID"] = self.client_context_id
         fields = msgspec.json.encode(named)[:-1] + b","
-        return fields + self._plans + (self._signature + self._before_results if self.gives else b"")
+        return fields + self._plans + (self._signature + self._before_results if self.has_results else b"")
 
     def describe(self, description: StatementDescription | None) -> None:
         """Add fields for AsterixDB's JDBC driver on the last statement: category, parameters, result signature."""
@@ -78,7 +78,7 @@ class QueryResponseBody:
             fields, types = description.signature
             self._signature = b'"signature":' + msgspec.json.encode({"name": fields, "type": types}) + b","
 
-    def counted(self, lines: Iterable[bytes]) -> None:
+    def count_results(self, lines: Iterable[bytes]) -> None:
         """Add results that are stored, not sent, to the counts of the response's metrics."""
         for line in lines:
             self.size += len(line)
@@ -98,13 +98,13 @@ class QueryResponseBody:
 
     def tail(self, warnings: Iterable[SqlppError] = (), failure: Failure | None = None) -> bytes:
         """Return the end of the body: the bracket that closes `results`, then status, errors, warnings and metrics."""
-        return self.behind(self.outcome(warnings, failure))
+        return self.tail_with_outcome(self.outcome(warnings, failure))
 
-    def behind(self, outcome: bytes) -> bytes:
+    def tail_with_outcome(self, outcome: bytes) -> bytes:
         """Return the end of the body for a stored outcome: the bracket that closes `results`, then the fields of
         `outcome`.
         """
-        return (b"\n]," if self.gives else b"") + outcome[1:]
+        return (b"\n]," if self.has_results else b"") + outcome[1:]
 
     def outcome(self, warnings: Iterable[SqlppError] = (), failure: Failure | None = None) -> bytes:
         """Return the fields after the results as a JSON object: status, errors, warnings, metrics."""
@@ -112,7 +112,7 @@ class QueryResponseBody:
         rest = self._warned(warnings)
         if failure is not None:
             rest["errors"] = [error_entry(failure)]
-        if self.gives:
+        if self.has_results:
             rest["cachedPlan"] = self.uses_cached_plan
         rest["status"] = status_word(failure)
         rest["metrics"] = self._metrics(warnings=len(warnings), errors=0 if failure is None else 1)
@@ -123,19 +123,19 @@ class QueryResponseBody:
         listed = [error_entry(each) for each in warnings][: self._warnings_max]
         return {"warnings": listed} if listed else {}
 
-    def pointing(self, status: str, handle: str, *, warnings: Iterable[SqlppError] = ()) -> bytes:
+    def body_with_handle(self, status: str, handle: str, *, warnings: Iterable[SqlppError] = ()) -> bytes:
         """Return a complete body that has a handle in place of results.
 
         `status` is the value of the field `status`, such as `running`; `handle` is the URL of the status or results.
         """
-        signature = self._signature if self.gives and self._plans else b""
-        self.gives = False
+        signature = self._signature if self.has_results and self._plans else b""
+        self.has_results = False
         rest = self._warned(warnings) | {"status": status, "handle": handle}
         return self.head() + signature + msgspec.json.encode(rest)[1:]
 
-    def refused(self, warnings: Iterable[SqlppError], failure: Failure) -> bytes:
+    def error_body(self, warnings: Iterable[SqlppError], failure: Failure) -> bytes:
         """Return the complete body of a failed request, without results."""
-        self.gives, self.count, self.size = False, 0, 0
+        self.has_results, self.count, self.size = False, 0, 0
         return self.head() + self.tail(warnings, failure)
 
     def _metrics(self, *, warnings: int, errors: int) -> dict[str, object]:

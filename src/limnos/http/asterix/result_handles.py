@@ -35,8 +35,8 @@ class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
     """The stored outcome of a request: its HTTP status, whether it has results, and the end of the response body."""
 
     http: int
-    gives: bool
-    behind: msgspec.Raw
+    has_results: bool
+    outcome_fields: msgspec.Raw
     is_read_once: bool = False
     """Whether the results are deleted when they have been read completely."""
     format: ResultFormat = "json"
@@ -44,7 +44,7 @@ class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
     """Whether the last query has ORDER BY."""
 
 
-def handle_address(request: Request, what: str, *, handle: str) -> str:
+def handle_url(request: Request, what: str, *, handle: str) -> str:
     """Return the URL of a handle, with the host name by which the client reached this server.
 
     `what` is the route: `status` or `result`.
@@ -66,18 +66,18 @@ async def status(request: Request, ctx: Context) -> Response:
     if is_lost(ctx, row):
         return _without_results(row, "fatal", message=LOST)
     if row.state == RUNNING:
-        return json_response({"status": RUNNING, "handle": handle_address(request, STATUS, handle=row.handle)})
+        return json_response({"status": RUNNING, "handle": handle_url(request, STATUS, handle=row.handle)})
     if row.state == "success":
         return json_response(
             {
                 "status": row.state,
-                "handle": handle_address(request, RESULT, handle=row.handle),
+                "handle": handle_url(request, RESULT, handle=row.handle),
                 "resultCount": row.rows_count,
                 "resultSetOrdered": _outcome(row).is_ordered,
                 "createdAt": instant(row.started_at),
             }
         )
-    return Response(200, bytes(_outcome(row).behind))
+    return Response(200, bytes(_outcome(row).outcome_fields))
 
 
 async def result(request: Request, ctx: Context) -> Response:
@@ -93,10 +93,10 @@ async def result(request: Request, ctx: Context) -> Response:
     outcome = _outcome(row)
     body = QueryResponseBody(
         request_id=row.request_id, client_context_id=row.client_context_id or None,
-        pretty=request.query_flag("pretty"), gives=outcome.gives and row.state == "success", format_=outcome.format,
+        pretty=request.query_flag("pretty"), has_results=outcome.has_results and row.state == "success", format_=outcome.format,
     )  # fmt: skip
     if row.state != "success":
-        return Response(outcome.http, body.head() + body.behind(bytes(outcome.behind)))
+        return Response(outcome.http, body.head() + body.tail_with_outcome(bytes(outcome.outcome_fields)))
     return stream_response(_pieces(ctx, row, body=body, outcome=outcome))
 
 
@@ -110,7 +110,7 @@ async def _pieces(
     except LimnosError as failure:  # a part is missing: this response fails, whatever the request's outcome was
         yield body.tail((), failure)
     else:
-        yield body.behind(bytes(outcome.behind))
+        yield body.tail_with_outcome(bytes(outcome.outcome_fields))
         if outcome.is_read_once:
             await result_discard(ctx, row)
 

@@ -16,7 +16,7 @@ import msgspec
 from limnos.http.asterix.errors import Failure, error_entry, error_response, headers_of, status_of
 from limnos.http.asterix.parameters import QueryRequest, query_request_of, request_parameters_of
 from limnos.http.asterix.response_body import QueryResponseBody, status_word
-from limnos.http.asterix.result_handles import RESULT, STATUS, QueryOutcome, handle_address
+from limnos.http.asterix.result_handles import RESULT, STATUS, QueryOutcome, handle_url
 from limnos.http.request import Request
 from limnos.http.response import JSON, Response, stream_response
 from limnos.model.errors import LimnosError
@@ -49,7 +49,7 @@ async def query_service(request: Request, ctx: Context) -> Response:
     except (SqlppError, RequestEnded) as failure:
         return error_response(failure, request_id=request.id, operation="query-service")
     body = QueryResponseBody(
-        request_id=request.id, client_context_id=query_request.client_context_id, pretty=query_request.pretty, gives=False,
+        request_id=request.id, client_context_id=query_request.client_context_id, pretty=query_request.pretty, has_results=False,
         format_=query_request.format, signature=query_request.signature, warnings_max=query_request.max_warnings,
     )  # fmt: skip
     now_ms = ctx.services.store.time.now_ms()
@@ -107,7 +107,7 @@ class _QueryRun:
         parsed = await statements_of(self.ctx, self.asked.statement, read_only=self.asked.read_only)
         if not self.asked.multi_statement and len(parsed) > 1:
             raise SqlppError(SEVERAL_STATEMENTS, "Unsupported multiple statements")
-        self.body.gives = any(has_results(each.statement) for each in parsed)
+        self.body.has_results = any(has_results(each.statement) for each in parsed)
         self.is_ordered = bool(parsed) and _is_ordered(parsed[-1].statement)
         self.body.started()
         return parsed
@@ -176,7 +176,9 @@ def _unexpected_error(run: _QueryRun) -> LimnosError:
 
 def _refusal_response(run: _QueryRun, failure: Failure) -> Response:
     status = status_of(failure)
-    response = Response(status, run.body.refused(run.session.warnings, failure), (JSON, *headers_of(failure, status)))
+    response = Response(
+        status, run.body.error_body(run.session.warnings, failure), (JSON, *headers_of(failure, status))
+    )
     response.reason = str(error_entry(failure)["msg"])
     return response
 
@@ -197,13 +199,13 @@ async def _respond_with_handle(run: _QueryRun, request: Request) -> Response:
     requests = REQUESTS.of(run.ctx.services)
     working = requests.beside(_store_results(run, writer))
     if run.asked.mode == "async":
-        return Response(200, run.body.pointing("running", handle_address(request, STATUS, handle=handle)))
+        return Response(200, run.body.body_with_handle("running", handle_url(request, STATUS, handle=handle)))
     failed = await working
     if failed is not None:
         return _refusal_response(run, failed)
     run.body.describe(run.session.description)
-    address = handle_address(request, RESULT, handle=handle)
-    return Response(200, run.body.pointing("success", address, warnings=run.session.warnings))
+    url = handle_url(request, RESULT, handle=handle)
+    return Response(200, run.body.body_with_handle("success", url, warnings=run.session.warnings))
 
 
 def _is_ordered(statement: tree.Statement) -> bool:
@@ -216,7 +218,7 @@ def _needs_no_handle(run: _QueryRun, statements: tuple[ParsedStatement, ...]) ->
     results.
     """
     explains = bool(statements) and isinstance(statements[-1].statement, tree.Explain)
-    return explains or run.asked.compile_only or not run.body.gives
+    return explains or run.asked.compile_only or not run.body.has_results
 
 
 async def _store_results(run: _QueryRun, writer: ResultWriter) -> Failure | None:
@@ -225,7 +227,7 @@ async def _store_results(run: _QueryRun, writer: ResultWriter) -> Failure | None
     try:
         async with aclosing(run.batches()) as batches:
             async for batch in batches:
-                run.body.counted(batch)
+                run.body.count_results(batch)
                 await writer.add(batch)
         await writer.last()
     except _FAILURES as failure:
@@ -242,7 +244,12 @@ async def _store_results(run: _QueryRun, writer: ResultWriter) -> Failure | None
         status_word(failed),
         msgspec.json.encode(
             QueryOutcome(
-                status, run.body.gives, msgspec.Raw(body), run.asked.is_read_once, run.asked.format, run.is_ordered
+                status,
+                run.body.has_results,
+                msgspec.Raw(body),
+                run.asked.is_read_once,
+                run.asked.format,
+                run.is_ordered,
             )
         ),
     )

@@ -9,7 +9,7 @@ from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, NamedBody, wrap_body_handler, wrap_handler
-from limnos.http.gravitino.namespace_objects import NamespaceObjectRoutes, drop_response, object_path_of, place_of
+from limnos.http.gravitino.namespace_objects import NamespaceObjectRoutes, drop_response, object_path_of, schema_path_of
 from limnos.http.gravitino.updates import (
     RemoveProperty,
     RenameUpdate,
@@ -56,15 +56,17 @@ _LEAF = NamespaceObjectRoutes(Kind.FILESET, dto.fileset)
 
 async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate) -> Response:
     """Create a fileset with its locations. 409 if the name is taken."""
-    place, kind = place_of(request), (body.type or "managed").lower()
-    path = await place.path(ctx, body.name)
+    schema_path, kind = schema_path_of(request), (body.type or "managed").lower()
+    path = await schema_path.path(ctx, body.name)
     if kind not in _TYPES:
         raise BadRequest(f"A fileset must be managed or external, not {kind}")
     locations = {} if not body.storage_location else {UNKNOWN: body.storage_location}
     fileset_request = FilesetRequest(
         body.comment, _TYPES[kind], locations | (body.storage_locations or {}), check_properties(body.properties)
     )
-    return _LEAF.object_response(await filesets.fileset_create(ctx, place.scope, path=path, request=fileset_request))
+    return _LEAF.object_response(
+        await filesets.fileset_create(ctx, schema_path.scope, path=path, request=fileset_request)
+    )
 
 
 async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates) -> Response:
@@ -75,31 +77,33 @@ async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates)
 
 async def fileset_drop(request: Request, ctx: Context) -> Response:
     """Drop a fileset; a missing one is not an error."""
-    place, name = object_path_of(request)
-    path = await place.path(ctx, name)
-    return await drop_response(filesets.fileset_drop(ctx, place.scope, path=path), Kind.FILESET.word)
+    schema_path, name = object_path_of(request)
+    path = await schema_path.path(ctx, name)
+    return await drop_response(filesets.fileset_drop(ctx, schema_path.scope, path=path), Kind.FILESET.word)
 
 
 async def file_location(request: Request, ctx: Context) -> Response:
     """Return the full location of a file, from its path within the fileset."""
-    place, _ = object_path_of(request)
+    schema_path, _ = object_path_of(request)
     path, sub_path, location = await _parse_file_path(request, ctx)
-    fileset_location = await filesets.fileset_location(ctx, place.scope, path=path, sub_path=sub_path, name=location)
+    fileset_location = await filesets.fileset_location(
+        ctx, schema_path.scope, path=path, sub_path=sub_path, name=location
+    )
     return ok(fileLocation=fileset_location)
 
 
 async def files_list(request: Request, ctx: Context) -> Response:
     """Return the entries of a directory of a fileset."""
-    place, _ = object_path_of(request)
+    schema_path, _ = object_path_of(request)
     path, sub_path, location = await _parse_file_path(request, ctx)
-    infos = await filesets.fileset_files(ctx, place.scope, path=path, sub_path=sub_path or "/", name=location)
+    infos = await filesets.fileset_files(ctx, schema_path.scope, path=path, sub_path=sub_path or "/", name=location)
     return ok(files=[dto.file_info(each) for each in infos])
 
 
 async def _parse_file_path(request: Request, ctx: Context) -> tuple[tuple[str, ...], str | None, str | None]:
     """Parse a request for a file: the fileset, the path within it, and the name of the location."""
-    place, name = object_path_of(request)
-    return await place.path(ctx, name), request.query("sub_path"), request.query("location_name") or None
+    schema_path, name = object_path_of(request)
+    return await schema_path.path(ctx, name), request.query("sub_path"), request.query("location_name") or None
 
 
 _FILESETS = "/metalakes/{m}/catalogs/{c}/schemas/{s}/filesets"

@@ -10,7 +10,7 @@ from limnos.formats.gravitino.functions import Function, FunctionChange, Functio
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, wrap_body_handler, wrap_handler
-from limnos.http.gravitino.namespace_objects import NamespaceObjectRoutes, drop_response, object_path_of, place_of
+from limnos.http.gravitino.namespace_objects import NamespaceObjectRoutes, drop_response, object_path_of, schema_path_of
 from limnos.http.gravitino.updates import UpdateComment, edits_of
 from limnos.http.request import Request
 from limnos.http.response import Response
@@ -45,11 +45,11 @@ async def functions_list(request: Request, ctx: Context) -> Response:
     """Return the functions of a schema that are visible to the caller: their names, or with `details` all fields."""
     if not request.query_flag("details"):
         return await _LEAF.list(request, ctx)
-    place = place_of(request)
+    schema_path = schema_path_of(request)
     nodes = await ctx.read(
-        place.scope,
+        schema_path.scope,
         lambda request_view: namespace_objects.namespace_objects_list(
-            request_view, place.levels(request_view), kind=Kind.FUNCTION
+            request_view, schema_path.levels(request_view), kind=Kind.FUNCTION
         ),
     )
     return ok(functions=[dto.function(each) for each in nodes])
@@ -57,30 +57,30 @@ async def functions_list(request: Request, ctx: Context) -> Response:
 
 async def function_register(request: Request, ctx: Context, *, body: FunctionRegister) -> Response:
     """Register a function with its definitions. 409 if the name is taken."""
-    place = place_of(request)
-    path = await place.path(ctx, body.name)
+    schema_path = schema_path_of(request)
+    path = await schema_path.path(ctx, body.name)
     function = Function(body.function_type, body.deterministic, tuple(body.definitions))
     return _LEAF.object_response(
-        await functions.function_register(ctx, place.scope, path=path, comment=body.comment, function=function)
+        await functions.function_register(ctx, schema_path.scope, path=path, comment=body.comment, function=function)
     )
 
 
 async def function_alter(request: Request, ctx: Context, *, body: FunctionUpdates) -> Response:
     """Apply updates to a function: its comment, and its definitions and implementations."""
-    place, name = object_path_of(request)
-    path = await place.path(ctx, name)
+    schema_path, name = object_path_of(request)
+    path = await schema_path.path(ctx, name)
     comments = [each for each in body.updates if isinstance(each, UpdateComment)]
     changes = tuple(each for each in body.updates if not isinstance(each, UpdateComment))
     return _LEAF.object_response(
-        await functions.function_alter(ctx, place.scope, path=path, edits=edits_of(comments), changes=changes)
+        await functions.function_alter(ctx, schema_path.scope, path=path, edits=edits_of(comments), changes=changes)
     )
 
 
 async def function_drop(request: Request, ctx: Context) -> Response:
     """Drop a function; a missing one is not an error."""
-    place, name = object_path_of(request)
-    path = await place.path(ctx, name)
-    return await drop_response(functions.function_drop(ctx, place.scope, path=path), Kind.FUNCTION.word)
+    schema_path, name = object_path_of(request)
+    path = await schema_path.path(ctx, name)
+    return await drop_response(functions.function_drop(ctx, schema_path.scope, path=path), Kind.FUNCTION.word)
 
 
 _FUNCTIONS = "/metalakes/{m}/catalogs/{c}/schemas/{s}/functions"

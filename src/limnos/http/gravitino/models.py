@@ -103,19 +103,19 @@ async def model_alter(request: Request, ctx: Context, *, body: EntityUpdates) ->
 
 async def versions_list(request: Request, ctx: Context) -> Response:
     """Return a model's versions: their numbers, or with `details` all fields."""
-    place, name = object_path_of(request)
-    path = await place.path(ctx, name)
+    schema_path, name = object_path_of(request)
+    path = await schema_path.path(ctx, name)
     if request.query_flag("details"):
-        versions = await models.versions_list(ctx, place.scope, path=path)
+        versions = await models.versions_list(ctx, schema_path.scope, path=path)
         return ok(infos=[dto.model_version(each) for each in versions])
-    return ok(versions=await models.version_numbers(ctx, place.scope, path=path))
+    return ok(versions=await models.version_numbers(ctx, schema_path.scope, path=path))
 
 
 async def version_link(request: Request, ctx: Context, *, body: VersionLink) -> Response:
     """Add a version to a model."""
-    place, name = object_path_of(request)
+    schema_path, name = object_path_of(request)
     await models.version_link(
-        ctx, place.scope, path=await place.path(ctx, name), uris=models.uris_of(body.uri, body.uris),
+        ctx, schema_path.scope, path=await schema_path.path(ctx, name), uris=models.uris_of(body.uri, body.uris),
         aliases=tuple(body.aliases or ()), comment=body.comment, properties=check_properties(body.properties),
     )  # fmt: skip
     return ok()
@@ -126,10 +126,10 @@ def _version_selector(request: Request, *, is_alias: bool) -> ModelVersionRefere
 
 
 async def _load(request: Request, ctx: Context, *, is_alias: bool) -> Response:
-    place, name = object_path_of(request)
+    schema_path, name = object_path_of(request)
     which = _version_selector(request, is_alias=is_alias)
-    path = await place.path(ctx, name)
-    return ok(modelVersion=dto.model_version(await models.version_load(ctx, place.scope, path=path, which=which)))
+    path = await schema_path.path(ctx, name)
+    return ok(modelVersion=dto.model_version(await models.version_load(ctx, schema_path.scope, path=path, which=which)))
 
 
 async def version_load(request: Request, ctx: Context) -> Response:
@@ -143,10 +143,10 @@ async def alias_load(request: Request, ctx: Context) -> Response:
 
 
 async def _uri(request: Request, ctx: Context, *, is_alias: bool) -> Response:
-    place, name = object_path_of(request)
+    schema_path, name = object_path_of(request)
     which, uri_name = _version_selector(request, is_alias=is_alias), request.query("uriName")
-    path = await place.path(ctx, name)
-    return ok(uri=await models.version_uri(ctx, place.scope, path=path, which=which, name=uri_name))
+    path = await schema_path.path(ctx, name)
+    return ok(uri=await models.version_uri(ctx, schema_path.scope, path=path, which=which, name=uri_name))
 
 
 async def version_uri(request: Request, ctx: Context) -> Response:
@@ -160,10 +160,10 @@ async def alias_uri(request: Request, ctx: Context) -> Response:
 
 
 async def _alter(request: Request, ctx: Context, *, body: VersionUpdates, is_alias: bool) -> Response:
-    place, name = object_path_of(request)
+    schema_path, name = object_path_of(request)
     which = _version_selector(request, is_alias=is_alias)
-    path = await place.path(ctx, name)
-    version = await models.version_alter(ctx, place.scope, path=path, which=which, edits=_edits(body))
+    path = await schema_path.path(ctx, name)
+    version = await models.version_alter(ctx, schema_path.scope, path=path, which=which, edits=_edits(body))
     return ok(modelVersion=dto.model_version(version))
 
 
@@ -198,11 +198,11 @@ async def alias_alter(request: Request, ctx: Context, *, body: VersionUpdates) -
 
 
 async def _delete(request: Request, ctx: Context, *, is_alias: bool) -> Response:
-    place, name = object_path_of(request)
+    schema_path, name = object_path_of(request)
     which = _version_selector(request, is_alias=is_alias)
-    path = await place.path(ctx, name)
+    path = await schema_path.path(ctx, name)
     return await drop_response(
-        models.version_delete(ctx, place.scope, path=path, which=which), "model_version", Kind.MODEL.word
+        models.version_delete(ctx, schema_path.scope, path=path, which=which), "model_version", Kind.MODEL.word
     )
 
 

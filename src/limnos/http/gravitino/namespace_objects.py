@@ -61,7 +61,7 @@ class SchemaPath(NamedTuple):
         return (*await ctx.read(self.scope, self.levels), name)
 
 
-def place_of(request: Request) -> SchemaPath:
+def schema_path_of(request: Request) -> SchemaPath:
     """Return the schema that the request's path names. Raises InvalidName."""
     return SchemaPath(*names_of(request)[:3])
 
@@ -80,52 +80,52 @@ class NamespaceObjectRoutes(NamedTuple):
 
     async def list(self, request: Request, ctx: Context) -> Response:
         """Return the name of each {kind} of a schema that is visible to the caller."""
-        place = place_of(request)
+        schema_path = schema_path_of(request)
         names = await ctx.read(
-            place.scope,
+            schema_path.scope,
             lambda request_view: namespace_objects.namespace_object_names(
-                request_view, place.levels(request_view), kind=self.kind
+                request_view, schema_path.levels(request_view), kind=self.kind
             ),
         )
-        return identifiers(place.names, names)
+        return identifiers(schema_path.names, names)
 
     async def make(self, request: Request, ctx: Context, *, name: str, record: NodeRecord) -> Response:
         """Create an object in a schema, and return the response with it. 409 if the name is taken."""
-        place = place_of(request)
-        path = await place.path(ctx, name)
+        schema_path = schema_path_of(request)
+        path = await schema_path.path(ctx, name)
         return self.object_response(
             await namespace_objects.namespace_object_create(
-                ctx, place.scope, path=path, kind=self.kind, record=lambda _: record
+                ctx, schema_path.scope, path=path, kind=self.kind, record=lambda _: record
             )
         )
 
     async def load(self, request: Request, ctx: Context) -> Response:
         """Return one {kind}."""
-        place, name = object_path_of(request)
+        schema_path, name = object_path_of(request)
         node = await ctx.read(
-            place.scope,
+            schema_path.scope,
             lambda request_view: namespace_objects.namespace_object_load(
-                request_view, (*place.levels(request_view), name), kind=self.kind
+                request_view, (*schema_path.levels(request_view), name), kind=self.kind
             ),
         )
         return self.object_response(node)
 
     async def change(self, request: Request, ctx: Context, *, updates: Sequence[EntityUpdate]) -> Response:
         """Change an object's name, comment or properties."""
-        place, name = object_path_of(request)
-        path = await place.path(ctx, name)
+        schema_path, name = object_path_of(request)
+        path = await schema_path.path(ctx, name)
         return self.object_response(
             await namespace_objects.namespace_object_alter(
-                ctx, place.scope, path=path, kind=self.kind, edits=edits_of(updates)
+                ctx, schema_path.scope, path=path, kind=self.kind, edits=edits_of(updates)
             )
         )
 
     async def drop(self, request: Request, ctx: Context) -> Response:
         """Drop one {kind}; a missing one is not an error."""
-        place, name = object_path_of(request)
-        path = await place.path(ctx, name)
+        schema_path, name = object_path_of(request)
+        path = await schema_path.path(ctx, name)
         return await drop_response(
-            namespace_objects.namespace_object_drop(ctx, place.scope, path=path, kind=self.kind), self.kind.word
+            namespace_objects.namespace_object_drop(ctx, schema_path.scope, path=path, kind=self.kind), self.kind.word
         )
 
     def object_response(self, node: Node) -> Response:

@@ -16,7 +16,13 @@ from limnos.http.gravitino.handler_wrappers import (
     names_of,
     wrap_body_handler,
 )
-from limnos.http.gravitino.securables import PrivilegeBody, SecurableObject, role_json, wish_of, wishes_of
+from limnos.http.gravitino.securables import (
+    PrivilegeBody,
+    SecurableObject,
+    privilege_request_of,
+    privilege_requests_of,
+    role_json,
+)
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.http.route_targets import Handler
@@ -63,7 +69,11 @@ async def privileges_change(request: Request, ctx: Context, body: PrivilegesRequ
         raise BadRequest("The list privileges is empty: name at least one privilege")
     with catalog_not_found_as_object():
         rules = await grants.privileges_grant(
-            ctx, metalake=metalake, role=role, wish=wish_of(kind, full_name, body.privileges), grants_them=grants_them
+            ctx,
+            metalake=metalake,
+            role=role,
+            wish=privilege_request_of(kind, full_name, body.privileges),
+            grants_them=grants_them,
         )
     return ok(role=await role_json(ctx, rules))
 
@@ -71,7 +81,7 @@ async def privileges_change(request: Request, ctx: Context, body: PrivilegesRequ
 async def role_override(request: Request, ctx: Context, body: RoleOverrideRequest) -> Response:
     """Replace all privileges of a role."""
     metalake, role = names_of(request)
-    rules = await grants.rules_override(ctx, metalake=metalake, role=role, wishes=wishes_of(body.overrides))
+    rules = await grants.rules_override(ctx, metalake=metalake, role=role, wishes=privilege_requests_of(body.overrides))
     return ok(role=await role_json(ctx, rules))
 
 

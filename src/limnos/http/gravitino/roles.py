@@ -14,7 +14,7 @@ from limnos.http.gravitino.handler_wrappers import (
     wrap_body_handler,
     wrap_handler,
 )
-from limnos.http.gravitino.securables import SecurableObject, role_json, wishes_of
+from limnos.http.gravitino.securables import SecurableObject, privilege_requests_of, role_json
 from limnos.http.parameters import PAGING
 from limnos.http.request import Request
 from limnos.http.response import Response
@@ -49,7 +49,7 @@ async def role_create(request: Request, ctx: Context, body: RoleCreate) -> Respo
         metalake=metalake,
         name=body.name,
         properties=body.properties or {},
-        wishes=wishes_of(body.securable_objects),
+        wishes=privilege_requests_of(body.securable_objects),
     )
     return ok(role=await role_json(ctx, rules))
 

@@ -36,7 +36,7 @@ class SecurableObject(GravitinoRequestBody, frozen=True):
     privileges: list[PrivilegeBody]
 
 
-def wish_of(kind: str, full_name: str, privileges: Sequence[PrivilegeBody]) -> PrivilegeRequest:
+def privilege_request_of(kind: str, full_name: str, privileges: Sequence[PrivilegeBody]) -> PrivilegeRequest:
     """Parse the requested privileges on one object. Raises BadRequest for an unknown kind or condition,
     IllegalPrivilege for an unknown privilege.
     """
@@ -44,9 +44,9 @@ def wish_of(kind: str, full_name: str, privileges: Sequence[PrivilegeBody]) -> P
     return PrivilegeRequest(parse_kind(kind), full_name, rules)
 
 
-def wishes_of(objects: Sequence[SecurableObject]) -> tuple[PrivilegeRequest, ...]:
+def privilege_requests_of(objects: Sequence[SecurableObject]) -> tuple[PrivilegeRequest, ...]:
     """Parse the requested privileges on several objects."""
-    return tuple(wish_of(each.type, each.full_name, each.privileges) for each in objects)
+    return tuple(privilege_request_of(each.type, each.full_name, each.privileges) for each in objects)
 
 
 async def role_json(ctx: Context, rules: RoleWithRules) -> dict[str, object]:

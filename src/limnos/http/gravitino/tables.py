@@ -33,7 +33,7 @@ from limnos.http.gravitino.handler_wrappers import (
     wrap_body_handler,
     wrap_handler,
 )
-from limnos.http.gravitino.namespace_objects import SchemaPath, drop_response, object_path_of, place_of
+from limnos.http.gravitino.namespace_objects import SchemaPath, drop_response, object_path_of, schema_path_of
 from limnos.http.gravitino.updates import VariedUpdate
 from limnos.http.request import Request
 from limnos.http.response import Response
@@ -104,7 +104,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
             return source_tables.tables_visible(request_view, levels)
         if format_of(request_view) != LANCE:
             response = identifiers([metalake, catalog, schema], tables.tables_list(request_view, levels).texts())
-            response.validity = cache_validity_of(request_view, ctx.credential) if request.may_be_kept else None
+            response.validity = cache_validity_of(request_view, ctx.credential) if request.is_cacheable else None
             return response
         visible_object = catalog_directory_of(request_view, Action.TABLE_LIST)
         return (
@@ -156,7 +156,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
             return _RestrictedTable(request_view.node(visible_object.document.node_id), visible_object)
         node = tables.table_find(request_view, levels, name, action).entity
         response = ok(table=_iceberg_table(node, request_view.document(node.id)))
-        if request.may_be_kept:
+        if request.is_cacheable:
             about = (Kind.TABLE, (*levels, name), action)
             response.validity = cache_validity_of(request_view, ctx.credential, about=about, document=True)
         return response
@@ -190,10 +190,10 @@ def _action(request: Request) -> Action:
 
 async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> Response:
     """Create an Iceberg table; in a connector catalog, a table of the external system. 409 if the name is taken."""
-    place = place_of(request)
-    scope = place.scope
+    schema_path = schema_path_of(request)
+    scope = schema_path.scope
     path, draft = await iceberg_tables.new_table_located(
-        ctx, scope, path_of=lambda request_view: (*place.levels(request_view), body.name)
+        ctx, scope, path_of=lambda request_view: (*schema_path.levels(request_view), body.name)
     )
     create = GravitinoCreate(
         body.comment, body.columns, body.properties or {}, body.partitioning or (), body.sort_orders or (), body.distribution,
@@ -220,25 +220,29 @@ async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> 
 
     400 for a rename together with other changes, 405 for a Lance table.
     """
-    place, name = object_path_of(request)
-    path, sourced = await place.find(ctx, name)
+    schema_path, name = object_path_of(request)
+    path, sourced = await schema_path.find(ctx, name)
     renames = [each for each in body.updates if isinstance(each, RenameTable)]
     if renames:
         if len(body.updates) > 1:
             raise BadRequest(
                 "A rename of a table must be the only change: send the other changes in a separate request"
             )
-        return await (_rename_source_table if sourced else _rename_table)(ctx, place, path=path, rename=renames[0])
+        return await (_rename_source_table if sourced else _rename_table)(
+            ctx, schema_path, path=path, rename=renames[0]
+        )
     changes = [each for each in body.updates if not isinstance(each, RenameTable)]
     if sourced:
-        altered = await source_tables.table_alter(ctx, place.scope, path=path, changes=changes)
+        altered = await source_tables.table_alter(ctx, schema_path.scope, path=path, changes=changes)
         return ok(table=_source_table(altered, name=name))
 
     def build(document: MetadataDocument) -> tuple[list[object], list[object]]:
         return commit_of(iceberg_metadata_of(document.body), changes)
 
-    await ctx.read(place.scope, lambda request_view: _require_changing(request_view, path, action=Action.TABLE_ALTER))
-    table = await table_evolve(ctx, place.scope, path=path, build=build)
+    await ctx.read(
+        schema_path.scope, lambda request_view: _require_changing(request_view, path, action=Action.TABLE_ALTER)
+    )
+    table = await table_evolve(ctx, schema_path.scope, path=path, build=build)
     return ok(table=_iceberg_table(table.node, table.document))
 
 
@@ -254,42 +258,46 @@ def _require_changing(request_view: RequestView, path: Levels, *, action: Action
         )
 
 
-async def _rename_table(ctx: Context, place: SchemaPath, *, path: Levels, rename: RenameTable) -> Response:
+async def _rename_table(ctx: Context, schema_path: SchemaPath, *, path: Levels, rename: RenameTable) -> Response:
     into = path[:-1]
     if rename.new_schema_name is not None:
-        other = place._replace(schema=rename.new_schema_name)
-        into = await ctx.read(place.scope, other.levels)
+        other = schema_path._replace(schema=rename.new_schema_name)
+        into = await ctx.read(schema_path.scope, other.levels)
     target = (*into, check_gravitino_name(rename.new_name, kind="TABLE"))
-    await ctx.read(place.scope, lambda request_view: _require_changing(request_view, path, action=Action.TABLE_RENAME))
+    await ctx.read(
+        schema_path.scope, lambda request_view: _require_changing(request_view, path, action=Action.TABLE_RENAME)
+    )
     action = Action.TABLE_RENAME if into == path[:-1] else Action.TABLE_MOVE
 
     def look(request_view: RequestView) -> tuple[Node, MetadataDocument]:
         node = tables.table_find(request_view, path[:-1], path[-1], action).entity
         return node, request_view.document(node.id)
 
-    node, document = await ctx.read(place.scope, look)
-    await tables.table_move(ctx, place.scope, source=path, target=target, required_format=node.format)
+    node, document = await ctx.read(schema_path.scope, look)
+    await tables.table_move(ctx, schema_path.scope, source=path, target=target, required_format=node.format)
     return ok(table=_iceberg_table(msgspec.structs.replace(node, name=target[-1]), document))
 
 
-async def _rename_source_table(ctx: Context, place: SchemaPath, *, path: Levels, rename: RenameTable) -> Response:
+async def _rename_source_table(ctx: Context, schema_path: SchemaPath, *, path: Levels, rename: RenameTable) -> Response:
     into = path[:-1]
     if rename.new_schema_name is not None:
-        other = place._replace(schema=rename.new_schema_name)
-        into = await ctx.read(place.scope, other.levels)
-    table = await source_tables.table_rename(ctx, place.scope, path=path, target=(*into, rename.new_name))
+        other = schema_path._replace(schema=rename.new_schema_name)
+        into = await ctx.read(schema_path.scope, other.levels)
+    table = await source_tables.table_rename(ctx, schema_path.scope, path=path, target=(*into, rename.new_name))
     return ok(table=_source_table(table, name=rename.new_name))
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
     """Drop a table; with `purge` also its files. A missing table is not an error."""
-    place, name = object_path_of(request)
-    (path, sourced), purge = await place.find(ctx, name), request.query_flag("purge")
+    schema_path, name = object_path_of(request)
+    (path, sourced), purge = await schema_path.find(ctx, name), request.query_flag("purge")
     if sourced:
-        return await drop_response(source_tables.table_drop(ctx, place.scope, path=path, purge=purge), "table")
-    await ctx.read(place.scope, lambda request_view: _require_changing(request_view, path, action=Action.TABLE_DROP))
+        return await drop_response(source_tables.table_drop(ctx, schema_path.scope, path=path, purge=purge), "table")
+    await ctx.read(
+        schema_path.scope, lambda request_view: _require_changing(request_view, path, action=Action.TABLE_DROP)
+    )
     return await drop_response(
-        tables.table_drop(ctx, place.scope, namespace=path[:-1], name=path[-1], purge=purge), "table"
+        tables.table_drop(ctx, schema_path.scope, namespace=path[:-1], name=path[-1], purge=purge), "table"
     )
 
 
@@ -297,8 +305,8 @@ async def partitions(request: Request, ctx: Context) -> Response:
     """Refuse requests for a table's partitions with 405. A caller without rights on the table gets 403 or 404
     instead.
     """
-    place, name = object_path_of(request)
-    path, _ = await place.find(ctx, name)
+    schema_path, name = object_path_of(request)
+    path, _ = await schema_path.find(ctx, name)
     action = Action.TABLE_LOAD if request.method == "GET" else Action.TABLE_ALTER
 
     def refuse(request_view: RequestView) -> None:
@@ -308,7 +316,7 @@ async def partitions(request: Request, ctx: Context) -> Response:
         tables.table_find(request_view, path[:-1], path[-1], action, required_format=None)
         raise UnsupportedOperation(_NO_ICEBERG_PARTITIONS)
 
-    await ctx.read(place.scope, refuse)
+    await ctx.read(schema_path.scope, refuse)
     raise UnsupportedOperation(_NO_ICEBERG_PARTITIONS)
 
 

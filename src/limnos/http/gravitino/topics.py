@@ -10,7 +10,7 @@ from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import compact, identifiers, ok
 from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, wrap_body_handler, wrap_handler
-from limnos.http.gravitino.namespace_objects import NamespaceObjectRoutes, drop_response, object_path_of, place_of
+from limnos.http.gravitino.namespace_objects import NamespaceObjectRoutes, drop_response, object_path_of, schema_path_of
 from limnos.http.gravitino.updates import RemoveProperty, SetProperty, UpdateComment, check_properties, edits_of
 from limnos.http.request import Request
 from limnos.http.response import Response
@@ -47,27 +47,27 @@ _LEAF = NamespaceObjectRoutes(Kind.TOPIC, dto.topic)
 
 async def topics_list(request: Request, ctx: Context) -> Response:
     """Return the names of a schema's topics that are visible to the caller."""
-    place = place_of(request)
+    schema_path = schema_path_of(request)
 
     def read(request_view: RequestView) -> list[str] | VisibleSourceNames:
-        levels = place.levels(request_view)
+        levels = schema_path.levels(request_view)
         if is_sourced(request_view):
             return source_topics.topics_visible(request_view, levels)
         return namespace_objects.namespace_object_names(request_view, levels, kind=Kind.TOPIC)
 
-    topics = await ctx.read(place.scope, read)
+    topics = await ctx.read(schema_path.scope, read)
     return identifiers(
-        place.names, topics if isinstance(topics, list) else await source_topics.topics_list(ctx, topics)
+        schema_path.names, topics if isinstance(topics, list) else await source_topics.topics_list(ctx, topics)
     )
 
 
 async def topic_create(request: Request, ctx: Context, *, body: TopicCreate) -> Response:
     """Create a topic, in the external system if the catalog has one. 409 if the name is taken."""
-    place, properties = place_of(request), check_properties(body.properties)
-    path, sourced = await place.find(ctx, body.name)
+    schema_path, properties = schema_path_of(request), check_properties(body.properties)
+    path, sourced = await schema_path.find(ctx, body.name)
     if sourced:
         topic = await source_topics.topic_create(
-            ctx, place.scope, path=path, comment=body.comment, properties=properties
+            ctx, schema_path.scope, path=path, comment=body.comment, properties=properties
         )
         return _source_topic_response(topic, body.name)
     return await _LEAF.make(request, ctx, name=body.name, record=TopicRecord(body.comment, properties))
@@ -75,15 +75,15 @@ async def topic_create(request: Request, ctx: Context, *, body: TopicCreate) -> 
 
 async def topic_load(request: Request, ctx: Context) -> Response:
     """Return a topic with its comment and properties."""
-    place, name = object_path_of(request)
+    schema_path, name = object_path_of(request)
 
     def read(request_view: RequestView) -> Node | SourceLookup:
-        path = (*place.levels(request_view), name)
+        path = (*schema_path.levels(request_view), name)
         if is_sourced(request_view):
             return find_source_object(request_view, Kind.TOPIC, path=path, action=Action.TOPIC_LOAD)
         return namespace_objects.namespace_object_load(request_view, path, kind=Kind.TOPIC)
 
-    loaded_topic = await ctx.read(place.scope, read)
+    loaded_topic = await ctx.read(schema_path.scope, read)
     if isinstance(loaded_topic, SourceLookup):
         return _source_topic_response(await source_topics.topic_load(ctx, loaded_topic), name)
     return _LEAF.object_response(loaded_topic)
@@ -91,20 +91,22 @@ async def topic_load(request: Request, ctx: Context) -> Response:
 
 async def topic_alter(request: Request, ctx: Context, *, body: TopicUpdates) -> Response:
     """Apply updates of comment and properties to a topic."""
-    place, name = object_path_of(request)
-    path, sourced = await place.find(ctx, name)
+    schema_path, name = object_path_of(request)
+    path, sourced = await schema_path.find(ctx, name)
     if sourced:
         edits = edits_of(body.updates)
-        return _source_topic_response(await source_topics.topic_alter(ctx, place.scope, path=path, edits=edits), name)
+        return _source_topic_response(
+            await source_topics.topic_alter(ctx, schema_path.scope, path=path, edits=edits), name
+        )
     return await _LEAF.change(request, ctx, updates=body.updates)
 
 
 async def topic_drop(request: Request, ctx: Context) -> Response:
     """Drop a topic; a missing one is not an error."""
-    place, name = object_path_of(request)
-    path, sourced = await place.find(ctx, name)
+    schema_path, name = object_path_of(request)
+    path, sourced = await schema_path.find(ctx, name)
     if sourced:
-        return await drop_response(source_topics.topic_drop(ctx, place.scope, path=path), Kind.TOPIC.word)
+        return await drop_response(source_topics.topic_drop(ctx, schema_path.scope, path=path), Kind.TOPIC.word)
     return await _LEAF.drop(request, ctx)
 
 

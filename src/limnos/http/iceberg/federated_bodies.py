@@ -89,7 +89,7 @@ def page_of(request: Request) -> tuple[tuple[str, str], ...]:
 
 def passed_fields_of(request: Request, data: bytes, *, names: tuple[str, ...]) -> dict[str, object]:
     """Return the fields of a body that are forwarded unchanged; the source checks them."""
-    raws = request.glance(data, dict[str, msgspec.Raw])
+    raws = request.decode_fields(data, dict[str, msgspec.Raw])
     return {name: raws[name] for name in names if name in raws}
 
 
@@ -111,7 +111,7 @@ def commit_of(
     return sent, makes
 
 
-def mark_of(scope: RequestScope, mode: str, *, vends: bool = False) -> str:
+def etag_prefix_of(scope: RequestScope, mode: str, *, vends: bool = False) -> str:
     """Return the prefix of a catalog's entity tags for a snapshots mode, with or without vended credentials.
 
     A client's tag with another prefix is not sent to the source.
@@ -120,19 +120,19 @@ def mark_of(scope: RequestScope, mode: str, *, vends: bool = False) -> str:
     return blake2b(about.encode(), digest_size=6).hexdigest()
 
 
-def mark_etag(tag: str, mark: str) -> bytes:
-    """Return the server's entity tag for one of the source: the prefix `mark` and the encoded tag."""
-    return b'W/"%s-%s"' % (mark.encode(), base64.urlsafe_b64encode(tag.encode("latin-1", "replace")))
+def prefix_etag(tag: str, etag_prefix: str) -> bytes:
+    """Return the server's entity tag for one of the source: the prefix `etag_prefix` and the encoded tag."""
+    return b'W/"%s-%s"' % (etag_prefix.encode(), base64.urlsafe_b64encode(tag.encode("latin-1", "replace")))
 
 
-def source_etag_headers(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
+def source_etag_headers(sent: bytes, etag_prefix: str) -> tuple[tuple[str, str], ...]:
     """Return the If-None-Match header with the source's own tags, decoded from those that the client sent; empty
     without any.
     """
     names: list[str] = []
     for each in sent.split(b","):
         data, _, rest = each.strip().removeprefix(b"W/").strip(b'"').partition(b"-")
-        if data != mark.encode():
+        if data != etag_prefix.encode():
             continue
         try:
             tag = base64.b64decode(rest, altchars=b"-_", validate=True).decode("ascii")
@@ -144,7 +144,7 @@ def source_etag_headers(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
 
 
 def source_load_response(
-    call: RestCall, reply: RestReply, *, scope: RequestScope, vending_decision: VendingDecision, mark: str
+    call: RestCall, reply: RestReply, *, scope: RequestScope, vending_decision: VendingDecision, etag_prefix: str
 ) -> Response:
     """Return a table or view of the source. Its configuration for clients is filtered by the catalog's rules."""
     response, whole = (
@@ -157,8 +157,8 @@ def source_load_response(
     if vending_decision.vends:
         whole["storage-credentials"] = _raw_json(entries_of(response.storage_credentials, scope=scope, path=call.path))
     headers: tuple[tuple[bytes, bytes], ...] = (JSON, NO_STORE) if vending_decision.vends else (JSON,)
-    if reply.etag is not None and mark:
-        headers = (*headers, (b"etag", mark_etag(reply.etag, mark)))
+    if reply.etag is not None and etag_prefix:
+        headers = (*headers, (b"etag", prefix_etag(reply.etag, etag_prefix)))
     return Response(200, msgspec.json.encode(whole), headers)
 
 
@@ -191,9 +191,9 @@ def entries_of(entries: list[PrefixCredentials], *, scope: RequestScope, path: L
     ]
 
 
-def source_commit_response(call: RestCall, reply: RestReply, *, mark: str) -> Response:
+def source_commit_response(call: RestCall, reply: RestReply, *, etag_prefix: str) -> Response:
     """Return the response to a commit with the table's new metadata from the source, and the server's entity tag."""
     response = read_reply(call, reply, shape=SourceLoadResponse)
     body = {"metadata-location": response.metadata_location, "metadata": response.metadata}
-    tag = () if reply.etag is None or not mark else ((b"etag", mark_etag(reply.etag, mark)),)
+    tag = () if reply.etag is None or not etag_prefix else ((b"etag", prefix_etag(reply.etag, etag_prefix)),)
     return Response(200, msgspec.json.encode(body), (JSON, *tag))

@@ -51,18 +51,20 @@ async def table_load(request: Request, ctx: Context) -> Response:
         raise BadRequest(f"snapshots must be all or refs, not {mode}")
     sent = request.headers.get(b"if-none-match", b"")
     plain, with_keys = (
-        federated_bodies.source_etag_headers(sent, federated_bodies.mark_of(scope, mode)),
-        federated_bodies.source_etag_headers(sent, federated_bodies.mark_of(scope, mode, vends=True)),
+        federated_bodies.source_etag_headers(sent, federated_bodies.etag_prefix_of(scope, mode)),
+        federated_bodies.source_etag_headers(sent, federated_bodies.etag_prefix_of(scope, mode, vends=True)),
     )
     call = leaf.call(f"GET {TABLE}", query=(("snapshots", mode),))._replace(headers=plain)
     vending = call._replace(headers=(*with_keys, *DELEGATING)) if delegates_of(request) else None
     reply, vending_decision = await federation.forward_load(ctx, scope, thing=leaf.thing, call=call, vending=vending)
-    mark = federated_bodies.mark_of(scope, mode, vends=vending_decision.vends)
+    etag_prefix = federated_bodies.etag_prefix_of(scope, mode, vends=vending_decision.vends)
     if reply.status == 304:
         return Response(
-            304, b"", ((b"etag", federated_bodies.mark_etag(reply.etag or "", mark)),) if reply.etag else ()
+            304, b"", ((b"etag", federated_bodies.prefix_etag(reply.etag or "", etag_prefix)),) if reply.etag else ()
         )
-    return federated_bodies.source_load_response(call, reply, scope=scope, vending_decision=vending_decision, mark=mark)
+    return federated_bodies.source_load_response(
+        call, reply, scope=scope, vending_decision=vending_decision, etag_prefix=etag_prefix
+    )
 
 
 async def table_exists(request: Request, ctx: Context) -> Response:
@@ -74,7 +76,10 @@ async def table_exists(request: Request, ctx: Context) -> Response:
 async def table_create(request: Request, ctx: Context) -> Response:
     """Create a table in the source, or only stage its creation."""
     data = await request.body()
-    name, stages = request.glance(data, NewTableName).name, request.glance(data, _StageCreateFlag).stage_create
+    name, stages = (
+        request.decode_fields(data, NewTableName).name,
+        request.decode_fields(data, _StageCreateFlag).stage_create,
+    )
     sent = {**federated_bodies.passed_fields_of(request, data, names=_NEW_TABLE), "name": name, "stage-create": stages}
     return await _make_table(
         request, ctx, action=Action.TABLE_CREATE, sent=sent, endpoint=f"POST {TABLES}", stages=stages
@@ -109,7 +114,7 @@ async def _make_table(request: Request, ctx: Context, *, action: Action, sent: d
         reply,
         scope=scope,
         vending_decision=vending_decision,
-        mark=federated_bodies.mark_of(scope, "all", vends=vending_decision.vends),
+        etag_prefix=federated_bodies.etag_prefix_of(scope, "all", vends=vending_decision.vends),
     )
 
 
@@ -123,7 +128,9 @@ async def table_commit(request: Request, ctx: Context) -> Response:
     missing = "namespace" if makes else "table"
     call = RestCall(f"POST {TABLE}", path[:-1], path[-1], body=msgspec.json.encode(sent), missing=missing)
     reply = await federation.forward_commit(ctx, scope, changes=(SourceTableCommit(path, makes),), call=call)
-    return federated_bodies.source_commit_response(call, reply, mark=federated_bodies.mark_of(scope, "all"))
+    return federated_bodies.source_commit_response(
+        call, reply, etag_prefix=federated_bodies.etag_prefix_of(scope, "all")
+    )
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
@@ -139,7 +146,7 @@ async def table_unregister(request: Request, ctx: Context) -> Response:
     leaf = federated_objects.federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     call = leaf.call(f"POST {TABLE}/unregister")
     return federated_bodies.source_commit_response(
-        call, await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=call), mark=""
+        call, await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=call), etag_prefix=""
     )
 
 
@@ -179,7 +186,7 @@ async def transaction_commit(request: Request, ctx: Context) -> Response:
     """Commit changes to several tables. This server authorizes each; the source executes them as one transaction."""
     scope, _ = split_path(request, ctx, 0)
     changes, sent = [], []
-    for each in request.glance(await request.body(), LargeTransaction).table_changes:
+    for each in request.decode_fields(await request.body(), LargeTransaction).table_changes:
         identifier = request.decode(bytes(each.identifier), TableChangeIdentifier)
         path = (*iceberg.decode_body(identifier.namespace), identifier.name)
         commit, makes = federated_bodies.commit_of(

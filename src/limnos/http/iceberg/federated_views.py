@@ -41,7 +41,7 @@ async def views_list(request: Request, ctx: Context) -> Response:
 async def view_create(request: Request, ctx: Context) -> Response:
     """Create a view in the source, which the caller then owns here."""
     data = await request.body()
-    name = new_view_name(request, request.glance(data, NewTableName).name)
+    name = new_view_name(request, request.decode_fields(data, NewTableName).name)
     return await _make_view(
         request, ctx, name=name, sent=passed_fields_of(request, data, names=_NEW_VIEW), endpoint=f"POST {VIEWS}"
     )
@@ -64,7 +64,7 @@ async def _make_view(request: Request, ctx: Context, *, name: str, sent: dict[st
     reply, vending_decision = await federation.forward_create(
         ctx, scope, thing=SourceObjectRequest(Kind.VIEW, call.path, Action.VIEW_CREATE), call=call
     )
-    return source_load_response(call, reply, scope=scope, vending_decision=vending_decision, mark="")
+    return source_load_response(call, reply, scope=scope, vending_decision=vending_decision, etag_prefix="")
 
 
 async def view_load(request: Request, ctx: Context) -> Response:

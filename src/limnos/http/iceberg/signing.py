@@ -35,7 +35,7 @@ class SignRequest(msgspec.Struct, frozen=True):
     provider: str | None = None
 
 
-def is_signing_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
+def is_signing_requested(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
     """Return whether the client requests signing, and the catalog offers it."""
     header = request.headers.get(DELEGATION)
     return header is not None and b"remote-signing" in header.lower() and is_catalog_signing(ctx, catalog)

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.formats.iceberg.scan_modes import SCAN_MODES
-from limnos.http.iceberg.signing import is_signing_asked, signing_configuration
-from limnos.http.iceberg.vended_credentials import credentials_configuration, is_asked
+from limnos.http.iceberg.signing import is_signing_requested, signing_configuration
+from limnos.http.iceberg.vended_credentials import credentials_configuration, is_vending_requested
 from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response
 from limnos.model.entities import MetadataDocument
@@ -62,7 +62,7 @@ async def response_end(
     If `is_new`, the request created the object, and errors of credential vending are ignored: the client can request
     credentials later.
     """
-    if not is_asked(request, ctx, catalog=catalog):
+    if not is_vending_requested(request, ctx, catalog=catalog):
         return await _signing_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain)
     try:
         vended = await table_credentials(ctx, scope, levels=levels)
@@ -80,7 +80,7 @@ async def response_end(
 async def _signing_end(
     request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd
 ) -> TableResponseEnd:  # fmt: skip
-    if not is_signing_asked(request, ctx, catalog=catalog):
+    if not is_signing_requested(request, ctx, catalog=catalog):
         return plain
     signing = await table_signing(ctx, scope, levels=levels)
     if signing is None:

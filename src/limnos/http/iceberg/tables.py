@@ -20,7 +20,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.read_restrictions import BoundRestrictions, restrictions_json
 from limnos.http.iceberg.pages import join_page, page_request_of
 from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path
-from limnos.http.iceberg.signing import is_signing_asked
+from limnos.http.iceberg.signing import is_signing_requested
 from limnos.http.iceberg.table_responses import (
     PLAIN_ENDS,
     TableResponseEnd,
@@ -31,7 +31,7 @@ from limnos.http.iceberg.table_responses import (
     load_response,
     response_end,
 )
-from limnos.http.iceberg.vended_credentials import credentials_configuration, delegates_of, is_asked
+from limnos.http.iceberg.vended_credentials import credentials_configuration, delegates_of, is_vending_requested
 from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response, no_content
 from limnos.model.entities import MetadataDocument
@@ -145,7 +145,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
     def read(request_view: RequestView) -> tuple[NamePage, CacheValidity | None]:
         page = tables.tables_list(request_view, namespace, page_request)
-        return page, cache_validity_of(request_view, ctx.credential) if request.may_be_kept else None
+        return page, cache_validity_of(request_view, ctx.credential) if request.is_cacheable else None
 
     page, validity = await ctx.read(scope, read)
     before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
@@ -165,7 +165,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
             restricted_tables.table_visibility(request_view, (*namespace, name), through=through),
             None,
         )
-        if visible_object.bound is None and request.may_be_kept and request.query_string in _PLAIN:
+        if visible_object.bound is None and request.is_cacheable and request.query_string in _PLAIN:
             about = (Kind.TABLE, (*namespace, name), Action.TABLE_LOAD)
             validity = cache_validity_of(request_view, ctx.credential, about=about, document=True)
         return visible_object, request_view.catalog_record, validity
@@ -180,7 +180,9 @@ async def table_load(request: Request, ctx: Context) -> Response:
         return await _restricted_response(
             request, ctx, visible_object=visible_object, mode=mode, bound=visible_object.bound
         )
-    delegates = is_asked(request, ctx, catalog=catalog) or is_signing_asked(request, ctx, catalog=catalog)
+    delegates = is_vending_requested(request, ctx, catalog=catalog) or is_signing_requested(
+        request, ctx, catalog=catalog
+    )
     plain = PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
     end = (
         await response_end(request, ctx, scope=scope, levels=(*namespace, name), catalog=catalog, plain=plain)
@@ -245,7 +247,7 @@ async def table_exists(request: Request, ctx: Context) -> Response:
 
     def read(request_view: RequestView) -> CacheValidity | None:
         tables.table_exists(request_view, namespace, name)
-        if not request.may_be_kept or request.query_string:
+        if not request.is_cacheable or request.query_string:
             return None
         return cache_validity_of(
             request_view, ctx.credential, about=(Kind.TABLE, (*namespace, name), Action.TABLE_EXISTS)
@@ -262,7 +264,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
     data = await request.body()
     namespace, delegates = levels_of(params[0]), delegates_of(request)
     if len(data) > REQUEST_BYTES_MAX:
-        large = request.glance(data, LargeTableCreate)
+        large = request.decode_fields(data, LargeTableCreate)
         table_request = iceberg_tables.TableRequest(
             _new_name(large.name), large.location, None, None, None, None, data, delegates=delegates
         )
@@ -323,7 +325,7 @@ def _decode_create_part(request: Request, data: bytes) -> CommitTable:
     """Decode the part of a large commit that identifies a create. A separate process decodes requirements and
     updates.
     """
-    seen = request.glance(data, LargeTableCommit)
+    seen = request.decode_fields(data, LargeTableCommit)
     few = bytes(seen.requirements)
     return CommitTable(request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else [])
 
@@ -334,7 +336,7 @@ async def replay_table_create(request: Request, ctx: Context, table_id: int) -> 
     Raises NotFound if another object now has the name.
     """
     scope, params = split_path(request, ctx, 1)
-    name = request.glance(await request.body(), NewTableName).name
+    name = request.decode_fields(await request.body(), NewTableName).name
     namespace = levels_of(params[0])
     reloaded_table = await _reload_table(ctx, scope, namespace, name, table_id=table_id)
     return await created_response(

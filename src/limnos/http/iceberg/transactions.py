@@ -98,7 +98,7 @@ def _check_change_count(changes: list[T]) -> list[T]:
 async def _decode_large_body(request: Request, data: bytes) -> list[TableCommitOperation]:
     """Decode a large body change by change, so that other requests run in between."""
     operations, decoded = [], 0
-    for each in _check_change_count(request.glance(data, LargeTransaction).table_changes):
+    for each in _check_change_count(request.decode_fields(data, LargeTransaction).table_changes):
         identifier = request.decode(bytes(each.identifier), TableChangeIdentifier)
         operations.append(TableCommitOperation(_path(identifier), _change(request, each)))
         decoded += _size(each)

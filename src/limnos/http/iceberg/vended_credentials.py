@@ -40,7 +40,7 @@ def delegates_of(request: Request) -> bool:
     return header is not None and b"vended-credentials" in header.lower()
 
 
-def is_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
+def is_vending_requested(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
     """Return whether the client requests vended credentials, and the catalog vends them."""
     return delegates_of(request) and is_vending(ctx.services.defaults.storages.stated(catalog.properties))
 

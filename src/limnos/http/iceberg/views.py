@@ -91,7 +91,7 @@ async def view_create(request: Request, ctx: Context) -> Response:
     scope, params = split_path(request, ctx, 1)
     data = await request.body()
     if len(data) > REQUEST_BYTES_MAX:
-        large = request.glance(data, LargeViewCreate)
+        large = request.decode_fields(data, LargeViewCreate)
         view_request = iceberg_views.ViewRequest(new_view_name(request, large.name), large.location, {}, {}, None, data)
     else:
         body = request.decode(data, CreateView)
@@ -135,7 +135,7 @@ async def view_replace(request: Request, ctx: Context) -> Response:
     data = await request.body()
     namespace, name = levels_of(params[0]), name_of(params[1])
     if len(data) > REQUEST_BYTES_MAX:
-        request.glance(data, LargeViewReplace)
+        request.decode_fields(data, LargeViewReplace)
         view_replace_request = iceberg_views.ViewReplaceRequest(namespace, name, [], [], data)
     else:
         body = request.decode(data, ReplaceView)
@@ -149,7 +149,7 @@ async def replay_view_create(request: Request, ctx: Context, view_id: int) -> Re
     Raises NotFound if another object now has the name.
     """
     scope, params = split_path(request, ctx, 1)
-    name = new_view_name(request, request.glance(await request.body(), NewViewName).name)
+    name = new_view_name(request, request.decode_fields(await request.body(), NewViewName).name)
     return _load_response(await _reload_view(ctx, scope, levels_of(params[0]), name, view_id=view_id))
 
 

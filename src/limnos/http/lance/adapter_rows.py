@@ -11,7 +11,7 @@ from typing import Final
 
 from limnos.http.lance import changes, indices, queries, rows
 from limnos.http.lance.identifiers import path_of
-from limnos.http.lance.namespaces import word_of
+from limnos.http.lance.namespaces import parse_choice
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
@@ -27,7 +27,7 @@ async def table_create(request: Request, folders: FolderTables) -> Response:
     Raises BadRequest without an identifier, for an unknown mode, and for a location in the request.
     """
     levels = path_of(request)
-    mode = word_of(request.query("mode"), MODES, field="mode")
+    mode = parse_choice(request.query("mode"), MODES, field="mode")
     if not levels:
         raise BadRequest("Name a table")
     if rows.LOCATION in request.headers:

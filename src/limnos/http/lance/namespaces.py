@@ -44,7 +44,7 @@ class NamespaceBody(IdentifiedBody):
     """The body of a request with only the namespace's identifier."""
 
 
-def word_of(text: str | None, words: tuple[str, ...], *, field: str) -> str:
+def parse_choice(text: str | None, words: tuple[str, ...], *, field: str) -> str:
     """Parse an enumeration value, one of `words`, ignoring case and underscores. The first of them is the default.
 
     Raises BadRequest, which names `field`, for any other value.
@@ -62,7 +62,7 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
     data = await body_of(request)
     body = request.decode(data, CreateNamespace)
     place = place_of(request, ctx, body=body)
-    mode = word_of(body.mode, CREATE_MODES, field="mode")
+    mode = parse_choice(body.mode, CREATE_MODES, field="mode")
     if place.is_root:
         raise AlreadyExists("Namespace already exists: the root namespace always exists", kind="namespace")
     properties = await lance_namespace_create(
@@ -113,8 +113,8 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
     data = await body_of(request)
     body = request.decode(data, DropNamespace)
     place = place_of(request, ctx, body=body)
-    mode = word_of(body.mode, DROP_MODES, field="mode")
-    cascade = word_of(body.behavior, BEHAVIORS, field="behavior") == "cascade"
+    mode = parse_choice(body.mode, DROP_MODES, field="mode")
+    cascade = parse_choice(body.behavior, BEHAVIORS, field="behavior") == "cascade"
     if place.is_root:
         raise BadRequest("The root namespace always exists: name a namespace in it")
     try:

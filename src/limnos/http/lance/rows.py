@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from limnos.http.lance.identifiers import IdentifiedBody, body_of, place_of
-from limnos.http.lance.namespaces import word_of
+from limnos.http.lance.namespaces import parse_choice
 from limnos.http.lance.row_targets import Where, find_rows
 from limnos.http.lance.vended_credentials import credentials_response, delegates_of, options_of
 from limnos.http.request import Request
@@ -51,7 +51,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
     Storage options of the caller are ignored: the catalog determines them.
     """
     place = place_of(request, ctx)
-    mode = word_of(request.query("mode"), lance_creating.MODES, field="mode")
+    mode = parse_choice(request.query("mode"), lance_creating.MODES, field="mode")
     location = request.headers.get(LOCATION, b"").decode("latin-1") or None
     table_create_request = TableCreateRequest(
         place.levels, mode, location, properties_of(request), delegates_of(request)
@@ -82,7 +82,7 @@ def properties_of(request: Request) -> dict[str, str]:
 async def rows_insert(request: Request, where: Where) -> Response:
     """Append the rows in the body to a table, or replace all its rows with them."""
     rows = find_rows(request, where)
-    mode = word_of(request.query("mode"), INSERT_MODES, field="mode")
+    mode = parse_choice(request.query("mode"), INSERT_MODES, field="mode")
     question = Write("", {}, mode=mode, batch_bytes_max=rows.batch_bytes_max)
     body = request.stream(bytes_max=rows.body_bytes_max)
     done = await rows.feed(question, branch=branch_of(request), body=body)

@@ -18,7 +18,7 @@ from limnos.http.lance.identifiers import (
     metalake_of,
     place_of,
 )
-from limnos.http.lance.namespaces import word_of
+from limnos.http.lance.namespaces import parse_choice
 from limnos.http.lance.pages import page, page_request_of
 from limnos.http.lance.vended_credentials import credentials_response, delegates_of, options_of
 from limnos.http.request import Request
@@ -103,7 +103,7 @@ async def table_register(request: Request, ctx: Context) -> Response:
     data = await body_of(request)
     body = request.decode(data, RegisterTable)
     place = place_of(request, ctx, body=body)
-    overwrite = word_of(body.mode, REGISTER_MODES, field="mode") == "overwrite"
+    overwrite = parse_choice(body.mode, REGISTER_MODES, field="mode") == "overwrite"
     if not body.location:
         raise BadRequest("Field 'location' is empty: give the table's location")
     table = await lance_tables.table_register(

@@ -88,9 +88,9 @@ class Context:
                 settled = view.scopes.get(scope)
                 zones = scope_zones(view, scope) if settled is None else settled.zones
                 if covered[: len(zones)] != zones or not view.is_paired(zones):
-                    quiet = gate.inline and gate.ask_now(zones, reason)
+                    quiet = gate.inline and gate.refresh_now(zones, reason)
                     if not gate.inline:
-                        await gate.ask(zones, reason)
+                        await gate.refresh(zones, reason)
                     covered = zones
                     if not quiet:
                         is_same = settled is not None and view.scopes.get(scope) is settled

@@ -46,7 +46,7 @@ async def read_many_scopes(
         while rounds < READS_MAX:
             rounds += 1
             chains = tuple(scope_zones(view, scope) for scope in scopes)
-            moment = await gate.ask_together(chains, reason)
+            moment = await gate.refresh_together(chains, reason)
             if tuple(scope_zones(view, scope) for scope in scopes) != chains or not _stands_at(view, moment, chains):
                 reason = "unpaired"
                 continue

@@ -223,7 +223,7 @@ class _VisibleListing:
 
     def need_all(self, after: str) -> None:
         """Raise CacheMiss for the next missing block of the listing, without processing the cached blocks first."""
-        gap = self.request_view.view.shelves.gap(self.space, after)
+        gap = self.request_view.view.block_index.gap(self.space, after)
         if gap is not None:
             self._want(gap, READ_MAX if gap[0] != after else listings.BLOCK)
 
@@ -270,11 +270,11 @@ class _VisibleListing:
 
     def _block(self, after: str, *, began_at: str, page_size: int | None) -> tuple[Key[Listing], Listing]:
         view = self.request_view.view
-        key = view.shelves.following(self.space, after)
+        key = view.block_index.following(self.space, after)
         result = ABSENT if key is None else view.get(key)
         if key is not None and result is not ABSENT:
             return key, result
-        gap = view.shelves.gap(self.space, after) or (after, "")
+        gap = view.block_index.gap(self.space, after) or (after, "")
         limit = listings.BLOCK if after == began_at else READ_MAX
         if page_size is not None and self.filter.everything:
             limit = min(READ_MAX, max(listings.BLOCK, page_size + 1))
