@@ -329,7 +329,7 @@ def console_site_of(settings: Settings) -> ConsoleSite:
         f"/{path}" if path else "",
         f"{scheme}://{authority}" if authority else None,
         is_tls=scheme == "https" or settings.tls.certificate is not None,
-        believes_names=settings.access.authentication == "simple" and _is_on_loopback(settings),
+        allows_name_only=settings.access.authentication == "simple" and _is_on_loopback(settings),
         has_sqlpp=settings.sqlpp.enabled,
     )
 

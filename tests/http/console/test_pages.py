@@ -128,7 +128,7 @@ def test_links_keep_a_prefix(lake: DriverNode) -> None:
     from limnos.http.console.protocol import ConsoleProtocol
     from limnos.http.console.site import ConsoleSite
 
-    site = ConsoleSite("/lake", "https://data.example.com", is_tls=True, believes_names=True)
+    site = ConsoleSite("/lake", "https://data.example.com", is_tls=True, allows_name_only=True)
     application = lake.built.application
     application.protocols = [
         ConsoleProtocol(site) if each.name == "console" else each for each in application.protocols

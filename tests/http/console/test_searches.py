@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limnos.http.console.look import render
+from limnos.http.console.rendering import render
 from limnos.http.console.searches import PalettePart, QueryLink
 from limnos.services.search.indexing import index_step
 from tests.http.console.conftest import add_table

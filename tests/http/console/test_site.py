@@ -108,7 +108,7 @@ def test_sign_in_leads_to_a_page() -> None:
 
 
 @pytest.mark.parametrize(
-    "host,takes",
+    "host,is_allowed",
     [
         (b"localhost:8090", True),
         (b"127.0.0.1", True),
@@ -117,7 +117,7 @@ def test_sign_in_leads_to_a_page() -> None:
         (b"10.0.0.1:80", False),
     ],
 )
-def test_sign_in_needs_tls_beyond_loopback(host: bytes, takes: bool) -> None:
+def test_sign_in_needs_tls_beyond_loopback(host: bytes, is_allowed: bool) -> None:
     """Over http the cookie is accepted on loopback only."""
-    assert PLAIN.takes_sign_in({b"host": host}) is takes
-    assert TLS.takes_sign_in({b"host": host})
+    assert PLAIN.allows_sign_in({b"host": host}) is is_allowed
+    assert TLS.allows_sign_in({b"host": host})

@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of
-from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response
 from limnos.http.response import Response
 from limnos.http.times import moment_of
 from limnos.model.audit import OUTCOMES, AuditRecord

@@ -13,11 +13,11 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 import msgspec
 
 from limnos.http.console.addresses import KINDS
-from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of, plain_frame
-from limnos.http.console.look import render
 from limnos.http.console.notices import PARAMETER
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response
 from limnos.http.console.sheets import FormView
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent, visible_decision_json
@@ -98,7 +98,7 @@ async def error_page(
         frame, status, heading, unescape_percent(str(error)), page_request.request.id, status == 403, status >= 500,
         page_request.user, "" if decision is None else str(decision["action"]), factors, _advice(factors),
         "" if is_form else _trash_address(page_request, error, frame=frame),
-        form_address(page_request, is_page=is_page) if is_form else "",
+        form_url(page_request, is_page=is_page) if is_form else "",
         _forms(page_request, status),
     )  # fmt: skip
     headers = ((b"retry-after", b"%d" % error.retry_after_s),) if isinstance(error, ServiceUnavailable) else ()
@@ -119,7 +119,7 @@ def _forms(page_request: PageRequest, status: int) -> tuple[FormView, ...]:
     return (retry,) if can_succeed and isinstance(retry, FormView) else ()
 
 
-def form_address(page_request: PageRequest, *, is_page: Callable[[str], bool]) -> str:
+def form_url(page_request: PageRequest, *, is_page: Callable[[str], bool]) -> str:
     """Return the URL of the page with the form that was sent, without its notice; empty if it is unknown.
 
     The page is that of the Referer header if it is a page of the console at this origin, else that of the form's own

@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress
-from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link
-from limnos.http.console.look import render, size_text
 from limnos.http.console.navigation.heading_words import kind_chips
 from limnos.http.console.object_tabs import FILESET_TABS
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import render, size_text
+from limnos.http.console.responses import html_response
 from limnos.http.console.table_parts.preview import PreviewTab, file_preview_tab
 from limnos.http.console.tabs import (
     Fact,

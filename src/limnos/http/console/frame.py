@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress, catalog_address, quote_path, segment_of
-from limnos.http.console.look import static_version
 from limnos.http.console.navigation.console_pages import CONSOLE_PAGES, openable_needs
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import static_version
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.percent import quote

@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 
 from limnos.http.console.addresses import KINDS, ObjectAddress, catalog_address
-from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of, icon_of
-from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response
 from limnos.http.response import Response
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind

@@ -13,9 +13,9 @@ import re
 import secrets
 from typing import Final
 
-from limnos.http.console.answers import redirect
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
-from limnos.http.console.sessions import TO_ISSUER, client_of, require_takes, sign_in_answer, signed_in
+from limnos.http.console.responses import redirect
+from limnos.http.console.sessions import TO_ISSUER, client_of, require_sign_in_allowed, sign_in_response, signed_in
 from limnos.http.console.site import SIGN_IN
 from limnos.http.response import Response
 from limnos.model.errors import AuthenticationFailed, BadRequest, PermissionDenied
@@ -38,7 +38,7 @@ async def to_issuer(page_request: PageRequest) -> Response:
     """Redirect the browser to the issuer's authorization endpoint, and set a cookie with state, nonce, code verifier
     and the page to open after the sign-in.
     """
-    require_takes(page_request)
+    require_sign_in_allowed(page_request)
     target = page_request.site.path_below(page_request.request.query("next"))
     request = AuthorizationRequest(_return_address(page_request), *(secrets.token_urlsafe(32) for _ in range(3)))
     url = await ISSUER.of(page_request.ctx.services).authorization_url(request)
@@ -53,7 +53,7 @@ async def from_issuer(page_request: PageRequest) -> Response:
 
     The cookie of the sign-in is deleted after a success or a refusal, but not after temporary errors.
     """
-    require_takes(page_request)
+    require_sign_in_allowed(page_request)
     headers = page_request.request.headers
     ended = (page_request.site.cookie_header(headers, None, purpose=SIGN_IN),)
     target = f"{page_request.base}/"
@@ -64,7 +64,7 @@ async def from_issuer(page_request: PageRequest) -> Response:
         )
     except (AuthenticationFailed, BadRequest, PermissionDenied) as error:
         page_request.request.failure = error
-        return sign_in_answer(page_request, target, message=error.message, status=401, headers=ended)
+        return sign_in_response(page_request, target, message=error.message, status=401, headers=ended)
     return signed_in(page_request, session, target=target, headers=ended)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress
-from limnos.http.console.answers import html_response
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
-from limnos.http.console.look import render
 from limnos.http.console.object_tabs import LANCE_TABLE_TABS
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response
 from limnos.http.console.sheets import TabPart
 from limnos.http.console.table_metadata import ColumnLine
 from limnos.http.console.table_parts.health import health_tab

@@ -10,21 +10,21 @@ from typing import Final
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress, quote_path, segment_of
-from limnos.http.console.answers import html_response
 from limnos.http.console.external.failures import external_response, failed_frame, failure_text
 from limnos.http.console.frame import Frame, icon_of
 from limnos.http.console.governance.object_policies import policies_tab
-from limnos.http.console.look import render, static_version
 from limnos.http.console.navigation.heading_words import kind_chips
 from limnos.http.console.object_tabs import NAMESPACE_TABS
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import render, static_version
+from limnos.http.console.responses import html_response
 from limnos.http.console.sheets import TabPart
 from limnos.http.console.tabs import (
     Fact,
     ObjectHeading,
     Property,
     child_after,
-    creation_address,
+    creation_path,
     facts_of,
     heading_of,
     object_frame,
@@ -87,7 +87,7 @@ async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> R
         return html_response(page_request.request, render("part_rows.html", await contents_part(page_request, address)))
     tab = tab_of(page_request, NAMESPACE_TABS)
     details, may_create = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
-    create = page_request.base + creation_address(address) if may_create else ""
+    create = page_request.base + creation_path(address) if may_create else ""
     contents = ContentsPart("", "", (), "", page_request.now_ms, begins_inside=False)
     failure: SourceFailed | None = None
     try:

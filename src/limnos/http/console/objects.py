@@ -12,11 +12,11 @@ import msgspec
 
 from limnos.http.console import filesets, namespaces, other_objects, tables
 from limnos.http.console.addresses import ObjectAddress, parse_address
-from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.external.objects import external_page
 from limnos.http.console.frame import TREE_SIZE, TreeItem, following_of, item_of
-from limnos.http.console.look import render, static_version
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import render, static_version
+from limnos.http.console.responses import html_response, redirect
 from limnos.http.console.tabs import child_after
 from limnos.http.response import Response
 from limnos.model.kinds import Kind

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress
-from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame
-from limnos.http.console.look import render
 from limnos.http.console.object_tabs import OTHER_TABS
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response
 from limnos.http.console.tabs import (
     Chip,
     Fact,

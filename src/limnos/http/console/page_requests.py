@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.access.authentication import cookie_credential
-from limnos.http.console.answers import redirect
 from limnos.http.console.notices import PARAMETER, signed_location, verified_notice
+from limnos.http.console.responses import redirect
 from limnos.http.console.site import ConsoleSite
 from limnos.http.request import Request
 from limnos.http.response import Response

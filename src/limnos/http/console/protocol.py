@@ -13,15 +13,15 @@ import msgspec
 from limnos.http.console import audit, home, issuer_sign_in, objects, searches, sessions, static_files
 from limnos.http.console.access import changes, members, people, person_changes, person_drops, restrictions
 from limnos.http.console.access import objects as access_objects
-from limnos.http.console.answers import HSTS, SAFE
 from limnos.http.console.credentials import secrets, tokens
 from limnos.http.console.errors import error_page
 from limnos.http.console.governance import attachments
 from limnos.http.console.lineage import graph as lineage_graph
-from limnos.http.console.look import render, static_version
 from limnos.http.console.operation import accounts, jobs, server_state, storage, tasks
 from limnos.http.console.page_requests import ConsoleRoute, serve
 from limnos.http.console.pipelines import pipelines, runs
+from limnos.http.console.rendering import render, static_version
+from limnos.http.console.responses import HSTS, SAFE
 from limnos.http.console.site import ROOT, ConsoleSite
 from limnos.http.console.table_parts import health, maintenance_overview
 from limnos.http.console.trash import drops, trash

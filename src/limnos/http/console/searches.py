@@ -13,11 +13,11 @@ from urllib.parse import quote
 import msgspec
 
 from limnos.http.console.addresses import KINDS, ObjectAddress
-from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of, icon_of
-from limnos.http.console.look import render, static_version
 from limnos.http.console.navigation.palette import PaletteLink, palette_links
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import render, static_version
+from limnos.http.console.responses import html_response
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind

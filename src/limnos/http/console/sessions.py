@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from limnos.http.console.answers import Headers, html_response, redirect
 from limnos.http.console.frame import Frame, frame_of, plain_frame
-from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import Headers, html_response, redirect
 from limnos.http.response import Response
 from limnos.http.throttle import address_of
 from limnos.model.errors import AuthenticationFailed, BadRequest, LimnosError, PermissionDenied, TooManyAttempts
@@ -42,8 +42,8 @@ class SignInPage(msgspec.Struct, frozen=True):
 
     frame: Frame
     next: str
-    takes: bool
-    believes_names: bool
+    is_allowed: bool
+    allows_name_only: bool
     message: str
     user: str
     issuer: str
@@ -56,7 +56,7 @@ class EnterPage(msgspec.Struct, frozen=True):
     frame: Frame
     code: str
     user: str
-    takes: bool
+    is_allowed: bool
 
 
 class SessionsPage(msgspec.Struct, frozen=True):
@@ -73,12 +73,12 @@ async def sign_in_page(page_request: PageRequest) -> Response:
         try:
             await page_request.identify()
         except LimnosError:
-            return sign_in_answer(page_request, target)
+            return sign_in_response(page_request, target)
         return redirect(target)
-    return sign_in_answer(page_request, target)
+    return sign_in_response(page_request, target)
 
 
-def sign_in_answer(
+def sign_in_response(
     page_request: PageRequest,
     target: str,
     *,
@@ -88,9 +88,9 @@ def sign_in_answer(
     headers: Headers = (),
 ) -> Response:
     """Return the sign-in page, with a message if an attempt failed."""
-    takes = page_request.site.takes_sign_in(page_request.request.headers)
+    is_allowed = page_request.site.allows_sign_in(page_request.request.headers)
     view = SignInPage(
-        plain_frame(page_request, "Sign in"), target, takes, page_request.site.believes_names, message, user,
+        plain_frame(page_request, "Sign in"), target, is_allowed, page_request.site.allows_name_only, message, user,
         ISSUER.of(page_request.ctx.services).name, f"{page_request.base}{TO_ISSUER}?next={quote(target)}",
     )  # fmt: skip
     return html_response(page_request.request, render("sign_in.html", view), status=status, headers=headers)
@@ -103,19 +103,19 @@ async def sign_in(page_request: PageRequest) -> Response:
     """
     fields = await page_request.form()
     target = page_request.site.path_below(fields.get("next"))
-    require_takes(page_request)
+    require_sign_in_allowed(page_request)
     try:
         session = await _session_of(page_request, fields)
     except (AuthenticationFailed, BadRequest, PermissionDenied, TooManyAttempts) as error:
         page_request.request.failure = error
         status = 429 if isinstance(error, TooManyAttempts) else 401
-        return sign_in_answer(page_request, target, message=error.message, user=fields.get("user", ""), status=status)
+        return sign_in_response(page_request, target, message=error.message, user=fields.get("user", ""), status=status)
     return signed_in(page_request, session, target=target)
 
 
-def require_takes(page_request: PageRequest) -> None:
+def require_sign_in_allowed(page_request: PageRequest) -> None:
     """Raise PermissionDenied for a sign-in over HTTP from another host, because its cookie could be intercepted."""
-    if not page_request.site.takes_sign_in(page_request.request.headers):
+    if not page_request.site.allows_sign_in(page_request.request.headers):
         raise PermissionDenied(
             "The console refuses sign-in over http from another machine, because its cookie could be intercepted. Set tls.certificate, or server.public_url to the https address of the proxy before it"
         )
@@ -129,7 +129,7 @@ async def _session_of(page_request: PageRequest, fields: dict[str, str]) -> Cons
     user = fields.get("user", "").strip()
     if not user:
         raise BadRequest("Give a user name, or a token")
-    if fields.get("password") or not page_request.site.believes_names:
+    if fields.get("password") or not page_request.site.allows_name_only:
         address = address_of(page_request.request.peer)
         return await console_sessions.session_open_with_password(
             ctx, user=user, password=fields.get("password", ""), address=address, client=client
@@ -152,7 +152,7 @@ async def enter_page(page_request: PageRequest) -> Response:
         plain_frame(page_request, "Continue to the console"),
         code,
         user,
-        page_request.site.takes_sign_in(page_request.request.headers),
+        page_request.site.allows_sign_in(page_request.request.headers),
     )
     return html_response(page_request.request, render("enter.html", view), is_secret=True)
 
@@ -160,7 +160,7 @@ async def enter_page(page_request: PageRequest) -> Response:
 async def enter(page_request: PageRequest) -> Response:
     """Open a session with a one-use code, which becomes invalid."""
     fields = await page_request.form()
-    require_takes(page_request)
+    require_sign_in_allowed(page_request)
     session = await console_sessions.session_open_with_code(
         page_request.ctx, code=fields.get("code", ""), client=client_of(page_request)
     )

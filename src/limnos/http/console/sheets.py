@@ -10,15 +10,15 @@ from collections.abc import Mapping
 
 import msgspec
 
-from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link
-from limnos.http.console.look import render
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response
 from limnos.http.console.tabs import Chip, Fact
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
 
-NUMBER_LETTERS_MAX = 18
+NUMBER_DIGITS_MAX = 18
 
 
 class HiddenField(msgspec.Struct, frozen=True):
@@ -174,6 +174,6 @@ def with_values(form: FormView, fields: Mapping[str, str]) -> FormView:
 
 def number_field(text: str | None, *, what: str) -> int:
     """Parse a number from a form or URL. Raises BadRequest, which calls it `what`, if it is missing or invalid."""
-    if not text or not (text.isascii() and text.isdigit() and len(text) <= NUMBER_LETTERS_MAX):
+    if not text or not (text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS_MAX):
         raise BadRequest(f"{what} must be a number")
     return int(text)

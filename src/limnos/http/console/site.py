@@ -27,13 +27,13 @@ class ConsoleSite(NamedTuple):
     - `prefix`: the path under which a proxy serves the server, without a slash at its end.
     - `origin`: scheme, host and port of the public URL; None if the request's Host header gives them.
     - `is_tls`: whether browsers access it over https.
-    - `believes_names`: whether users sign in by name without a secret, which only a server on loopback allows.
+    - `allows_name_only`: whether users sign in by name without a secret, which only a server on loopback allows.
     """
 
     prefix: str = ""
     origin: str | None = None
     is_tls: bool = False
-    believes_names: bool = False
+    allows_name_only: bool = False
     has_sqlpp: bool = True
     """Whether the server runs statements of SQL++."""
 
@@ -64,7 +64,7 @@ class ConsoleSite(NamedTuple):
         elif site is None:
             raise PermissionDenied(_NOT_OURS)
 
-    def takes_sign_in(self, headers: Mapping[bytes, bytes]) -> bool:
+    def allows_sign_in(self, headers: Mapping[bytes, bytes]) -> bool:
         """Return whether a session may be opened here: over TLS, or without TLS on the same machine."""
         return self.is_tls or _is_loopback(_host_of(headers))
 

@@ -9,9 +9,9 @@ import gzip
 from functools import cache
 from typing import Final
 
-from limnos.http.console.answers import SAFE
-from limnos.http.console.look import STATIC, static_file, static_version
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import STATIC, static_file, static_version
+from limnos.http.console.responses import SAFE
 from limnos.http.response import Response
 from limnos.model.errors import NotFound
 

@@ -13,13 +13,13 @@ import msgspec
 
 from limnos.http.console import lance_tables
 from limnos.http.console.addresses import ObjectAddress, run_path
-from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
-from limnos.http.console.look import count_text, render, size_text
-from limnos.http.console.navigation.heading_words import format_chip, query_address
+from limnos.http.console.navigation.heading_words import format_chip, query_url
 from limnos.http.console.object_tabs import TABLE_TABS
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import count_text, render, size_text
+from limnos.http.console.responses import html_response, redirect
 from limnos.http.console.sheets import TabPart
 from limnos.http.console.table_metadata import (
     ColumnLine,
@@ -155,7 +155,7 @@ async def _page(
     heading = heading_of(
         page_request, address, details=state.details, tabs=TABLE_TABS, tab=tab, chips=tuple(chips),
         comment=metadata.properties.get("comment", ""),
-        query=query_address(page_request, address, details=state.details),
+        query=query_url(page_request, address, details=state.details),
     )  # fmt: skip
     text = msgspec.json.format(body, indent=2)[:METADATA_BYTES_MAX] if tab == "metadata" else b""
     return TablePage(

@@ -121,7 +121,7 @@ def heading_of(
         Link(text, own if name == next(iter(tabs)) else f"{own}?tab={name}", name == tab) for name, text in tabs.items()
     )
     if has_access:
-        links = (*links, Link("Access", page_request.base + access_address(address), tab == "access"))
+        links = (*links, Link("Access", page_request.base + access_path(address), tab == "access"))
     rights = () if details is None else (rights_chip(details),)
     word = address.kind.word
     lake = f"{page_request.base}/tag/{segment_of(address.metalake)}"
@@ -130,31 +130,31 @@ def heading_of(
         Link(_tag_text(each.node.name, each.values), f"{lake}/{segment_of(each.node.name)}") for each in attached
     )
     may_drop = details is not None and (not details.is_access_on or "drop" in details.rights)
-    drop = page_request.base + drop_address(address) if may_drop and address.kind in DROPPABLE else ""
+    drop = page_request.base + drop_path(address) if may_drop and address.kind in DROPPABLE else ""
     may_rename = details is not None and (not details.is_access_on or "rename" in details.rights)
-    rename = page_request.base + rename_address(address) if may_rename and address.kind in RENAMABLE else ""
+    rename = page_request.base + rename_path(address) if may_rename and address.kind in RENAMABLE else ""
     return ObjectHeading(
         address.name, word.replace("_", " "), icon_of(word), display.render((address.catalog, *address.levels)),
         crumbs_of(page_request, address), (*chips, *rights), comment, links, tags, drop, rename, create, query,
     )  # fmt: skip
 
 
-def access_address(address: ObjectAddress) -> str:
+def access_path(address: ObjectAddress) -> str:
     """Return the path of an object's access page, below the console's root."""
     return f"/access{address.path.removeprefix('/o')}"
 
 
-def drop_address(address: ObjectAddress) -> str:
+def drop_path(address: ObjectAddress) -> str:
     """Return the path of the page that drops an object, below the console's root."""
     return f"/drop{address.path.removeprefix('/o')}"
 
 
-def rename_address(address: ObjectAddress) -> str:
+def rename_path(address: ObjectAddress) -> str:
     """Return the path of the page that renames an object, below the console's root."""
     return f"/rename{address.path.removeprefix('/o')}"
 
 
-def creation_address(address: ObjectAddress) -> str:
+def creation_path(address: ObjectAddress) -> str:
     """Return the path of the page that creates a namespace in a catalog or namespace, below the console's root."""
     return f"/create-namespace{address.path.removeprefix('/o')}"
 

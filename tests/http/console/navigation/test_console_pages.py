@@ -39,7 +39,7 @@ def test_every_entry_opens(lake: DriverNode) -> None:
 
 def test_a_server_without_statements_has_no_worksheet(lake: DriverNode) -> None:
     """The entry of the worksheet is left out if the server runs no statements."""
-    protocol = ConsoleProtocol(ConsoleSite(believes_names=True, has_sqlpp=False))
+    protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, has_sqlpp=False))
     application = lake.built.application
     application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
 

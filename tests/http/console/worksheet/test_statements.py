@@ -216,7 +216,7 @@ def test_running_statement_ends_at_its_cancel(lake: DriverNode) -> None:
 def test_no_worksheet_without_statements(admin: ConsoleVisitor) -> None:
     """A server without SQL++ has no worksheet."""
     application = admin.node.built.application
-    protocol = ConsoleProtocol(ConsoleSite(believes_names=True, has_sqlpp=False))
+    protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, has_sqlpp=False))
     application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
 
     assert admin.get(PAGE).status == 404

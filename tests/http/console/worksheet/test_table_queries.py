@@ -101,7 +101,7 @@ def test_the_query_link_needs_the_right_to_read(lake: DriverNode) -> None:
 def test_no_query_link_without_statements(admin: ConsoleVisitor) -> None:
     """A server without SQL++ has neither the link nor the command."""
     application = admin.node.built.application
-    protocol = ConsoleProtocol(ConsoleSite(believes_names=True, has_sqlpp=False))
+    protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, has_sqlpp=False))
     application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
     page = admin.read(f"{HOPS}?tab=connect")
 

@@ -108,7 +108,7 @@ async def import_finish(request: Request, ctx: Context) -> Response:
     )
 
 
-async def import_give_up(request: Request, ctx: Context) -> Response:
+async def import_abandon(request: Request, ctx: Context) -> Response:
     """Abandon an import. A background task deletes its records."""
     import_id = _id(request)
     await metalake_import.import_give_up(ctx, import_id)
@@ -141,5 +141,5 @@ ROUTES: tuple[Route[Handler], ...] = (
         asks=(Action.METALAKE_IMPORT,),
     ),
     Route("POST", f"{_ONE}/finish", import_finish, "finish-import"),
-    Route("DELETE", _ONE, import_give_up, "give-up-import"),
+    Route("DELETE", _ONE, import_abandon, "give-up-import"),
 )  # fmt: skip

@@ -45,7 +45,7 @@ def metalake_of(request: Request, ctx: Context) -> str:
     return names[0] if names else request.query("metalake") or ctx.services.defaults.metalake
 
 
-async def lineage_take(request: Request, ctx: Context) -> Response:
+async def events_receive(request: Request, ctx: Context) -> Response:
     """Store the lineage of an OpenLineage event, or of an array of events.
 
     Returns the number of stored edges, and the rejected datasets.
@@ -152,17 +152,17 @@ def _number(request: Request, name: str, *, default: int, most: int) -> int:
     return number
 
 
-def _take(path: str, operation: str, *query: str) -> Route[Handler]:
+def _receive_route(path: str, operation: str, *query: str) -> Route[Handler]:
     return Route(
-        "POST", path, lineage_take, operation, body_bytes_max=LONG_BODY_BYTES,
+        "POST", path, events_receive, operation, body_bytes_max=LONG_BODY_BYTES,
         asks=(Action.TABLE_COMMIT, Action.VIEW_ALTER), query=query,
     )  # fmt: skip
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    _take("/api/lineage", "take-lineage", "metalake"),
-    _take("/api/v1/lineage", "take-lineage-v1", "metalake"),
-    _take("/api/limnos/v1/metalakes/{m}/lineage", "take-lineage-of-metalake"),
+    _receive_route("/api/lineage", "take-lineage", "metalake"),
+    _receive_route("/api/v1/lineage", "take-lineage-v1", "metalake"),
+    _receive_route("/api/limnos/v1/metalakes/{m}/lineage", "take-lineage-of-metalake"),
     Route(
         "GET",
         "/api/limnos/v1/metalakes/{m}/lineage",

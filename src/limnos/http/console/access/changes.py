@@ -11,14 +11,14 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from limnos.http.console.access.objects import grant_address
+from limnos.http.console.access.objects import grant_url
 from limnos.http.console.addresses import ObjectAddress, parse_address, part_of
-from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import Frame, frame_of
-from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response, redirect
 from limnos.http.console.sheets import FormInput, FormView, HiddenField, hidden_fields
-from limnos.http.console.tabs import access_address, object_frame
+from limnos.http.console.tabs import access_path, object_frame
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
@@ -59,7 +59,7 @@ async def grant_page(page_request: PageRequest) -> Response:
     """Show the consequence of a grant or revoke on an object."""
     address = parse_address(page_request.request.params)
     fields = {name: page_request.request.query(name) or "" for name in ("change", "role", "privileges", "condition")}
-    page_request.retry = _role_form(grant_address(page_request, address), fields)
+    page_request.retry = _role_form(grant_url(page_request, address), fields)
     change = await _privileges_change(page_request, address, fields=fields)
     consequence = await rules_consequence(page_request.ctx, change)
     verb, preposition = ("Grant", "to") if change.grants_them else ("Revoke", "from")
@@ -69,8 +69,8 @@ async def grant_page(page_request: PageRequest) -> Response:
     sentence = f"{verb} {denial}{words} on {address.kind.word} {path} {preposition} the role {change.role}"
     frame = await object_frame(page_request, address)
     return _page(
-        page_request, frame, consequence=consequence, sentence=sentence, action=grant_address(page_request, address),
-        fields=fields, back=page_request.base + access_address(address), is_revoke=not change.grants_them,
+        page_request, frame, consequence=consequence, sentence=sentence, action=grant_url(page_request, address),
+        fields=fields, back=page_request.base + access_path(address), is_revoke=not change.grants_them,
     )  # fmt: skip
 
 
@@ -139,7 +139,7 @@ async def grant_change(page_request: PageRequest) -> Response:
     )
     words = ", ".join(Privilege(privilege).word for privilege, _ in change.wish.privileges)
     text = f"{words} {'granted to' if change.grants_them else 'revoked from'} {change.role}"
-    return redirect(f"{page_request.base}{access_address(address)}?{urlencode({'done': text})}")
+    return redirect(f"{page_request.base}{access_path(address)}?{urlencode({'done': text})}")
 
 
 def person_of(page_request: PageRequest) -> tuple[Kind, str, str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlencode
 
-from limnos.http.console.access.person_changes import person_address
-from limnos.http.console.answers import redirect
+from limnos.http.console.access.person_changes import person_url
 from limnos.http.console.frame import Link
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import FormInput, FormView, Sheet, SheetCell, SheetColumn, TabPart, hidden_fields
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
@@ -40,13 +40,13 @@ async def members_part(page_request: PageRequest, metalake: str, *, group: str) 
     names = tuple(each.name for each in users)
     after = page_request.request.query("after") or ""
     rest = [name for name in members if name > after]
-    own = person_address(page_request, "group", metalake=metalake, name=group)
+    own = person_url(page_request, "group", metalake=metalake, name=group)
     visible, present = frozenset(names), frozenset(members)
     rows = tuple(
         (
             SheetCell(
                 name,
-                person_address(page_request, "user", metalake=metalake, name=name) if name in visible else "",
+                person_url(page_request, "user", metalake=metalake, name=name) if name in visible else "",
                 is_name=True,
             ),
             *((SheetCell(form=_removal_form(page_request, metalake, group=group, user=name)),) if may_change else ()),
@@ -80,9 +80,7 @@ def _removal_form(page_request: PageRequest, metalake: str, *, group: str, user:
 async def group_links(page_request: PageRequest, metalake: str, *, user: str) -> tuple[Link, ...]:
     """Return links to the visible groups of a user."""
     names = await page_request.ctx.read(RequestScope(metalake), lambda view: groups_of_user(view, user))
-    return tuple(
-        Link(name, person_address(page_request, "group", metalake=metalake, name=name)) for name in names[:ROWS]
-    )
+    return tuple(Link(name, person_url(page_request, "group", metalake=metalake, name=name)) for name in names[:ROWS])
 
 
 async def add(page_request: PageRequest) -> Response:
@@ -110,8 +108,8 @@ async def _fields_of(page_request: PageRequest) -> tuple[str, str, str]:
 
 
 def _back(page_request: PageRequest, metalake: str, *, group: str, done: str) -> Response:
-    address = person_address(page_request, "group", metalake=metalake, name=group)
-    return redirect(f"{address}?{urlencode({'done': done})}")
+    url = person_url(page_request, "group", metalake=metalake, name=group)
+    return redirect(f"{url}?{urlencode({'done': done})}")
 
 
 ROUTES = (

@@ -15,14 +15,14 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.levels import levels_of
 from limnos.http.console.addresses import ObjectAddress, parse_address, segment_of
-from limnos.http.console.answers import html_response
 from limnos.http.console.errors import DecisionFactorView, factors_of
 from limnos.http.console.frame import Frame
-from limnos.http.console.look import render
 from limnos.http.console.navigation.heading_words import HeadingWords, further_heading, heading_words
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response
 from limnos.http.console.sheets import Choice
-from limnos.http.console.tabs import ObjectHeading, access_address, object_frame
+from limnos.http.console.tabs import ObjectHeading, access_path, object_frame
 from limnos.http.refusals import decision_json, unescape_percent
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, PermissionDenied
@@ -152,14 +152,14 @@ async def access_page(page_request: PageRequest) -> Response:
     user = page_request.request.query("user") or page_request.user
     why = await _why(page_request, address, user=user)
     reach = await _reach(page_request, question)
-    own = page_request.base + access_address(address)
+    own = page_request.base + access_path(address)
     levels = tuple(levels_of(address.kind))
     action = page_request.request.query("action") or next(
         (each[0].word for each in levels_of(address.kind).values()), ""
     )
     view = AccessPage(
         await object_frame(page_request, address),
-        further_heading(page_request, address, details=details, words=words, tab="access"), own, grant_address(page_request, address), refusal, levels,
+        further_heading(page_request, address, details=details, words=words, tab="access"), own, grant_url(page_request, address), refusal, levels,
         tuple(_holder_line(page_request, each, own=own, levels=levels, address=address) for each in page.holders)
         if page is not None
         else (),
@@ -168,7 +168,7 @@ async def access_page(page_request: PageRequest) -> Response:
         tuple(_action_choices(address.kind, chosen=action)), user, why, () if reach is None else _count_lines(reach),
         "" if reach is None else reach.user, reach is not None and reach.is_bounded,
         tuple(_privilege_choices(address.kind)) if "grant" in details.rights else (),
-        restrictions_address(page_request, address)
+        restrictions_url(page_request, address)
         if "grant" in details.rights and table_format == ICEBERG and address.kind in Action.RESTRICT.kinds else "",
         await role_names(page_request, address.metalake) if "grant" in details.rights else (),
     )  # fmt: skip
@@ -190,12 +190,12 @@ async def role_names(page_request: PageRequest, metalake: str) -> tuple[str, ...
     return tuple(each.name for each in roles[:SHOWN])
 
 
-def grant_address(page_request: PageRequest, address: ObjectAddress) -> str:
+def grant_url(page_request: PageRequest, address: ObjectAddress) -> str:
     """Return the URL of the page that changes privileges on an object."""
     return f"{page_request.base}/grant{address.path.removeprefix('/o')}"
 
 
-def restrictions_address(page_request: PageRequest, address: ObjectAddress) -> str:
+def restrictions_url(page_request: PageRequest, address: ObjectAddress) -> str:
     """Return the URL of the page of an object's read restrictions."""
     return f"{page_request.base}/restrictions{address.path.removeprefix('/o')}"
 
@@ -244,7 +244,7 @@ def _rule_lines(
 ) -> tuple[RuleLine, ...]:
     if rules is None:
         return ()
-    target = grant_address(page_request, address)
+    target = grant_url(page_request, address)
     lines = []
     for each in rules.rules:
         privilege = Privilege(each.privilege).word

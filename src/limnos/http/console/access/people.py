@@ -16,19 +16,19 @@ from limnos.http.console.access.objects import role_names
 from limnos.http.console.access.person_changes import (
     PRINCIPAL_KINDS,
     creation_form,
-    person_address,
+    person_url,
     sign_out_form,
     state_form,
 )
-from limnos.http.console.access.person_drops import drop_address
+from limnos.http.console.access.person_drops import drop_path
 from limnos.http.console.addresses import KINDS, ObjectAddress, catalog_address, part_of, segment_of
-from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, frame_of
-from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response
 from limnos.http.console.secret_lists import secrets_sheet
 from limnos.http.console.sheets import FormView, TabPart
-from limnos.http.console.tabs import access_address
+from limnos.http.console.tabs import access_path
 from limnos.http.response import Response
 from limnos.model.entities import Principal, RoleEntity
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
@@ -125,7 +125,7 @@ async def people_page(page_request: PageRequest) -> Response:
     rest = [each for each in entities if each.name.startswith(starts) and each.name > after]
     lines = tuple(
         PersonLine(
-            each.name, person_address(page_request, word, metalake=frame.metalake, name=each.name),
+            each.name, person_url(page_request, word, metalake=frame.metalake, name=each.name),
             getattr(each, "enabled", True), each.created_by, each.created_at,
         )
         for each in rest[:SHOWN]
@@ -164,7 +164,7 @@ async def person_page(page_request: PageRequest) -> Response:
     else:
         holder = await page_request.ctx.read(scope, lambda view: principal_load(view, PRINCIPAL_KINDS[word], name))
         roles = tuple(
-            Link(each, person_address(page_request, "role", metalake=metalake, name=each)) for each in holder.roles
+            Link(each, person_url(page_request, "role", metalake=metalake, name=each)) for each in holder.roles
         )
         assignable = tuple(each for each in await role_names(page_request, metalake) if each not in holder.roles)
         is_enabled = holder.principal.enabled
@@ -202,7 +202,7 @@ async def _drop_url(page_request: PageRequest, word: str, *, metalake: str, name
         )
     except (BadRequest, PermissionDenied):  # the metalake's owner, or a caller without the right
         return ""
-    return page_request.base + drop_address(word, metalake=metalake, name=name)
+    return page_request.base + drop_path(word, metalake=metalake, name=name)
 
 
 async def _reach_links(page_request: PageRequest, metalake: str, *, user: str) -> tuple[Link, ...]:
@@ -210,7 +210,7 @@ async def _reach_links(page_request: PageRequest, metalake: str, *, user: str) -
     catalogs = await page_request.ctx.read(RequestScope(metalake), catalogs_list)
     query = urlencode({"reach": user})
     return tuple(
-        Link(each.name, f"{page_request.base}{access_address(catalog_address(metalake, each.name))}?{query}#reach")
+        Link(each.name, f"{page_request.base}{access_path(catalog_address(metalake, each.name))}?{query}#reach")
         for each in catalogs[:SHOWN]
     )
 
@@ -250,7 +250,7 @@ async def _role_rules(
 def _access_address(page_request: PageRequest, metalake: str, *, kind: Kind, path: tuple[str, ...]) -> str:
     if kind.word not in KINDS:
         return ""
-    return page_request.base + access_address(ObjectAddress(kind, metalake, path[0], path[1:]))
+    return page_request.base + access_path(ObjectAddress(kind, metalake, path[0], path[1:]))
 
 
 ROUTES = (

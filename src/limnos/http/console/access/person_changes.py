@@ -9,8 +9,8 @@ from typing import Final
 from urllib.parse import urlencode
 
 from limnos.http.console.addresses import segment_of
-from limnos.http.console.answers import redirect
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import FormInput, FormView, hidden_fields, with_values
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
@@ -22,7 +22,7 @@ from limnos.services.identity.users import principal_add, user_enable
 PRINCIPAL_KINDS: Final = {"user": Kind.USER, "group": Kind.GROUP, "role": Kind.ROLE}
 
 
-def person_address(page_request: PageRequest, word: str, *, metalake: str, name: str) -> str:
+def person_url(page_request: PageRequest, word: str, *, metalake: str, name: str) -> str:
     """Return the URL of the page of a user, group or role."""
     return f"{page_request.base}/people/{word}/{segment_of(metalake)}/{segment_of(name)}"
 
@@ -97,8 +97,8 @@ async def _user_of(page_request: PageRequest) -> tuple[str, str, dict[str, str]]
 
 
 def _back(page_request: PageRequest, word: str, *, metalake: str, name: str, done: str) -> Response:
-    address = person_address(page_request, word, metalake=metalake, name=name)
-    return redirect(f"{address}?{urlencode({'done': done})}")
+    url = person_url(page_request, word, metalake=metalake, name=name)
+    return redirect(f"{url}?{urlencode({'done': done})}")
 
 
 ROUTES = (

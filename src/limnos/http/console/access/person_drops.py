@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlencode
 
-from limnos.http.console.access.person_changes import PRINCIPAL_KINDS, person_address
+from limnos.http.console.access.person_changes import PRINCIPAL_KINDS, person_url
 from limnos.http.console.addresses import part_of, segment_of
-from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, frame_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import FormView, SheetPage, sheet_response
 from limnos.http.console.tabs import Fact
 from limnos.http.response import Response
@@ -45,11 +45,11 @@ async def drop_page(page_request: PageRequest) -> Response:
         await page_request.ctx.read(scope, lambda view: principal_remove_of(view, kind, name=name))
         holder = await page_request.ctx.read(scope, lambda view: principal_load(view, kind, name))
         fact = Fact("Roles", ", ".join(holder.roles) or "none")
-    own = person_address(page_request, word, metalake=metalake, name=name)
+    own = person_url(page_request, word, metalake=metalake, name=name)
     listed = f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}"
     frame = await frame_of(page_request, f"Drop {name}", metalake=metalake, section="people")
     form = FormView(
-        page_request.base + drop_address(word, metalake=metalake, name=name),
+        page_request.base + drop_path(word, metalake=metalake, name=name),
         "Drop",
         label=f"Drop {name}",
         is_danger=True,
@@ -75,7 +75,7 @@ async def drop(page_request: PageRequest) -> Response:
     return redirect(f"{page_request.base}/people?{urlencode(fields)}")
 
 
-def drop_address(word: str, *, metalake: str, name: str) -> str:
+def drop_path(word: str, *, metalake: str, name: str) -> str:
     """Return the path of the page that drops a user, group or role, below the console's root."""
     return f"/people/drop/{word}/{segment_of(metalake)}/{segment_of(name)}"
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlencode
 
-from limnos.http.console.access.objects import restrictions_address
+from limnos.http.console.access.objects import restrictions_url
 from limnos.http.console.addresses import ObjectAddress, parse_address
-from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, crumbs_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import (
     Choice,
     FormInput,
@@ -85,7 +85,7 @@ def _row(page_request: PageRequest, address: ObjectAddress, *, view: Restriction
     own = display.render((address.catalog, *address.levels))
     is_own = kind is address.kind and on == own
     remove = FormView(
-        restrictions_address(page_request, address), "Remove", hidden_fields(change="remove", name=view.restriction.name),
+        restrictions_url(page_request, address), "Remove", hidden_fields(change="remove", name=view.restriction.name),
         label=f"Remove {view.restriction.name}", is_danger=True,
     )  # fmt: skip
     return (
@@ -109,7 +109,7 @@ def _form(page_request: PageRequest, address: ObjectAddress) -> FormView:
         FormInput("named", "User, group, role"),
     )  # fmt: skip
     return FormView(
-        restrictions_address(page_request, address), "Restrict", hidden_fields(change="set"), inputs, title="Restrict what others read",
+        restrictions_url(page_request, address), "Restrict", hidden_fields(change="set"), inputs, title="Restrict what others read",
     )  # fmt: skip
 
 
@@ -128,7 +128,7 @@ async def change(page_request: PageRequest) -> Response:
     else:
         await restriction_set(page_request.ctx, on, name=name, request=_request_of(fields))
         done = f"The restriction {name} is set"
-    return redirect(f"{restrictions_address(page_request, address)}?{urlencode({'done': done})}")
+    return redirect(f"{restrictions_url(page_request, address)}?{urlencode({'done': done})}")
 
 
 def _request_of(fields: dict[str, str]) -> RestrictionRequest:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from limnos.http.console.addresses import part_of, segment_of
-from limnos.http.console.answers import redirect
 from limnos.http.console.credentials.tokens import life_input, life_of
 from limnos.http.console.frame import Link, frame_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.responses import redirect
 from limnos.http.console.secret_lists import secrets_sheet
 from limnos.http.console.sheets import (
     CodeBlock,

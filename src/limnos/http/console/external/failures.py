@@ -6,9 +6,9 @@ May import `model`, `names` and the console's shared modules. Must not know kind
 from __future__ import annotations
 
 from limnos.http.console.addresses import ObjectAddress
-from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.responses import html_response
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import unescape_percent
 from limnos.http.response import Response

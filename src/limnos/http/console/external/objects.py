@@ -11,7 +11,6 @@ from typing import Final
 
 from limnos.access.actions import Action
 from limnos.http.console.addresses import ObjectAddress
-from limnos.http.console.answers import html_response
 from limnos.http.console.external.descriptions import (
     ExternalDescription,
     schema_description,
@@ -20,11 +19,12 @@ from limnos.http.console.external.descriptions import (
     view_description,
 )
 from limnos.http.console.external.failures import external_response, failed_frame, failure_text
-from limnos.http.console.look import render
 from limnos.http.console.namespaces import ContentsPart, NamespacePage, contents_part
 from limnos.http.console.object_tabs import EXTERNAL_NAMESPACE_TABS, OTHER_TABS
 from limnos.http.console.other_objects import ObjectPage
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response
 from limnos.http.console.sheets import TabPart
 from limnos.http.console.tabs import Chip, Fact, ObjectHeading, heading_of, object_frame, properties_of, tab_of
 from limnos.http.response import Response

@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from limnos.http.console.addresses import KINDS, ObjectAddress, part_of, segment_of
-from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, frame_of
 from limnos.http.console.governance.policy_examples import POLICY_EXAMPLES, examples_sheet, type_text
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import (
     Choice,
     CodeBlock,

@@ -13,12 +13,12 @@ from urllib.parse import urlencode
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress, parse_address
-from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, icon_of
-from limnos.http.console.look import render
 from limnos.http.console.navigation.heading_words import HeadingWords, further_heading, heading_words
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture, PictureNode, graph_picture
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response
 from limnos.http.console.table_metadata import COLUMNS_MAX, decode_metadata
 from limnos.http.console.tabs import ObjectHeading, object_frame
 from limnos.http.response import Response

@@ -13,7 +13,7 @@ from limnos.http.console.connect import sqlpp_query
 from limnos.http.console.object_tabs import tabs_of
 from limnos.http.console.page_requests import PageRequest
 from limnos.http.console.table_metadata import decode_metadata
-from limnos.http.console.tabs import Chip, ObjectHeading, creation_address, heading_of
+from limnos.http.console.tabs import Chip, ObjectHeading, creation_path, heading_of
 from limnos.model.kinds import Kind
 from limnos.services.catalog.namespaces import may_create_namespace
 from limnos.services.governance.details import ObjectDetails
@@ -80,7 +80,7 @@ def kind_chips(details: ObjectDetails) -> tuple[Chip, ...]:
     return (Chip(node.kind.word.replace("_", " ")),)
 
 
-def query_address(page_request: PageRequest, address: ObjectAddress, *, details: ObjectDetails) -> str:
+def query_url(page_request: PageRequest, address: ObjectAddress, *, details: ObjectDetails) -> str:
     """Return the URL of the worksheet with a query of a table; empty if the caller or SQL++ cannot read the table."""
     may_read = not details.is_access_on or not details.rights.isdisjoint(("read", "scan"))
     text = sqlpp_query(page_request, address) if may_read else ""
@@ -94,6 +94,6 @@ def further_heading(
     return heading_of(
         page_request, address, details=details, tabs=tabs_of(address.kind, is_lance=words.is_lance), tab=tab,
         chips=words.chips, comment=words.comment,
-        create=page_request.base + creation_address(address) if words.may_create else "",
-        query=query_address(page_request, address, details=details) if words.is_iceberg else "",
+        create=page_request.base + creation_path(address) if words.may_create else "",
+        query=query_url(page_request, address, details=details) if words.is_iceberg else "",
     )  # fmt: skip

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlencode
 
-from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, frame_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import (
     CodeBlock,
     FormView,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlencode
 
-from limnos.http.console.answers import redirect
 from limnos.http.console.frame import frame_of
-from limnos.http.console.look import duration_text
 from limnos.http.console.operation.sections import operation_tabs
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import duration_text
+from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import (
     FormView,
     Sheet,

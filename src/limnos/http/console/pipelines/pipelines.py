@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 import msgspec
 
 from limnos.http.console.addresses import run_path
-from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of
-from limnos.http.console.look import count_text, duration_text, render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture
 from limnos.http.console.pipelines.states import message_text, result_chip, state_chip, steps_picture
+from limnos.http.console.rendering import count_text, duration_text, render
+from limnos.http.console.responses import html_response
 from limnos.http.console.tabs import Chip
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
@@ -99,7 +99,7 @@ async def pipelines_page(page_request: PageRequest) -> Response:
     lines = [run_line(page_request, metalake, view=view) for view in views]
     pipelines = tuple(
         PipelineLine(
-            each.node.name, pipeline_address(page_request, metalake, name=each.node.name), each.record.comment or "",
+            each.node.name, pipeline_url(page_request, metalake, name=each.node.name), each.record.comment or "",
             each.record.declared, tuple([line for line in lines if line.pipeline == each.node.name][:LATEST]),
         )
         for each in versions
@@ -108,12 +108,12 @@ async def pipelines_page(page_request: PageRequest) -> Response:
     return html_response(page_request.request, render("pipelines.html", page))
 
 
-def pipeline_address(page_request: PageRequest, metalake: str, *, name: str) -> str:
+def pipeline_url(page_request: PageRequest, metalake: str, *, name: str) -> str:
     """Return the URL of a pipeline's page."""
     return f"{page_request.base}/pipeline?{urlencode({'metalake': metalake, 'name': name})}"
 
 
-def run_address(page_request: PageRequest, metalake: str, *, run: str) -> str:
+def run_url(page_request: PageRequest, metalake: str, *, run: str) -> str:
     """Return the URL of a run's page."""
     return page_request.base + run_path(metalake, run=run)
 
@@ -123,7 +123,7 @@ def run_line(page_request: PageRequest, metalake: str, *, view: RunView) -> RunL
     run = view.run
     took = "" if run.ended_at is None else duration_text(run.ended_at - run.started_at)
     return RunLine(
-        run.uuid, run_address(page_request, metalake, run=run.uuid), view.pipeline, state_chip(view.state), run.user,
+        run.uuid, run_url(page_request, metalake, run=run.uuid), view.pipeline, state_chip(view.state), run.user,
         run.version, run.started_at, took, run.message or "",
     )  # fmt: skip
 

@@ -13,20 +13,20 @@ from urllib.parse import urlencode
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress
-from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import Frame, Link, frame_of
-from limnos.http.console.look import count_text, duration_text, render, size_text
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.pictures import GraphPicture
 from limnos.http.console.pipelines.pipelines import (
     RunLine,
     finding_body,
-    pipeline_address,
-    run_address,
+    pipeline_url,
     run_line,
+    run_url,
 )
 from limnos.http.console.pipelines.states import message_text, reads_of, result_chip, state_chip, steps_picture
 from limnos.http.console.pipelines.table_links import link_of, table_links
+from limnos.http.console.rendering import count_text, duration_text, render, size_text
+from limnos.http.console.responses import html_response, redirect
 from limnos.http.console.table_metadata import MetadataPart, decode_metadata, schema_changes
 from limnos.http.console.tabs import Chip
 from limnos.http.response import Response
@@ -139,7 +139,7 @@ async def _page(page_request: PageRequest, frame: Frame, *, view: RunView) -> Ru
     is_ended = run.state in ENDED
     return RunPage(
         frame, metalake, run_line(page_request, metalake, view=view), run.attempt, run.holder,
-        await _pipeline_href(page_request, metalake, name=view.pipeline), run_address(page_request, metalake, run=run.uuid),
+        await _pipeline_href(page_request, metalake, name=view.pipeline), run_url(page_request, metalake, run=run.uuid),
         _bars(view), max(1, len(view.steps)) * _ROW + 8, steps_picture(view.steps), _step_lines(view, hrefs), _finding_rows(view),
         outputs, "" if run.parameters in {"", "{}"} else run.parameters, run.state in LIVE,
         may_publish=bool(outputs), may_discard=state in {HELD, "failed", "cancelled"}, may_cancel=not is_ended and state != HELD,
@@ -151,7 +151,7 @@ async def _pipeline_href(page_request: PageRequest, metalake: str, *, name: str)
         await pipeline_load(page_request.ctx, metalake=metalake, name=name)
     except LimnosError:
         return ""
-    return pipeline_address(page_request, metalake, name=name)
+    return pipeline_url(page_request, metalake, name=name)
 
 
 def _bars(view: RunView) -> tuple[TimeBar, ...]:
@@ -290,7 +290,7 @@ async def _run_of(page_request: PageRequest) -> tuple[str, str]:
 
 
 def _back(page_request: PageRequest, metalake: str, *, run: str, done: str) -> Response:
-    return redirect(f"{run_address(page_request, metalake, run=run)}&{urlencode({'done': done})}")
+    return redirect(f"{run_url(page_request, metalake, run=run)}&{urlencode({'done': done})}")
 
 
 ROUTES = (

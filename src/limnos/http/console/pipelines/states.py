@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from limnos.http.console.look import count_text
 from limnos.http.console.pictures import GraphPicture, PictureNode, graph_picture
+from limnos.http.console.rendering import count_text
 from limnos.http.console.tabs import Chip
 from limnos.model.runs import RunStepState
 

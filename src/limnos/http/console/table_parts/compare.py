@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from limnos.http.console.addresses import ObjectAddress
-from limnos.http.console.look import count_text, exact_time
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import count_text, exact_time
 from limnos.http.console.sheets import (
     Choice,
     FormInput,

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from limnos.http.console.addresses import ObjectAddress, parse_address, segment_of
-from limnos.http.console.answers import redirect
-from limnos.http.console.look import count_text, size_text
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import count_text, size_text
+from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import (
     Choice,
     FormInput,

@@ -14,8 +14,8 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.http.console.addresses import ObjectAddress
-from limnos.http.console.look import count_text, size_text
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import count_text, size_text
 from limnos.http.console.sheets import Sheet, SheetCell, SheetColumn, TabPart, number_field
 from limnos.http.console.table_metadata import COLUMNS_MAX, DEPTH_MAX, ColumnLine
 from limnos.http.console.tabs import Chip, Fact

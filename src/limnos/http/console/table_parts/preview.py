@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress
-from limnos.http.console.look import size_text
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import size_text
 from limnos.http.console.table_metadata import type_text
 from limnos.model.errors import (
     BadRequest,

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress
-from limnos.http.console.look import count_text
 from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import count_text
 from limnos.http.console.sheets import Sheet, SheetCell, SheetColumn, TabPart
 from limnos.model.errors import PermissionDenied
 from limnos.services.iceberg.reports import reports_list

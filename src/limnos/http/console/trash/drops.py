@@ -10,11 +10,11 @@ from typing import Final
 from urllib.parse import urlencode
 
 from limnos.http.console.addresses import ObjectAddress, parse_address
-from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, crumbs_of, icon_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import FormView, SheetPage, sheet_response
-from limnos.http.console.tabs import Fact, drop_address, facts_of, object_frame
+from limnos.http.console.tabs import Fact, drop_path, facts_of, object_frame
 from limnos.http.console.trash.readers import readers_sheets
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, UnsupportedOperation
@@ -77,7 +77,7 @@ async def drop_page(page_request: PageRequest) -> Response:
         warning = (
             f"It contains {'more than ' if has_more else ''}{count} object{'s' if count > 1 else ''}. Drop these first."
         )
-    form = FormView(page_request.base + drop_address(address), "Drop", label=f"Drop {path}", is_danger=True)
+    form = FormView(page_request.base + drop_path(address), "Drop", label=f"Drop {path}", is_danger=True)
     own = Link(address.name, page_request.base + address.path)
     return sheet_response(
         page_request,

@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from limnos.http.console.addresses import KINDS, ObjectAddress
-from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import Frame, Link, frame_of, icon_of
-from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import html_response, redirect
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, NotFound, NotInUse, PermissionDenied
 from limnos.names import display

@@ -9,11 +9,11 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from limnos.http.console.addresses import ObjectAddress, parse_address
-from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, crumbs_of, icon_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import FormInput, FormView, SheetPage, sheet_response
-from limnos.http.console.tabs import Fact, creation_address, object_frame
+from limnos.http.console.tabs import Fact, creation_path, object_frame
 from limnos.http.console.tree_changes.form_errors import NAME_ERRORS, refused_form_response
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
@@ -81,7 +81,7 @@ async def _page(
         FormInput("name", "Name", fields.get("name", ""), is_required=True),
         FormInput("comment", "Description", fields.get("comment", "")),
     )
-    action = page_request.base + creation_address(parent)
+    action = page_request.base + creation_path(parent)
     form = FormView(action, "Create", (), inputs, label=f"Create the namespace in {path}", is_primary=True)
     own = Link(parent.name, page_request.base + parent.path)
     warning = "You may not create a namespace here, or the catalog contains none below its first level."

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from limnos.http.console.addresses import ObjectAddress, catalog_address, parse_address
-from limnos.http.console.answers import redirect
 from limnos.http.console.frame import Link, crumbs_of, icon_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import FormInput, FormView, SheetPage, sheet_response
-from limnos.http.console.tabs import Fact, facts_of, object_frame, rename_address
+from limnos.http.console.tabs import Fact, facts_of, object_frame, rename_path
 from limnos.http.console.tree_changes.form_errors import NAME_ERRORS, refused_form_response
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, UnsupportedOperation
@@ -127,7 +127,7 @@ async def _page(page_request: PageRequest, address: ObjectAddress, *, details: O
     """Return the page with the form, whose input has the value `name`; without it if the caller lacks the right."""
     path = _path_of(address)
     form = FormView(
-        page_request.base + rename_address(address), "Rename", (),
+        page_request.base + rename_path(address), "Rename", (),
         (FormInput("name", "New name", name, is_required=True),), label=f"Rename {path}", is_primary=True,
     )  # fmt: skip
     is_allowed = not details.is_access_on or "rename" in details.rights

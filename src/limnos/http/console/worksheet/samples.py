@@ -22,7 +22,7 @@ from limnos.services.request.table_formats import ICEBERG, format_of
 SEARCHED_LEVELS: Final = 4
 """How many levels of namespaces are searched for a table: the first namespace of each."""
 SEARCHED_CHILDREN: Final = 5
-NEUTRAL_NAME: Final = ("sales", "europe", "orders")
+SAMPLE_NAME: Final = ("sales", "europe", "orders")
 
 
 async def sample_statement(page_request: PageRequest) -> str:
@@ -30,7 +30,7 @@ async def sample_statement(page_request: PageRequest) -> str:
     levels: Levels = ()
     with suppress(LimnosError, InvalidName):
         levels = await _table_levels(page_request)
-    return select_text(levels or NEUTRAL_NAME)
+    return select_text(levels or SAMPLE_NAME)
 
 
 async def _table_levels(page_request: PageRequest) -> Levels:

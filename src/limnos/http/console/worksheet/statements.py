@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from limnos.http.console.answers import SAFE, html_response, redirect
 from limnos.http.console.frame import Frame, frame_of
-from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
+from limnos.http.console.rendering import render
+from limnos.http.console.responses import SAFE, html_response, redirect
 from limnos.http.console.sheets import Choice
 from limnos.http.console.worksheet.hints import hint_of
 from limnos.http.console.worksheet.samples import sample_statement

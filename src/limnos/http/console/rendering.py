@@ -1,4 +1,4 @@
-"""Templates: the environment that renders pages, and its filters for times, sizes and counts.
+"""Rendering: the environment of the templates, and its filters for times, sizes and counts.
 
 May import minijinja and the standard library. Must not know pages. All values are escaped, and a field that is missing
 in a template's view is an error. Templates have no logic except loops and conditions.

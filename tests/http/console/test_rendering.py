@@ -5,7 +5,7 @@ from __future__ import annotations
 import minijinja
 import pytest
 
-from limnos.http.console.look import STATIC, count_text, environment, exact_time, size_text, static_file, time_ago
+from limnos.http.console.rendering import STATIC, count_text, environment, exact_time, size_text, static_file, time_ago
 
 NOW = 1_800_000_000_000
 
