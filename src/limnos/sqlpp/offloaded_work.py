@@ -125,7 +125,7 @@ def packed_warnings(warnings: Iterable[SqlppError]) -> bytes:
 def warnings_of(data: bytes) -> list[SqlppError]:
     """Decode warnings from `packed_warnings`."""
     entries = msgspec.json.decode(data, type=list[tuple[int, str, tuple[int, int] | None, bool]])
-    return [SqlppError(number, text, at and TextPosition(*at), told) for number, text, at, told in entries]
+    return [SqlppError(number, text, at and TextPosition(*at), reported) for number, text, at, reported in entries]
 
 
 def find_scans(plan: bytes) -> list[bytes]:
