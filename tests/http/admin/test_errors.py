@@ -1,4 +1,4 @@
-"""The own API's error body."""
+"""The error body of the admin API."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_error_table(error: errors.LimnosError | InvalidName, status: int, code:
 
 
 def test_unavailable_says_when_to_come_again() -> None:
-    """503 has Retry-After, and 401 a challenge other than Basic."""
+    """503 has `Retry-After`, and 401 has a `Bearer` challenge."""
     responses = [
         error_response(e, request_id="q") for e in (errors.ServiceUnavailable("x"), errors.AuthenticationFailed("x"))
     ]
@@ -88,7 +88,7 @@ def test_refusal_carries_its_decision(node: DriverNode) -> None:
 
 
 def test_messages_are_for_people(node: DriverNode) -> None:
-    """Percent signs are not doubled here, because no client formats these messages."""
+    """The admin API does not double percent signs in messages, because no client formats these messages."""
     node.done("POST", f"{API}/lake/users", {"name": "50%"})
 
     answer = node.get(f"{OWN}/metalakes/lake/groups/60%25/members", user="50%")
@@ -128,7 +128,7 @@ def test_every_route_refuses_strangers(node: DriverNode, method: str, path: str,
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"enabled": 1}', b'{"enabled": true, "x": 1}', b"\xff"])
 def test_bad_bodies_are_400(node: DriverNode, body: bytes) -> None:
-    """A malformed body is 400 with the reason."""
+    """A malformed body is refused with 400 and the reason."""
     answer = node.patch(f"{OWN}/metalakes/lake/users/admin", body)
 
     assert answer.status == 400

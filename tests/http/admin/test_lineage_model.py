@@ -1,8 +1,8 @@
-"""The lineage graph after random events, renames, moves, drops and restores equals a model of plain dictionaries, for
-users with all and with some rights.
+"""The lineage graph after random events, renames, moves, drops and restores equals that of a model of plain
+dictionaries, for users with all and with some rights.
 
-The model identifies tables by numbers of its own. Answers are compared by paths, so a stale name, a lost edge, or an
-edge that a successor of the same name inherited would show.
+The model identifies tables by its own numbers. Answers are compared by paths, so the test finds stale names, lost
+edges, and edges that a new table inherits from a dropped one of the same name.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Model:
         return ".".join(("main", *self.levels(table)))
 
     def graph(self, root: int, *, up: bool, depth: int, seen: Callable[[int], bool]) -> set[Edge]:
-        """Return the expected edges, with hidden ends as `?`."""
+        """Return the expected edges; hidden sources and targets are `?`."""
         pairs = {
             (source, target)
             for (target, _), sources in self.said.items()
@@ -72,7 +72,7 @@ class Model:
 
 
 class Story:
-    """Random steps, executed by the node and by the model."""
+    """A series of random steps, executed by the node and by the model."""
 
     def __init__(self, node: DriverNode, model: Model) -> None:
         self.node = node
@@ -81,7 +81,7 @@ class Story:
         self.number = 0
 
     def table(self) -> None:
-        """Create a table, sometimes under the name of a dropped one; ana may load every second one."""
+        """Create a table, sometimes under the name of a dropped one. Ana may load every second table."""
         space, name = self.random.choice(SPACES), f"t{self.random.randrange(12)}"
         self.number += 1
         taken = {self.model.paths[each] for each in self.model.live}
@@ -147,7 +147,7 @@ class Story:
         self.node.runner.run(self.node.built.upkeep.sweep())
 
     def told(self, root: int, query: str, *, user: str) -> set[Edge]:
-        """Return the edges of the node's answer, with hidden ends as `?`."""
+        """Return the edges of the node's answer; hidden sources and targets are `?`."""
         answer = self.node.get(f"{LINEAGE}?path={self.model.name(root)}&{query}", user=user)
         assert answer.status == 200, answer.body
         found = answer.json()
@@ -158,8 +158,8 @@ class Story:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_graph_equals_the_model(node: DriverNode, seed: int) -> None:
-    """After random steps, the graph of each table equals the model's: both directions, tables and columns, all and half
-    of the rights.
+    """After random steps, the graph of each table equals the model's: upstream and downstream, of tables and columns,
+    for a user with all rights and for one with half of them.
     """
     model = Model(seed)
     story = Story(node, model)

@@ -1,4 +1,4 @@
-"""Numbers in addresses and queries: every route refuses texts that are no numbers, and numbers that are too large."""
+"""Numbers in paths and queries: every route refuses text that is not a number, and numbers beyond the limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HUGE = "0" * 20 + "9" * 5000
     ],
 )  # fmt: skip
 def test_number_of(text: str, most: int, number: int | None) -> None:
-    """Only decimal digits up to a limit are accepted."""
+    """Text of ASCII decimal digits is read as a number if it is within the limit; other text is refused."""
     assert number_of(text, most) == number
 
 
@@ -49,7 +49,7 @@ def test_number_of(text: str, most: int, number: int | None) -> None:
     ],
 )
 def test_numbers_behind_zeros(node: DriverNode, method: str, address: str, status: int, number: str) -> None:
-    """A number with many leading zeros that exceeds the store's range is refused before it reaches the store."""
+    """A number with leading zeros that exceeds the store's range is refused with 400 in a query and 404 in a path."""
     make_space(node, "a")
     make_table(node, "a", "t")
 

@@ -1,4 +1,4 @@
-"""A run is published by the transaction that moves its tables, together with them or not at all."""
+"""A transaction publishes a run together with the run's tables, or changes none of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def lake(node: DriverNode) -> DriverNode:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_run_is_published_with_its_tables(lake: DriverNode, first: bool) -> None:
-    """At any position in the transaction, the run and the tables change at the same revision, which the run stores."""
+    """A transaction with a publish operation at any position changes the run and the tables at the same revision, which
+    the run stores.
+    """
     run = started(lake)
     commits = [commit("t", by="run"), commit("u", by="run")]
 
@@ -59,7 +61,7 @@ def test_a_run_is_published_with_its_tables(lake: DriverNode, first: bool) -> No
 
 @pytest.mark.parametrize("ended", ["failed", "cancelled", "discarded"])
 def test_nothing_moves_when_the_run_may_not_be_published(lake: DriverNode, ended: str) -> None:
-    """A run that ended in another state is not published, and no table of the transaction changes."""
+    """A run in a state that cannot be published is refused, and no table of the transaction changes."""
     run = started(lake)
     finish(lake, run, ended)
 
@@ -82,7 +84,7 @@ def test_the_run_stays_when_a_table_is_refused(lake: DriverNode) -> None:
 
 
 def test_a_superseded_attempt_publishes_nothing(lake: DriverNode) -> None:
-    """Only the newest attempt may publish; earlier processes are told that they are superseded."""
+    """Only the newest attempt of a run may publish; a request of an earlier attempt is refused as superseded."""
     run = started(lake)
     finish(lake, run, "failed")
     lake.done("POST", f"{RUNS}/{run}/resume", {"holder": "host:2"})
@@ -111,7 +113,7 @@ def test_what_is_being_cancelled_is_not_published(lake: DriverNode) -> None:
 
 
 def test_it_is_published_once(lake: DriverNode) -> None:
-    """A second publication is refused; under the same idempotency key it gets the first answer."""
+    """A second publication of a run is refused. With the same idempotency key, the request gets the first answer."""
     run = started(lake)
     key = "01912345-0000-7000-8000-000000000001"
     path, body = f"{OWN}/metalakes/lake/catalogs/main/transactions", {"operations": [commit(by="run"), publishing(run)]}
@@ -140,7 +142,9 @@ def begun_by(node: DriverNode, user: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("lost", ["run_job", "use_job_template", "modify_table"])
 def test_a_right_that_has_gone_publishes_nothing(lake: DriverNode, lost: str) -> None:
-    """A user who loses the right to run the pipeline or to change a table during the run cannot publish it."""
+    """A user who loses the privilege to run the pipeline, or to change one of its tables, during a run cannot publish
+    the run.
+    """
     run, role = begun_by(lake, "ana")
     rule = {"privileges": [{"name": lost, "condition": "allow"}]}
     lake.done("PUT", f"{API}/lake/permissions/roles/{role}/METALAKE/lake/revoke", rule)
@@ -161,7 +165,7 @@ def test_a_running_run_is_its_users_own(lake: DriverNode) -> None:
 
 
 def test_a_held_run_is_published_by_who_answers_for_it(lake: DriverNode) -> None:
-    """A held run is published by the pipeline's owner, but not by a user who may only run the pipeline."""
+    """The pipeline's owner may publish a held run; a user who may only run the pipeline may not."""
     run, _ = begun_by(lake, "ana")
     assert lake.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "held"}, user="ana").status == 200
     grant(lake, "bob", RIGHTS, kind="METALAKE", on="lake")
@@ -174,7 +178,9 @@ def test_a_held_run_is_published_by_who_answers_for_it(lake: DriverNode) -> None
 
 
 def test_no_such_run(lake: DriverNode) -> None:
-    """A missing run is reported as missing only to users who could see it; others get the answer for a hidden one."""
+    """A missing run is reported as missing only to users who could see it. Other users get the same answer as for a
+    hidden run.
+    """
     missing = publishing(str(uuid.UUID(int=7)))
     run = started(lake)
     grant(lake, "bob", RIGHTS, kind="METALAKE", on="lake")

@@ -1,4 +1,4 @@
-"""Access over the own API: a node answers as each cell of refusals.md says."""
+"""Access over the admin API: a node answers each request as the cell of refusals.md states."""
 
 from __future__ import annotations
 
@@ -24,22 +24,20 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[s
 
 
 def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
-    """The table has every route that depends on the caller, and only rows that are requested."""
+    """The table contains every route whose answer depends on the caller, and each of its rows is requested."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
-    """Every caller gets what the table states."""
+    """Every caller gets the status that the table states."""
     assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
 
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
 def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
-    """A caller who may load neither the existing nor the missing object gets the same refusal for both, word for
-    word.
-    """
+    """A caller who may load neither the existing nor the missing object gets the same refusal for both."""
     route, there, _ = pair
     for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):
         if not refusals.may_know(asked, (route, there), who):

@@ -1,4 +1,4 @@
-"""Rights on runs: who may see, resume and end them; and runs whose process sends no heartbeats."""
+"""Rights on runs: to see, resume and end them; and runs whose process sends no heartbeats."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def own(node: DriverNode, user: str, name: str = "nyc") -> None:
 
 
 def test_a_run_without_a_sign_of_life_is_lost(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run whose lease has expired is shown as lost and can be resumed; a heartbeat in time prevents that."""
+    """A run whose lease has expired is shown as lost and can be resumed. A heartbeat in time prevents that."""
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 29)
     kept = (state(node, run), node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})["state"])
@@ -47,7 +47,9 @@ def test_a_run_without_a_sign_of_life_is_lost(node: DriverNode, monkeypatch: pyt
 
 
 def test_another_start_fails_what_was_lost(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new run replaces a lost one, whose process is told so at its next request and publishes nothing."""
+    """A start of another run fails a lost run of the pipeline. The next heartbeat of the lost run's process is answered
+    with that state, and its reports are refused.
+    """
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 31)
 
@@ -62,7 +64,9 @@ def test_another_start_fails_what_was_lost(node: DriverNode, monkeypatch: pytest
 
 
 def test_a_late_beat_keeps_what_nobody_took(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that was suspended too long continues its run if nobody has taken it over."""
+    """A lost run continues with the next heartbeat of its process if no other process has taken over the run or the
+    pipeline.
+    """
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 100)
 
@@ -73,7 +77,9 @@ def test_a_late_beat_keeps_what_nobody_took(node: DriverNode, monkeypatch: pytes
 
 
 def test_what_nobody_holds_is_cancelled_at_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lost run, also one that was being cancelled, is cancelled immediately because no process must be told."""
+    """A lost run is cancelled immediately, also if it was already being cancelled, because no process has to stop
+    first.
+    """
     run, other = started(node, lease_s=30), ""
     pass_time(node, monkeypatch, 31)
     first = node.done("POST", f"{RUNS}/{run}/cancel")["state"]
@@ -87,7 +93,9 @@ def test_what_nobody_holds_is_cancelled_at_once(node: DriverNode, monkeypatch: p
 
 
 def test_an_owner_of_the_pipeline_answers_for_its_runs(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pipeline's owner sees, cancels and discards its runs, but can neither report about them nor continue them."""
+    """The pipeline's owner may see, cancel and discard other users' runs of it, but neither report about them nor
+    resume them.
+    """
     run, _ = begun_by(node, "ana")
     own(node, "olga")
     grant(node, "olga", RIGHTS, kind="METALAKE", on="lake")
@@ -112,7 +120,7 @@ def test_an_owner_of_the_pipeline_answers_for_its_runs(node: DriverNode, monkeyp
 
 
 def test_a_run_whose_process_comes_back_is_not_discarded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lost run whose process sends a heartbeat during a discard continues."""
+    """If the process of a lost run sends a heartbeat during a discard, the discard is refused and the run continues."""
     run, _ = begun_by(node, "ana")
     own(node, "olga")
     grant(node, "olga", RIGHTS, kind="METALAKE", on="lake")
@@ -131,7 +139,7 @@ def test_a_run_whose_process_comes_back_is_not_discarded(node: DriverNode, monke
 
 
 def test_going_on_takes_the_right_to_run(node: DriverNode) -> None:
-    """A user who may no longer run the pipeline can report the end of a run, but cannot begin another attempt."""
+    """A user who may no longer run the pipeline may report the end of a run, but may not begin another attempt."""
     run, role = begun_by(node, "ana")
     rule = {"privileges": [{"name": "run_job", "condition": "allow"}]}
     node.done("PUT", f"{API}/lake/permissions/roles/{role}/METALAKE/lake/revoke", rule)
@@ -145,7 +153,9 @@ def test_going_on_takes_the_right_to_run(node: DriverNode) -> None:
 
 
 def test_who_may_not_run_a_pipeline_is_not_told_which_versions_it_has(node: DriverNode) -> None:
-    """A start with a version is refused alike whether the version exists or not."""
+    """A user who may not run the pipeline gets the same refusal for a start with an existing and with a missing
+    version.
+    """
     declare(node)
     grant(node, "ana", "use_job_template", kind="METALAKE", on="lake")
 
@@ -156,7 +166,7 @@ def test_who_may_not_run_a_pipeline_is_not_told_which_versions_it_has(node: Driv
 
 
 def test_a_successor_of_the_same_name_inherits_no_run(node: DriverNode) -> None:
-    """A user who was removed and added again does not own the former user's runs."""
+    """A user who was removed and added again does not own the runs from before."""
     run, _ = begun_by(node, "ana")
     node.done("DELETE", f"{API}/lake/users/ana")
     grant(node, "ana", RIGHTS, kind="METALAKE", on="lake")
@@ -189,9 +199,7 @@ def test_everybody_lists_their_own(node: DriverNode) -> None:
 
 
 def test_the_feed_tells_of_runs(node: DriverNode) -> None:
-    """The feed shows starts and ends of runs to users who see the run, but no heartbeats or steps; a publish has the
-    catalog's changes.
-    """
+    """The change feed has starts, ends and publications of runs for users who see the run, but no heartbeats."""
     run, _ = begun_by(node, "ana")
     node.done("POST", f"{API}/lake/users", {"name": "zoe"})
     for path, body in (

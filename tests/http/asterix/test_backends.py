@@ -1,4 +1,6 @@
-"""SQL++ over either backend: the store's own statements for SQL++ have the same effect on SQLite and PostgreSQL."""
+"""SQL++ over both store backends: the store's own statements for SQL++ have the same effect on SQLite and
+PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ def lake(database: Database, tmp_path: Path) -> Iterator[DriverNode]:
 
 
 def test_a_dataverses_life(lake: DriverNode) -> None:
-    """Dataverses, types and datasets are created, listed, protected while needed, and dropped with their implicit
-    parts.
+    """Dataverses, types and datasets can be created, listed and dropped. While another object needs one, its drop is
+    refused.
     """
     rows(
         lake,

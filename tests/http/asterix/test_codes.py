@@ -1,5 +1,5 @@
-"""Each AsterixDB error code of refused statements has a test here of its message and position, or names the test that
-has one.
+"""AsterixDB's error codes of refused statements: each has a test of its message and position here, or names its test
+elsewhere.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 def test_each_code_is_met_somewhere() -> None:
-    """Each code has a vector here or a test elsewhere; a code that cannot occur has its reason."""
+    """Each error code has an example here or a test elsewhere. A code that cannot occur has its reason."""
     assert {*VECTORS, *ELSEWHERE, *NOT_HERE} >= NAMED
     assert set(MORE) <= set(VECTORS)
     for code, place in ELSEWHERE.items():
@@ -183,12 +183,12 @@ CASES += [(code, *vector) for code, more in MORE.items() for vector in more]
 
 @pytest.mark.parametrize("code, statement, words", CASES, ids=lambda value: None if " " in value else value)
 def test_its_words_and_its_place(seeded: DriverNode, code: str, statement: str, words: str) -> None:
-    """The answer is 400 with the code and AsterixDB's message, line and column, and nothing was changed."""
+    """The statement is refused with 400 and AsterixDB's code, message, line and column."""
     assert refusal(seeded, statement) == (400, f"{code}: {words}")
 
 
 def test_a_parameter_that_is_missing_is_named(seeded: DriverNode) -> None:
-    """A missing parameter is ASX0049 on the routes that require it."""
+    """Routes with required parameters refuse a request without them with ASX0049 and the parameters' names."""
     connector = told(seeded.get("/connector?dataverseName=x"))
     cancel = told(seeded.delete("/admin/requests/running"))
 
@@ -215,8 +215,8 @@ RESOLVED = [
 
 @pytest.mark.parametrize("statement, found, why", RESOLVED)
 def test_what_a_chain_of_names_means(seeded: DriverNode, statement: str, found: list, why: str) -> None:
-    """The leftmost part of a dotted name is a variable; in FROM the whole name is a dataset, elsewhere the rest are
-    fields.
+    """A dotted name is resolved as in AsterixDB: variables come first. In FROM, the whole name is a dataverse and a
+    dataset; elsewhere it is a field of the only variable.
     """
     assert rows(seeded, statement) == found, why
 
@@ -232,7 +232,9 @@ def test_what_a_chain_of_names_means(seeded: DriverNode, statement: str, found: 
     ],
 )  # fmt: skip
 def test_what_a_chain_of_names_does_not_mean(seeded: DriverNode, statement: str, message: str) -> None:
-    """A dotted name means no shorter prefix, no field of an outer block, and no field after GROUP BY."""
+    """A prefix of a dotted name in FROM is not resolved as a shorter name. A field of an outer block, of one of several
+    variables, or of a block after GROUP BY needs its variable.
+    """
     assert refusal(seeded, statement) == (400, message)
 
 

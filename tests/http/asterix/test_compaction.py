@@ -1,4 +1,4 @@
-"""Compaction: the statements that request it, and how its task uses the engine, the lock and the writer's name."""
+"""Compaction of datasets: the statements that schedule it, and its task's use of engine, lock and user."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Broken(NoSqlppEngine):
     """A fake engine that fails in the middle of each job."""
 
     async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
-        """Fail."""
+        """Fail every job."""
         raise OutcomeUnknown
         yield b""
 
@@ -101,18 +101,18 @@ def with_engine(node: DriverNode, files: int = MANY + 1, *, left: int = 1) -> Co
 
 
 def sql(node: DriverNode, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
-    """Execute SQL on the store."""
+    """Execute SQL directly on the store."""
     with closing(sqlite3.connect(node.data / "limnos.db", timeout=30)) as connection, connection:
         return connection.execute(statement, parameters).fetchall()
 
 
 def tasks(node: DriverNode) -> list[tuple[str | None, str | None, int | None]]:
-    """Return the compaction tasks: error, result, end."""
+    """Return error, result and end of each compaction task."""
     return sql(node, "SELECT error, result, ended_at FROM task WHERE kind = ? ORDER BY id", COMPACT)
 
 
 def told(node: DriverNode) -> list[tuple[str, str, str]]:
-    """Return the compactions in `maintenance status`, newest first: state, user, result."""
+    """Return state, user and result of each compaction in `maintenance status`, newest first."""
     page = node.done("GET", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations")["operations"]
     return [(each["state"], each["user"], each["result"]) for each in page if each["table"] == "Default.heaps"]
 
@@ -124,7 +124,9 @@ def worked(node: DriverNode) -> None:
 
 
 def test_what_is_counted() -> None:
-    """The count is data files plus delete files minus the files that the size needs; 0 if the commit has no counts."""
+    """`files_of` is the number of data and delete files, minus the number that the total size needs. It is 0 without
+    valid counts in the snapshot's summary.
+    """
     said = '"total-data-files": "70", "total-delete-files": "5", "total-files-size": "200000000"'
     state = '{"current-snapshot-id": 2, "snapshots": [{"snapshot-id": 1}, {"snapshot-id": 2, "summary": {%s}}]}'
 
@@ -135,7 +137,7 @@ def test_what_is_counted() -> None:
 
 
 def test_few_files_ask_for_nothing(lake: DriverNode) -> None:
-    """Below the number of the setting no task is created."""
+    """A dataset with fewer files than the setting gets no compaction task."""
     with_engine(lake, MANY)
 
     rows(lake, INSERT)
@@ -144,8 +146,8 @@ def test_few_files_ask_for_nothing(lake: DriverNode) -> None:
 
 
 def test_many_files_are_compacted_once(lake: DriverNode) -> None:
-    """Many statements create one task per dataset. It commits under the dataset's lock, in the writer's name, with a
-    temporary token.
+    """Several statements create one task per dataset. The task commits under the dataset's lock, as the last writer,
+    with a token that is invalid afterwards.
     """
     engine = with_engine(lake)
     rows(lake, INSERT)
@@ -167,7 +169,7 @@ def test_many_files_are_compacted_once(lake: DriverNode) -> None:
 
 
 def test_a_long_compaction_holds_nothing_up(lake: DriverNode) -> None:
-    """During a compaction the node runs its other tasks and keeps the lease of this one."""
+    """During a compaction the node runs its other tasks and renews the lease of the compaction."""
     engine = with_engine(lake)
     rows(lake, INSERT)
     upkeep = lake.built.upkeep
@@ -197,7 +199,9 @@ def test_a_long_compaction_holds_nothing_up(lake: DriverNode) -> None:
 
 
 def test_what_stays_many_is_not_tried_again_and_again(lake: DriverNode) -> None:
-    """If a compaction does not reduce the files, the next one is requested when there are twice as many."""
+    """If a compaction does not reduce the number of files, the next one is scheduled only when there are twice as
+    many.
+    """
     engine = with_engine(lake, left=MANY + 1)
     rows(lake, INSERT)
     worked(lake)
@@ -215,7 +219,7 @@ def test_what_stays_many_is_not_tried_again_and_again(lake: DriverNode) -> None:
 
 
 def test_who_lost_the_right_compacts_nothing(lake: DriverNode) -> None:
-    """A compaction needs the last writer's rights at the time when it runs."""
+    """A compaction runs only if the last writer still has the rights at that time."""
     engine = with_engine(lake)
     grant(lake, "writer", "use_catalog use_schema select_table", kind="catalog", on="main")
     role = grant(lake, "writer", "modify_table", kind="catalog", on="main")
@@ -242,7 +246,7 @@ def test_a_dataset_that_has_gone(lake: DriverNode) -> None:
 
 
 def test_a_node_without_an_engine(lake: DriverNode) -> None:
-    """A node without an engine leaves the task to a node with one."""
+    """On a node without an engine, the compaction task stays pending with an error that names the missing package."""
     with_engine(lake)
     rows(lake, INSERT)
     ENGINE.put(lake.built.services, NoSqlppEngine())
@@ -257,8 +261,8 @@ def test_a_node_without_an_engine(lake: DriverNode) -> None:
 
 
 def test_what_killed_statements_leave_is_looked_after(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first writing statement creates a task for orphan files, even if it fails; later ones only when its period is
-    over.
+    """The first writing statement on a dataset, even a failed one, creates its cleanup task of orphan files. Another
+    task is created only after the period of the first.
     """
     with_engine(lake, 1)
     services = lake.built.services
@@ -279,7 +283,7 @@ def test_what_killed_statements_leave_is_looked_after(lake: DriverNode, monkeypa
 
 
 def test_a_dataset_is_tended_when_it_is_due(lake: DriverNode) -> None:
-    """The due task compacts in the last writer's name and ends, whatever the number of files."""
+    """The due cleanup task compacts the dataset as the last writer and ends, even if there are few files."""
     engine = with_engine(lake, 2, left=2)
     rows(lake, INSERT)
     worked(lake)
@@ -294,7 +298,7 @@ def test_a_dataset_is_tended_when_it_is_due(lake: DriverNode) -> None:
 
 
 def test_where_nothing_is_compacted_nothing_is_tended(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either setting switches compaction off, and tables that SQL++ did not create are never compacted."""
+    """If either setting is 0, a writing statement creates no cleanup task."""
     services = lake.built.services
     with_engine(lake, 1)
     for name in ("sqlpp_compact_files", "sqlpp_debris_ms"):

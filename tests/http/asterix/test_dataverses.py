@@ -1,4 +1,4 @@
-"""Dataverses over the query service: namespaces that CREATE DATAVERSE made."""
+"""Dataverses over the query service: namespaces that CREATE DATAVERSE created or marked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def names(node: DriverNode, user: str = "admin") -> list:
 
 
 def test_a_dataverse_is_flat(node: DriverNode) -> None:
-    """Creating `sales.east` creates no dataverse `sales`, only its namespace; CREATE DATAVERSE then marks it."""
+    """CREATE DATAVERSE `sales.east` creates the namespace `sales` but no dataverse of that name; a later CREATE
+    DATAVERSE marks the namespace as one.
+    """
     rows(node, "create dataverse sales.east")
 
     assert names(node) == ["sales.east"]
@@ -31,7 +33,7 @@ def test_a_dataverse_is_flat(node: DriverNode) -> None:
 
 
 def test_default_is_one_dataverse(node: DriverNode) -> None:
-    """`Default` is listed once, before its namespace exists and after the first object created it; by name, too."""
+    """`Default` is listed exactly once, before and after its namespace exists, also if a query selects it by name."""
     assert rows(node, NAMES) == ["Default", "Metadata"]
 
     rows(node, "create type t as { id: bigint }")
@@ -43,7 +45,9 @@ def test_default_is_one_dataverse(node: DriverNode) -> None:
 
 
 def test_drop_leaves_what_lies_below(node: DriverNode) -> None:
-    """Dropping a dataverse with dataverses below it only unmarks it; implicit parents that become empty are dropped."""
+    """Dropping a dataverse that has dataverses below it removes only its mark. Implicit parents that become empty are
+    dropped.
+    """
     rows(node, "create dataverse a.b.c; create dataverse a; drop dataverse a")
 
     assert names(node) == ["a.b.c"]
@@ -56,7 +60,7 @@ def test_drop_leaves_what_lies_below(node: DriverNode) -> None:
 
 
 def test_what_iceberg_made_on_purpose_is_a_dataverse(node: DriverNode) -> None:
-    """Namespaces created over Iceberg REST are dataverses, and dataverses are namespaces."""
+    """Namespaces created over Iceberg REST are dataverses, and dataverses are Iceberg namespaces."""
     iceberg.make_space(node, "x", "y")
     rows(node, "create dataverse z")
 
@@ -66,7 +70,9 @@ def test_what_iceberg_made_on_purpose_is_a_dataverse(node: DriverNode) -> None:
 
 
 def test_drop_is_refused_over_what_sqlpp_did_not_make(node: DriverNode) -> None:
-    """DROP DATAVERSE is refused with the name of an object that SQL++ did not create, and drops nothing."""
+    """DROP DATAVERSE is refused if SQL++ did not create an object in it. The message names the object, and nothing is
+    dropped.
+    """
     iceberg.make_table(node, "x", "t")
 
     status, message = refusal(node, "drop dataverse x")
@@ -80,7 +86,7 @@ def test_drop_is_refused_over_what_sqlpp_did_not_make(node: DriverNode) -> None:
     "spelled", ["Metadata.x", "`Metadata`.`x`.y", "if not exists Metadata.x", "Metadata.`Dataset`"]
 )
 def test_nothing_is_made_below_metadata(shared: DriverNode, spelled: str) -> None:
-    """Objects below `Metadata` are refused like `Metadata` itself."""
+    """Statements that create objects below `Metadata` are refused like those that create objects in `Metadata`."""
     status, message = refusal(shared, f"create dataverse {spelled}")
 
     assert status == 400
@@ -110,7 +116,7 @@ def test_no_protocol_makes_a_namespace_of_the_metadata(node: DriverNode) -> None
 
 @pytest.mark.parametrize("name", ["Default", "Metadata", "asterix", "algebricks"])
 def test_builtin_names_are_not_made(shared: DriverNode, name: str) -> None:
-    """Built-in dataverses can be neither created nor dropped: ASX1079."""
+    """Built-in dataverses can be neither created nor dropped; the code is ASX1079."""
     assert refusal(shared, f"create dataverse {name}")[1].startswith(
         f"ASX1079: Compilation error: Invalid operation - Cannot create dataverse: {name}"
     )
@@ -125,7 +131,7 @@ def test_builtin_names_are_not_made(shared: DriverNode, name: str) -> None:
     ],
 )  # fmt: skip
 def test_names_that_nothing_may_have(shared: DriverNode, spelled: str, shown: str) -> None:
-    """An invalid part of a dataverse name is ASX1115 with the part."""
+    """An invalid part of a dataverse name is refused with ASX1115 and the part."""
     status, message = refusal(shared, f"create dataverse {spelled}")
 
     assert status == 400
@@ -148,7 +154,9 @@ def test_names_that_are_odd_and_right(shared: DriverNode, spelled: str) -> None:
 
 
 def test_who_may(node: DriverNode) -> None:
-    """Creating needs CREATE_SCHEMA, using USE_SCHEMA, dropping ownership; lists show visible dataverses only."""
+    """Creating needs CREATE_SCHEMA, using USE_SCHEMA, dropping ownership. Lists contain the dataverses that the caller
+    may use.
+    """
     rows(node, "create dataverse a; create dataverse b")
     grant(node, "maker", "use_catalog create_schema", kind="CATALOG", on="main")
     grant(node, "user", "use_catalog", kind="CATALOG", on="main")
@@ -168,7 +176,9 @@ def iceberg_names(node: DriverNode) -> list:
 
 
 def test_parents_that_nobody_made_are_for_who_may(node: DriverNode) -> None:
-    """Marking an implicit parent needs the right to create a dataverse, and dropping it the right to drop one."""
+    """Marking an implicit parent as a dataverse needs the right to create one. Dropping a dataverse drops an implicit
+    parent only for a user who may drop it.
+    """
     rows(node, "create dataverse a.b")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     node.done("PUT", "/api/metalakes/lake/owners/SCHEMA/main.a%3Ab", {"name": "ana", "type": "USER"})

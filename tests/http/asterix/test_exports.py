@@ -121,7 +121,7 @@ def test_files_of_a_dataset(node: DriverNode, engine: Heard, exports: Path) -> N
 
 
 def test_parts_of_the_path_are_computed(node: DriverNode, engine: Heard, exports: Path) -> None:
-    """Parts of the path are computed from the variables of OVER; named types are resolved."""
+    """Parts of the path are computed from the variables of OVER, and type names are resolved."""
     what, more = "(select value o from sales.east.orders o) as x", "over (partition by x.oid p order by x.oid desc)"
     rows(node, _copy(f"'{exports}/parts', 'k', to_string(p)", what=what, more=more))
     copy = _copy(f"'{exports}/typed'", more="type ({a: orderType})", settings="'format': 'parquet'")
@@ -136,7 +136,7 @@ def test_parts_of_the_path_are_computed(node: DriverNode, engine: Heard, exports
 
 
 def test_a_directory_with_files_is_left_alone(node: DriverNode, engine: Heard, exports: Path) -> None:
-    """A directory with files is refused with AsterixDB's error."""
+    """An export into a directory with files is refused with AsterixDB's error."""
     (exports / "full").mkdir()
     (exports / "full" / "mine").write_bytes(b"x")
 
@@ -161,7 +161,7 @@ def test_files_go_below_a_directory_that_was_named(node: DriverNode, engine: Hea
 
 
 def test_without_the_setting_nothing_is_written(node: DriverNode, engine: Heard, exports: Path) -> None:
-    """By default no directory is allowed."""
+    """Without the setting, no directory is allowed."""
     services = node.built.services
     before, services.defaults = services.defaults, services.defaults._replace(export_roots=())
     try:
@@ -234,8 +234,8 @@ def test_wrong_statements(node: DriverNode, engine: Heard, statement: str, says:
 
 
 def test_nothing_is_written_in_a_request_that_only_reads(node: DriverNode, engine: Heard, exports: Path) -> None:
-    """COPY TO is refused in read-only requests. In compile-only requests nothing is written, and errors of values are
-    not found.
+    """COPY TO is refused in read-only requests. A compile-only request writes nothing and does not find errors in
+    values.
     """
     assert refusal(node, _copy(f"'{exports}/ro'"), readonly=True)[1].startswith("ASX0044: COPY_TO")
     rows(node, _copy(f"'{exports}/ro'"), compile_only=True)
@@ -254,7 +254,9 @@ def test_no_objects_no_directory(node: DriverNode, exports: Path) -> None:
 
 
 def test_the_audit_tells_of_an_export(node: DriverNode, engine: Heard) -> None:
-    """The audit records user, dataset, location, size and rights of an export; a refused one has a record, too."""
+    """Each export has an audit record with user, dataset, location, size and rights; a refused one has a record,
+    too.
+    """
     settings = f"{AS_JSON}, 'fileset': 'files.raw.out'"
     rows(node, _copy("'audited'", to="fileset", settings=settings), user="both")
     node.runner.run(node.built.services.audit.flush())
@@ -284,7 +286,9 @@ class Meanwhile(Heard):
 
 @pytest.mark.parametrize("what", ["dropped", "revoked", "moved"])
 def test_a_fileset_that_is_lost_meanwhile_gets_no_files(node: DriverNode, what: str) -> None:
-    """The right to write is checked again when the files are published, because the fileset may have changed."""
+    """The privilege to write the fileset is checked again before the files are published. If it was lost, or the
+    fileset changed, no file is published.
+    """
     name, user = f"lost-{what}", f"loser-{what}"
     made = node.done("POST", FILESETS, {"name": name})["fileset"]
     base = Path(made["storageLocation"].removeprefix("file://"))
@@ -313,7 +317,9 @@ def test_a_fileset_that_is_lost_meanwhile_gets_no_files(node: DriverNode, what: 
 
 
 def test_a_fileset_itself_is_no_directory_of_an_export_on_disk(node: DriverNode, engine: Heard) -> None:
-    """Files are staged beside the target directory, so the top directory of a fileset cannot be a target."""
+    """The top directory of a fileset cannot be the target of an export on disk, because files are staged beside the
+    target.
+    """
     settings = f"{AS_JSON}, 'fileset': 'files.raw.out'"
     status, text = refusal(node, _copy("''", to="fileset", settings=settings))
 
@@ -324,7 +330,7 @@ def test_a_fileset_itself_is_no_directory_of_an_export_on_disk(node: DriverNode,
 def test_a_directory_for_exports_is_none_of_an_object(
     node: DriverNode, engine: Heard, exports: Path, place: str
 ) -> None:
-    """A user of an export directory cannot write at, inside or around a fileset in it."""
+    """An export to a path at, below or above the location of a fileset is refused, even in an allowed directory."""
     location = exports / "claims" / f"claimed{len(place)}" / "files"
     services = node.built.services
     own = node.done("GET", f"{FILESETS}/other")["fileset"]["storageLocation"]
@@ -343,8 +349,8 @@ def test_a_directory_for_exports_is_none_of_an_object(
 def test_an_export_that_is_cancelled_when_its_files_appear_is_told(
     node: DriverNode, engine: Heard, exports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the export is cancelled while its files are published, the audit records it and the answer says that they
-    exist.
+    """If an export is cancelled while its files are published, the answer says that the files exist, and the export is
+    audited.
     """
     real, begun = export_files.ExportedDirectory.publish, threading.Event()
 

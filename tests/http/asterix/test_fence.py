@@ -1,4 +1,4 @@
-"""Changes of a dataset's table over Iceberg REST: which are refused, and commits of statements that lost their lock."""
+"""Changes of a dataset's table over Iceberg REST: refused changes, and commits of statements that lost their lock."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def refused(answer: DriverAnswer, *words: str) -> None:
 
 
 def test_rows_come_from_sqlpp_alone(lake: DriverNode) -> None:
-    """Appends by other clients are refused with advice, for every user and within multi-table commits."""
+    """Appends by other clients than SQL++ are refused with advice, for every user and in multi-table commits, too."""
     change = {
         "identifier": {"namespace": ["Default"], "name": "items"}, "requirements": [], "updates": [snapshot(1), point(1)],
     }  # fmt: skip
@@ -84,8 +84,8 @@ def test_rows_come_from_sqlpp_alone(lake: DriverNode) -> None:
 
 
 def test_what_leaves_the_rows_alone_is_taken(lake: DriverNode) -> None:
-    """Branches, tags, properties and new columns are accepted, because SQL++ reads `main`. Moving `main` to a branch is
-    refused.
+    """Branches, properties and new columns are accepted, because SQL++ reads `main`. Moving `main` to another snapshot
+    is refused.
     """
     branch = commit(lake, *ITEMS, updates=[snapshot(1), point(1, "audit")])
     column = {"id": 99, "name": "more", "required": False, "type": "string"}
@@ -105,17 +105,17 @@ def with_schema(node: DriverNode, change: Callable[[list[Document]], list[Docume
 
 
 def renamed(name: str, to: str) -> Callable[[list[Document]], list[Document]]:
-    """Return the fields with one renamed."""
+    """Return the fields with one of them renamed."""
     return lambda fields: [field | ({"name": to} if field["name"] == name else {}) for field in fields]
 
 
 def without(name: str) -> Callable[[list[Document]], list[Document]]:
-    """Return the fields without one."""
+    """Return the fields without one of them."""
     return lambda fields: [field for field in fields if field["name"] != name]
 
 
 def changed(name: str, **more: object) -> Callable[[list[Document]], list[Document]]:
-    """Return the fields with one changed."""
+    """Return the fields with one of them changed."""
     return lambda fields: [field | (more if field["name"] == name else {}) for field in fields]
 
 
@@ -134,7 +134,7 @@ def changed(name: str, **more: object) -> Callable[[list[Document]], list[Docume
 def test_a_schema_that_breaks_a_dataset_is_refused(
     lake: DriverNode, change: Callable[[list[Document]], list[Document]], more: Document, words: str
 ) -> None:
-    """Schema changes that break the dataset are refused with the field's name, even if other writers are allowed."""
+    """Schema changes that SQL++ cannot read are refused with the field's name, even if other writers are allowed."""
     assert commit(lake, *ITEMS, updates=[ALLOW]).status == 200
 
     answer = commit(lake, *ITEMS, updates=with_schema(lake, change, **more))
@@ -143,7 +143,7 @@ def test_a_schema_that_breaks_a_dataset_is_refused(
 
 
 def test_a_schema_is_described_freely(lake: DriverNode) -> None:
-    """Comments and the order of fields may be changed."""
+    """Field comments and the order of fields may be changed."""
     updates = with_schema(lake, lambda fields: changed("name", doc="how it is called")(fields[::-1]))
 
     assert commit(lake, *ITEMS, updates=updates).status == 200
@@ -159,13 +159,15 @@ def test_a_schema_is_described_freely(lake: DriverNode) -> None:
     ],
 )
 def test_properties_that_keep_a_dataset_whole_stay(lake: DriverNode, update: Document) -> None:
-    """Properties that the dataset needs are refused by name."""
+    """Changes of properties that the dataset needs are refused with the property's name."""
     names = update.get("removals") or list(update["updates"])  # type: ignore[call-overload]
     refused(commit(lake, *ITEMS, updates=[update]), names[0])
 
 
 def test_what_is_large_is_fenced_as_well(lake: DriverNode) -> None:
-    """Large requests and documents, which worker processes handle, are checked in the same way."""
+    """Large requests and metadata documents, which worker processes handle, are checked in the same way as small
+    ones.
+    """
     large = set_properties(large="x" * 300_000)
 
     refused(commit(lake, *ITEMS, updates=[large, snapshot(1), point(1)]), "accepts rows only from SQL++")
@@ -176,8 +178,8 @@ def test_what_is_large_is_fenced_as_well(lake: DriverNode) -> None:
 
 
 def test_its_owner_may_let_others_write(lake: DriverNode) -> None:
-    """Only a user who may drop the table can allow other writers; that holds from the next commit on and can be
-    revoked.
+    """Only a user who may drop the table can allow other writers. The property applies from the next commit on and can
+    be removed.
     """
     grant(lake, "ana", "use_catalog use_schema modify_table select_table", kind="CATALOG", on="main")
 
@@ -192,7 +194,7 @@ def test_its_owner_may_let_others_write(lake: DriverNode) -> None:
 
 
 def test_outside_writers_are_said_with_the_dataset(lake: DriverNode) -> None:
-    """WITH sets it at the creation of the dataset; another value is refused."""
+    """WITH can allow other writers when it creates the dataset; an invalid value of the option is refused."""
     rows(lake, "create dataset free(Item) primary key id with {'outside-writers': 'allowed'}")
 
     assert appended(lake, path=("Default", "free")).status == 200
@@ -203,7 +205,7 @@ def test_outside_writers_are_said_with_the_dataset(lake: DriverNode) -> None:
 
 
 def test_a_dataset_is_not_pointed_at_other_metadata(lake: DriverNode) -> None:
-    """Register with overwrite is refused, except with the table's present metadata file."""
+    """Register with overwrite is refused for a dataset, unless the metadata file is the table's current one."""
     other = lake.done("GET", table_path("Default", "others"))["metadata-location"]
     metadata_of(lake, *ITEMS)
     body = {"name": "items", "metadata-location": other, "overwrite": True}
@@ -217,7 +219,7 @@ def test_a_dataset_is_not_pointed_at_other_metadata(lake: DriverNode) -> None:
 
 
 def test_rename_and_drop_are_the_trees(lake: DriverNode) -> None:
-    """A renamed dataset stays fenced, and a dropped one is missing."""
+    """A renamed dataset refuses appends under its new name, and a dropped one is 404."""
     body = {
         "source": {"namespace": ["Default"], "name": "items"}, "destination": {"namespace": ["Default"], "name": "things"},
     }  # fmt: skip
@@ -228,7 +230,7 @@ def test_rename_and_drop_are_the_trees(lake: DriverNode) -> None:
     assert appended(lake, path=("Default", "things")).status == 404
 
 
-# Statements and their locks.
+# Statements and their locks
 
 
 def held(node: DriverNode, name: str = "items", mode: LockMode = LockMode.EXCLUSIVE_MODIFY) -> HeldLocks:
@@ -261,7 +263,7 @@ def test_a_statement_shows_its_lock(lake: DriverNode) -> None:
 
 
 def test_a_lock_cannot_be_made_up(lake: DriverNode) -> None:
-    """A lock of another dataset, a read lock, or a bare number is refused."""
+    """A commit with the lock of another dataset, a read lock or an invented number is refused."""
     lock, other, reads = held(lake), held(lake, "others"), held(lake, "others2", LockMode.READ)
     token, _, secret = lock.shown.partition(".")
 
@@ -275,7 +277,9 @@ def test_a_lock_cannot_be_made_up(lake: DriverNode) -> None:
 
 
 def test_who_was_taken_for_dead_is_fenced(lake: DriverNode) -> None:
-    """Commits of an engine whose node lost its locks are refused, whoever holds them now."""
+    """Commits of an engine whose node lost its locks are refused, whether or not another statement has acquired
+    them.
+    """
     lock, locks = held(lake), LOCKS.of(lake.built.services)
     lake.runner.run(
         lake.built.services.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.delete(lock.token))
@@ -291,7 +295,7 @@ def test_who_was_taken_for_dead_is_fenced(lake: DriverNode) -> None:
 
 
 def test_a_table_without_a_key_takes_commits_of_all(lake: DriverNode) -> None:
-    """In tables without a key commits of all clients are accepted; those of statements still need their lock."""
+    """Tables without a key accept commits of all clients. Commits of SQL++ statements still need their lock."""
     lake.done("POST", f"{space_path('Default')}/tables", {"name": "plain", "schema": {"type": "struct", "fields": []}})
     path = ("Default", "plain")
 
@@ -300,7 +304,7 @@ def test_a_table_without_a_key_takes_commits_of_all(lake: DriverNode) -> None:
 
 
 class Committing:
-    """A fake engine that commits over Iceberg REST as Spark does, and may then lose its answer."""
+    """A fake engine that commits over Iceberg REST as Spark does, and may then fail as if its answer were lost."""
 
     def __init__(self, node: DriverNode, *, commits: bool, error: SqlppError | None, hangs: bool = False) -> None:
         self.node = node
@@ -355,8 +359,8 @@ LATE = SqlppError(30, "Request timed out and will be cancelled")
 def test_an_outcome_is_looked_up(
     lake: DriverNode, commits: bool, error: SqlppError | None, returning: str, expected: tuple[int, str | None]
 ) -> None:
-    """If the engine's answer is lost, the snapshot history tells whether it committed; 503 is answered only if a retry
-    is safe.
+    """If the engine's answer is lost, the snapshot history shows whether the statement committed. The answer is 503
+    only if nothing was changed.
     """
     status, told = expected
     engine = Committing(lake, commits=commits, error=error)
@@ -375,7 +379,7 @@ def test_an_outcome_is_looked_up(
 
 @pytest.mark.parametrize("commits", [True, False])
 def test_a_statement_that_is_ended_tells_what_it_left(lake: DriverNode, commits: bool) -> None:
-    """A statement that exceeds its deadline is cancelled, and the caller is told whether it was executed."""
+    """A statement that exceeds its deadline is cancelled, and the message says whether the statement was executed."""
     ENGINE.put(lake.built.services, Committing(lake, commits=commits, error=None, hangs=True))
 
     _, message = refusal(lake, "insert into items ({'id': 1})", timeout="1s")
@@ -404,7 +408,7 @@ def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
 
 
 def test_an_outcome_that_cannot_be_looked_up_stays_unknown(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the lock cannot be released, a commit is still possible, so the answer says that the outcome is unknown."""
+    """If the outcome cannot be determined, because the lock cannot be released, the answer says that it is unknown."""
     ENGINE.put(lake.built.services, Committing(lake, commits=False, error=LATE))
 
     kept: set[HeldLocks] = set()

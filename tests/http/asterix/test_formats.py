@@ -1,4 +1,4 @@
-"""Request parameters that select the form of the answer: followed, or refused by name."""
+"""Request parameters that select the format of the answer: each is applied, or refused by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUERY = "select value {'d': date('2020-01-02'), 'n': x} from [1, 2] x"
 def test_a_format_is_a_parameter_or_a_media_type(
     shared: DriverNode, format_: str, kind: str | None, found: list[object]
 ) -> None:
-    """The format is chosen by a parameter, in JSON or a form, or by the media type; the answer states the type of text
+    """A parameter, in JSON or a form, or the media type selects the format. The answer states the type of text
     results.
     """
     for answer in (ask(shared, QUERY, format=format_), form(shared, ("statement", QUERY), ("format", format_))):
@@ -36,7 +36,7 @@ def test_a_format_is_a_parameter_or_a_media_type(
 
 
 def test_results_over_metadata_and_long_ones_have_the_format(shared: DriverNode) -> None:
-    """Results of the evaluator, of metadata and of worker processes have the requested format."""
+    """Results of the evaluator, of metadata queries and of worker processes have the requested format."""
     long = rows(shared, "select value {'a': tinyint('1')} from range(1, 20000) x", format="adm")
     metadata = rows(shared, "select value d.DataverseName from Metadata.`Dataverse` d", format="adm")
 
@@ -52,7 +52,7 @@ def test_results_over_metadata_and_long_ones_have_the_format(shared: DriverNode)
     ],
 )  # fmt: skip
 def test_accept_counts_without_a_parameter(shared: DriverNode, accept: str, kind: str | None) -> None:
-    """Without a parameter Accept decides; an unknown media type means JSON."""
+    """Without a format parameter, the Accept header selects the format; an unknown media type means JSON."""
     by_header = shared.ask("POST", SERVICE, {"statement": QUERY}, accept=accept)
     both = shared.ask("POST", SERVICE, {"statement": QUERY, "format": "json"}, accept=accept)
 
@@ -61,20 +61,20 @@ def test_accept_counts_without_a_parameter(shared: DriverNode, accept: str, kind
 
 
 def test_a_result_that_csv_cannot_have_is_an_error(shared: DriverNode) -> None:
-    """CSV has one line per object; a result that is no object, or has nested values, is an error."""
+    """CSV has one line per object. A result that is not an object, or that has nested values, is an error."""
     assert refusal(shared, "select value x from [1] x", format="csv") == (
         400, "ASX4000: CSV has a line per object, and a result is of type bigint",
     )  # fmt: skip
 
 
 def test_the_signature_can_be_left_out(shared: DriverNode) -> None:
-    """The signature can be omitted by a parameter."""
+    """A parameter omits the signature."""
     assert "signature" in ask(shared, "1", signature=True).json()
     assert "signature" not in ask(shared, "1", signature=False).json()
 
 
 def test_several_statements_can_be_refused(shared: DriverNode) -> None:
-    """If a parameter forbids several statements, they are refused before the first one runs."""
+    """If a parameter forbids several statements in a request, they are refused before the first one runs."""
     several = {"multi-statement": False}
 
     assert refusal(shared, "1; 2", **several) == (400, "ASX0035: Unsupported multiple statements")
@@ -82,7 +82,7 @@ def test_several_statements_can_be_refused(shared: DriverNode) -> None:
 
 
 def test_warnings_are_limited(shared: DriverNode) -> None:
-    """The number of returned warnings is limited; the metrics count all of them."""
+    """The number of returned warnings is limited; the metrics contain the number of all warnings."""
     for most, listed in (("0", 0), ("1", 1), (None, 1)):
         body = form(
             shared, ("statement", "1"), ("dataverse", "nowhere"), *([("max-warnings", most)] if most else [])
@@ -104,7 +104,7 @@ def test_warnings_are_limited(shared: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_parameters_that_are_not_obeyed_are_refused(shared: DriverNode, name: str, value: str, message: str) -> None:
-    """Unsupported values of parameters are refused by name, in JSON, a form and the URL."""
+    """Unsupported values of parameters are refused with the parameter's name, in JSON, a form and the URL."""
     assert told(ask(shared, "1", **{name: value})) == (400, message)
     assert told(form(shared, ("statement", "1"), (name, value))) == (400, message)
     assert told(shared.get(f"{SERVICE}?statement=1&{name}={value}")) == (400, message)
@@ -115,7 +115,7 @@ def test_parameters_that_are_not_obeyed_are_refused(shared: DriverNode, name: st
     [("compiler.joinmem", ""), ("output-record-type", ""), ("wait-for-completion-feed", ": feeds are not supported")],
 )
 def test_unknown_options_are_refused(shared: DriverNode, name: str, reason: str) -> None:
-    """Unknown options are refused, except those that change no result."""
+    """Unknown options are refused, except for options that change no result."""
     status, message = refusal(shared, f"set `{name}` 'x'; 1")
 
     assert (status, message.partition(" (in")[0]) == (
@@ -130,7 +130,9 @@ ORDERED_FIELDS = "compiler.ordered.fields"
 
 @pytest.mark.parametrize("source", ["""[parse_json('{"x": 3}')]""", "range(1, 30000)"])
 def test_fields_of_known_types_come_first_on_demand(shared: DriverNode, source: str) -> None:
-    """The event loop and worker processes obey the parameter and the option of SET, which takes precedence."""
+    """The request parameter and the option of SET select the field order, on the event loop and in worker processes.
+    The option takes precedence.
+    """
     query = f"select max(d.x) as a, count(*) as b from {source} d"
     option = f"set `{ORDERED_FIELDS}` 'FALSE'; "
     by_url = shared.get(f"{SERVICE}?{urlencode({'statement': query, ORDERED_FIELDS: 'false'})}")
@@ -150,7 +152,7 @@ def test_fields_of_known_types_come_first_on_demand(shared: DriverNode, source: 
 
 
 def test_a_wrong_order_of_fields_is_refused(shared: DriverNode) -> None:
-    """Neither the parameter nor the option takes another word."""
+    """The parameter and the option of the field order accept only true and false."""
     assert refusal(shared, "1", **{ORDERED_FIELDS: "perhaps"}) == (
         400, f"ASX0047: Invalid value for parameter '{ORDERED_FIELDS}': perhaps",
     )  # fmt: skip

@@ -33,7 +33,7 @@ def fetch(node: DriverNode, answer: DriverAnswer) -> DriverAnswer:
 
 
 def test_a_connection_is_tested_by_options(shared: DriverNode) -> None:
-    """OPTIONS returns product and version in a header, to users of the metalake only."""
+    """OPTIONS returns product and version in a header, and only to users of the metalake."""
     answer = shared.ask("OPTIONS", SERVICE)
 
     assert answer.status == 200
@@ -44,8 +44,8 @@ def test_a_connection_is_tested_by_options(shared: DriverNode) -> None:
 
 
 def test_a_query_is_described_and_its_result_read_once(shared: DriverNode) -> None:
-    """The handle comes with names and types. The result is deleted when it is read, since the driver does not discard
-    it.
+    """The handle is returned with names and types. Reading the result deletes it, because the driver does not discard
+    results.
     """
     answer = jdbc(shared, "select x a, 'x' || string(x) b from [1, 2] x order by x")
     body = answer.json()
@@ -57,7 +57,7 @@ def test_a_query_is_described_and_its_result_read_once(shared: DriverNode) -> No
 
 
 def test_a_result_is_kept_where_that_is_asked(shared: DriverNode) -> None:
-    """For other clients a result can be read repeatedly, unless they request a single read."""
+    """Other clients can read a result repeatedly, unless they request a single read."""
     often = ask(shared, "select value 1", mode="deferred")
     once = shared.ask("POST", SERVICE, {"statement": "select value 1", "mode": "deferred", "max-result-reads": 1})
 
@@ -66,7 +66,7 @@ def test_a_result_is_kept_where_that_is_asked(shared: DriverNode) -> None:
 
 
 def test_values_come_with_their_types(shared: DriverNode) -> None:
-    """The driver's header alone selects lossless ADM, also for immediate results."""
+    """The driver's Accept header selects lossless ADM, also for immediate results."""
     answer = jdbc(shared, "select value {'d': date('1970-01-02'), 'f': 1.5, 'm': missing, 'n': null}", mode="immediate")
 
     assert answer.json()["results"] == [{"d": "11:1", "f": "0C:4609434218613702656", "n": None}]
@@ -82,7 +82,7 @@ def test_parameters_keep_their_types(shared: DriverNode) -> None:
 
 
 def test_a_statement_is_compiled_without_its_parameters(shared: DriverNode) -> None:
-    """Preparing returns the number of parameters and the columns; nothing is executed or stored."""
+    """Preparing a statement returns the number of parameters and the columns. Nothing is executed or stored."""
     answer = jdbc(shared, "select ? a, $2 b, $name c from [1] x where x = ?", compile_only=True)
     body = answer.json()
 
@@ -93,7 +93,9 @@ def test_a_statement_is_compiled_without_its_parameters(shared: DriverNode) -> N
 
 
 def test_a_prepared_statement_is_not_taken_from_the_compiled_one(shared: DriverNode) -> None:
-    """A statement that was compiled first returns results when it is executed later, in either mode."""
+    """A statement that was first compiled only returns its results when it is executed later, with and without SQL
+    compatibility.
+    """
     text = "select value (select y from [4] y)"
 
     assert jdbc(shared, text, compile_only=True).status == 200
@@ -103,7 +105,7 @@ def test_a_prepared_statement_is_not_taken_from_the_compiled_one(shared: DriverN
 
 
 def test_statements_without_results_leave_nothing(node: DriverNode) -> None:
-    """DDL and plans are answered immediately, because results that the driver never reads would fill the store."""
+    """DDL and plans are answered immediately, without a handle, because the driver would never read such a result."""
     made = jdbc(node, "create dataverse shop.floor")
     plan = jdbc(node, "explain select value 1")
 
@@ -130,7 +132,9 @@ class NoEngine:
 
 
 def test_a_change_is_named_as_one(node: DriverNode) -> None:
-    """`executeQuery` of the driver sends a read-only request, so a change is refused."""
+    """The answer to a change states the category `update`. In a read-only request, as the driver's `executeQuery` sends
+    it, a change is refused.
+    """
     rows(node, "create dataset things(id bigint) open type primary key id")
     ENGINE.put(node.built.services, NoEngine())
 
@@ -139,8 +143,8 @@ def test_a_change_is_named_as_one(node: DriverNode) -> None:
 
 
 def test_a_dataverse_has_its_canonical_name(node: DriverNode) -> None:
-    """The dataverse is named as in Metadata: `a.b` means two parts for the driver, one part with a dot for other
-    clients.
+    """In requests of the driver, `a.b` names the dataverse of two parts, as in the metadata. In other requests it names
+    one part with a dot.
     """
     rows(node, "create dataverse a.b; create synonym a.b.s for Default.x")
 
@@ -152,7 +156,7 @@ def test_a_dataverse_has_its_canonical_name(node: DriverNode) -> None:
 
 
 def test_a_warning_comes_with_the_handle(shared: DriverNode) -> None:
-    """Warnings are part of the answer with the handle, such as one for a text that is not a number."""
+    """The answer with the handle contains the warnings, such as one for a text that is not a number."""
     warnings = jdbc(shared, "select double('x') a, bigint('y') b", max_warnings=9).json()["warnings"]
 
     assert [each["msg"].partition(" (in")[0] for each in warnings] == [

@@ -1,4 +1,4 @@
-"""DROP concurrent with writing statements: it waits for them, and a user who may not drop delays nobody."""
+"""DROP at the same time as writing statements: it waits for them. A DROP without the right does not wait."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def query(node: DriverNode, statement: str) -> list[int]:
 
 @pytest.mark.parametrize("drop", DROPS)
 def test_drop_waits_for_who_writes(node: DriverNode, writing: HeldLocks, drop: str) -> None:
-    """DROP waits while a statement writes the dataset, and continues when it ends."""
+    """DROP waits while a statement writes the dataset, and continues at the end of the statement."""
 
     async def story() -> DriverAnswer:
         dropping = asyncio.create_task(
@@ -74,13 +74,13 @@ def test_who_may_not_drop_does_not_wait(node: DriverNode, writing: HeldLocks, dr
 
 
 def test_drop_that_waits_in_vain(node: DriverNode, writing: HeldLocks) -> None:
-    """A waiting DROP ends at its deadline without effect, and no longer delays others."""
+    """A DROP that does not get its lock before its deadline has no effect, and gives up its place in the queue."""
     _, message = refusal(node, DROPS[0], timeout="100ms")
 
     async def is_alone() -> None:
         async with asyncio.timeout(2):
             while query(node, "SELECT DISTINCT token FROM sqlpp_lock") != [writing.token]:  # noqa: ASYNC110 - no event for it
-                await asyncio.sleep(0.01)  # what was ended may still be on its way out
+                await asyncio.sleep(0.01)  # an ended waiter may not have deleted its row yet
 
     assert "took longer" in message or "was not granted" in message
     node.runner.run(is_alone())

@@ -1,4 +1,6 @@
-"""Where statements are parsed, bound and evaluated: short ones on the event loop, all others in a process."""
+"""The process in which statements are parsed, bound and evaluated: the event loop for short ones, a worker process for
+others.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class Recorded(InlineOffloader):
 
 @pytest.fixture
 def recorded(node: DriverNode) -> Recorded:
-    """The recording offloader of a node."""
+    """Return the node's offloader, which records its work."""
     found = Recorded()
     SQLPP_OFFLOADER.put(node.built.services, found)
     return found
@@ -57,7 +59,9 @@ def recorded(node: DriverNode) -> Recorded:
 def test_work_goes_where_it_holds_up_nobody(
     node: DriverNode, recorded: Recorded, text: str, expected: list[str]
 ) -> None:
-    """Statements go to a worker process by the length of the text, the number of expressions, or the units of work."""
+    """A long text, many expressions or many units of work move the work of a statement from the event loop to a worker
+    process.
+    """
     answer = ask(node, text)
 
     assert answer.json()["status"] == "success", answer.body
@@ -66,7 +70,9 @@ def test_work_goes_where_it_holds_up_nobody(
 
 
 def test_long_statements_mean_what_short_ones_mean(node: DriverNode, recorded: Recorded) -> None:
-    """Parameters, declared functions, USE and several statements work in a process as on the event loop."""
+    """Parameters, declared functions, USE and several statements have the same meaning in a worker process as on the
+    event loop.
+    """
     padding = "/* " + "x" * TEXT_SHORT + " */"
     rows(node, "create dataverse a; create view a.v as select value 41")
     text = f"use a; declare function f(x) {{ x + ? }}; select value f(w) {padding} from v w; select value [?, $b]"
@@ -78,7 +84,7 @@ def test_long_statements_mean_what_short_ones_mean(node: DriverNode, recorded: R
 
 
 def test_what_is_wrong_in_a_long_statement_is_said_with_its_place(node: DriverNode, recorded: Recorded) -> None:
-    """Errors have the line and column of the original text."""
+    """Errors of long statements have the line and column of the original text."""
     padding = "/* " + "x" * TEXT_SHORT + " */"
 
     assert "in line 2, at column 14" in refusal(node, f"{padding}\nselect value nobody(1)")[1]
@@ -87,7 +93,7 @@ def test_what_is_wrong_in_a_long_statement_is_said_with_its_place(node: DriverNo
 
 
 def test_a_long_view_is_parsed_by_a_process(node: DriverNode, recorded: Recorded) -> None:
-    """A long view text is parsed in a process for every reader."""
+    """A worker process parses a long view text for every reader."""
     rows(node, f"create dataverse a; create view a.v as {ONE_LONG}")
     recorded.done.clear()
 
@@ -97,9 +103,7 @@ def test_a_long_view_is_parsed_by_a_process(node: DriverNode, recorded: Recorded
 
 
 def test_a_long_function_is_parsed_by_a_process(node: DriverNode, recorded: Recorded) -> None:
-    """A short function with the same name as a long one is parsed in a process, too, since they are stored in one
-    object.
-    """
+    """A worker process also parses a short function that has the name of a long one, because one object stores both."""
     rows(node, f"create dataverse a; create function a.f(x) {{ {ONE_LONG[13:]}[x] }}; create function a.f() {{ 7 }}")
     recorded.done.clear()
 

@@ -1,6 +1,4 @@
-"""Reads for queries of the dataverse `Metadata`: only objects that meet the conditions, in slices, under the caller's
-rights.
-"""
+"""Metadata queries: they read only objects that can meet the conditions, in slices, with the caller's rights."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ NAMES = "select value d.DatasetName from Metadata.`Dataset` d where "
 
 
 class Reads:
-    """Recorded reads of the metadata: ids of objects by slice, listings, and offloaded work."""
+    """Recorded reads of the metadata: the number of objects by slice, listings, and offloaded work."""
 
     def __init__(self) -> None:
         self.slices: list[int] = []
@@ -131,7 +129,9 @@ def reads(large: DriverNode, monkeypatch: pytest.MonkeyPatch) -> Reads:
 def test_conditions_leave_little_to_read(
     large: DriverNode, reads: Reads, condition: str, expected: list[str], read: int
 ) -> None:
-    """With conditions on dataverses only their objects are read; with conditions on names only these objects."""
+    """With a condition on dataverses only their objects are read; with conditions on names only the objects of these
+    names.
+    """
     found = rows(large, f"{NAMES}{condition} order by d.DatasetName", **{"$x": "small"})
 
     assert found == expected
@@ -141,7 +141,7 @@ def test_conditions_leave_little_to_read(
 
 
 def test_a_condition_of_functions_is_worked_out_by_a_process(large: DriverNode, reads: Reads) -> None:
-    """Conditions with functions are evaluated in a process, and only their result is read."""
+    """A worker process evaluates conditions with functions, and only objects that can meet the result are read."""
     found = rows(large, f"{NAMES}d.DataverseName = lower('SMALL') and d.DatasetName = 'a'")
 
     assert found == ["a"]
@@ -150,7 +150,7 @@ def test_a_condition_of_functions_is_worked_out_by_a_process(large: DriverNode, 
 
 
 def test_everything_is_read_in_slices(large: DriverNode, reads: Reads) -> None:
-    """Over 100,000 objects are read in small slices, other requests run between two, and a process builds the
+    """More than 100,000 objects are read in small slices, between which other requests run. A worker process builds the
     records.
     """
     found = rows(large, "select value [count(*), count(d.DatasetId)] from Metadata.`Dataset` d")
@@ -163,7 +163,7 @@ def test_everything_is_read_in_slices(large: DriverNode, reads: Reads) -> None:
 
 
 def test_a_limit_ends_the_reading(large: DriverNode, reads: Reads) -> None:
-    """With LIMIT and no order, reading stops after enough objects."""
+    """With LIMIT and without ORDER BY, reading stops after enough objects."""
     found = rows(large, "select value d.DatasetName from Metadata.`Dataset` d limit 10")
 
     assert len(found) == 10
@@ -171,8 +171,8 @@ def test_a_limit_ends_the_reading(large: DriverNode, reads: Reads) -> None:
 
 
 def test_too_much_names_the_condition(large: DriverNode, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that would collect too many objects is refused with a condition to add; with it, the query is
-    answered.
+    """A query that would collect too many objects is refused, and the message names a condition to add. With the
+    condition, the query is answered.
     """
     monkeypatch.setattr(module, "BYTES_MAX", 1 << 20)
 
@@ -254,7 +254,7 @@ PLANNED = (
 
 @pytest.mark.parametrize("query", PLANNED)
 def test_plans_are_decided_like_the_queries(tmp_path: Path, query: str) -> None:
-    """A caller who may not run a metadata query gets neither its plan nor its compilation, with the same message."""
+    """A caller who may not run a metadata query gets neither its plan nor its compilation; the refusal is the same."""
     with node_over(tmp_path) as node:
         iceberg.make_space(node, "a")
         iceberg.make_table(node, "a", "d")

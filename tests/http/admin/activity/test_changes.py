@@ -56,7 +56,7 @@ def test_pages(node: DriverNode) -> None:
 
 
 def test_pruned_is_410(node: DriverNode) -> None:
-    """A position whose next changes were deleted is 410, and the message says how to continue."""
+    """If the next changes of a position are pruned, the answer is 410, and its message says to start again."""
     at = position(node)
     make_space(node, "a")
     node.built.upkeep.keep_ms = -1000
@@ -73,19 +73,21 @@ def test_pruned_is_410(node: DriverNode) -> None:
     ["after=x", "after=%F0%9F%90%9F", "after=gqNhYmM", "limit=-1", "limit=1001", "limit=x", "wait_s=61", "wait_s=1.5"],
 )
 def test_malformed(node: DriverNode, query: str) -> None:
-    """A malformed position, or a number outside its bounds, is 400."""
+    """A malformed position, or a number outside its bounds, is refused with 400."""
     assert node.get(f"{LAKE}?{query}").status == 400
 
 
 def test_from_the_oldest(node: DriverNode) -> None:
-    """`after=oldest` begins at the oldest stored change, as for webhooks."""
+    """`after=oldest` returns the same changes as a request without a position: it begins at the oldest stored
+    change.
+    """
     make_space(node, "a")
 
     assert node.get(f"{LAKE}?after=oldest")["changes"] == node.get(LAKE)["changes"] != []
 
 
 def test_a_forged_position_tells_nothing(node: DriverNode) -> None:
-    """A forged position that names zones of other metalakes returns nothing about them."""
+    """A forged position that names zones of other metalakes returns only changes of the metalake's own zones."""
     from limnos.services.activity.feed_positions import FeedPosition, position_of
 
     make_space(node, "a")
@@ -106,7 +108,7 @@ def test_a_forged_position_tells_nothing(node: DriverNode) -> None:
 
 
 def test_position_that_names_others(node: DriverNode) -> None:
-    """Zones of other metalakes, or unknown ones, in a position come back unchanged, so they reveal nothing."""
+    """Zones of other metalakes and unknown zones in a position are returned unchanged, so they reveal nothing."""
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     other = f"{API}/other/catalogs"
     body = {"name": "c", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}

@@ -1,4 +1,4 @@
-"""Exports and imports over the own API: streamed exports, imports in parts, finished and abandoned imports, and bad
+"""Exports and imports over the admin API: streamed exports, imports in parts, finished and abandoned imports, bad
 input.
 """
 
@@ -26,7 +26,9 @@ def lines_of(node: DriverNode) -> list[bytes]:
 
 
 def test_a_metalake_goes_out_and_in(node: DriverNode) -> None:
-    """Each part is answered with the progress. The list shows unfinished imports only."""
+    """An export can be imported in parts. Each part is answered with the progress; the list shows unfinished imports
+    only.
+    """
     make_space(node, "a")
     make_space(node, "a", "b")
     answer = node.get(f"{EXPORT}?format=json")
@@ -54,7 +56,9 @@ def test_a_metalake_goes_out_and_in(node: DriverNode) -> None:
 
 
 def test_tables_cannot_lie_where_they_were_exported_from(node: DriverNode) -> None:
-    """An import into the same store is refused with the record's number, and can then be abandoned."""
+    """An import whose table location is in use is refused with the record's number. The import can then be
+    abandoned.
+    """
     make_space(node, "a")
     make_table(node, "a", "t")
     lines = lines_of(node)
@@ -74,7 +78,7 @@ def test_tables_cannot_lie_where_they_were_exported_from(node: DriverNode) -> No
     ("POST", IMPORTS, {"name": "copy", "ids": "some"}, "keep or map"), ("POST", IMPORTS, {"nam": "copy"}, "nam"),
 ])  # fmt: skip
 def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: object, said: str) -> None:
-    """Bad input is 400, and the message names the problem."""
+    """Bad input is refused with 400, and the message names the problem."""
     answer = node.ask(method, path, body)
 
     assert answer.status == 400
@@ -82,7 +86,7 @@ def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: objec
 
 
 def test_bad_parts_are_told(node: DriverNode) -> None:
-    """A part without a position, with a wrong position, or of an unknown import is refused."""
+    """A part without a valid position, or with malformed records, is refused with 400. An unknown import is 404."""
     one = f"{IMPORTS}/{node.post(IMPORTS, {'name': 'copy', 'format': 'json'}).json()['id']}"
 
     for query, body, said in (
@@ -99,7 +103,7 @@ def test_bad_parts_are_told(node: DriverNode) -> None:
 
 
 def test_two_exports_at_once_are_enough(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third export waits, because each one holds a snapshot of the store."""
+    """An export beyond the limit of concurrent exports is refused with 503 and `Retry-After`."""
     monkeypatch.setattr(metalake_export, "_EXPORT_COUNTER", metalake_export.ExportCounter(metalake_export.AT_ONCE_MAX))
 
     answer = node.get(EXPORT)
@@ -139,7 +143,7 @@ def test_a_client_that_hangs_up_ends_its_export(node: DriverNode) -> None:
 
 
 def test_an_export_that_is_closed_is_over(node: DriverNode) -> None:
-    """A closed export releases its snapshot; one that was never started takes none."""
+    """A closed export releases its slot; one that was never started takes none."""
     ctx = Context(node.built.services, Credential("admin"), "x")
 
     async def story() -> None:

@@ -1,5 +1,5 @@
-"""Lineage over HTTP: events are received and graphs returned. Targets that the caller may not change are left out,
-hidden objects are hidden.
+"""Lineage over HTTP: events are received and graphs returned. Edges to targets that the caller may not change are not
+stored, and objects that the caller may not load are shown without a name.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def send(node: DriverNode, *events: dict, user: str = "admin", path: str = LINEA
 
 
 def kept(node: DriverNode, *events: dict, user: str = "admin") -> int:
-    """Send events, all of which must be accepted. Returns the number of stored edges."""
+    """Send events, all of which the server must accept. Returns the number of stored edges."""
     answer = send(node, *events, user=user)
     assert (answer.status, answer.json().get("left_out")) == (201, []), answer.body
     found: int = answer.json()["kept"]
@@ -177,7 +177,9 @@ def test_names_follow_renames_and_moves(node: DriverNode) -> None:
 
 
 def test_columns_go_through_several_tables(node: DriverNode) -> None:
-    """Lineage of a column follows direct origins. Filters are shown as indirect origins and not followed."""
+    """Lineage of a column follows direct origins through several tables. Filters are indirect origins and are not
+    followed.
+    """
     tables(node, "s", "m", "t")
     kept(node, event(dataset("main.a.m"), dataset("main.a.s"), columns={
         "id": [link("main.a.s", "id")], "city": [link("main.a.s", "city", subtype="TRANSFORMATION")],
@@ -215,7 +217,9 @@ def test_depth_and_cycles(node: DriverNode) -> None:
 
 
 def test_newer_runs_replace_and_one_run_adds_up(node: DriverNode) -> None:
-    """The newest parent run of a job replaces earlier ones, late events are ignored, and other jobs are unaffected."""
+    """The newest run of a job replaces its earlier edges, and events of one parent run add up. Late events are ignored,
+    and other jobs are unaffected.
+    """
     tables(node, "q", "r", "s", "t")
     q, r, s, t = (dataset(f"main.a.{name}") for name in "qrst")
 
@@ -254,7 +258,7 @@ def test_noise_keeps_nothing(node: DriverNode, noise: str) -> None:
 
 
 def test_streams_and_jobs_without_runs_count(node: DriverNode) -> None:
-    """Events of a running stream, and job events without a run, store edges."""
+    """`RUNNING` events of a streaming job, and job events without a run, store edges."""
     tables(node, "s", "t", "u")
     stream = event(dataset("main.a.t"), dataset("main.a.s"), eventType="RUNNING")
     stream["job"]["facets"] = {"jobType": {"processingType": "STREAMING"}}
@@ -278,7 +282,7 @@ def test_streams_and_jobs_without_runs_count(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_bad_events(node: DriverNode, body: bytes) -> None:
-    """A malformed event is 400, and no event of its array is stored."""
+    """A malformed event is refused with 400 and a message."""
     answer = node.ask("POST", LINEAGE, body)
 
     assert answer.status == 400
@@ -286,7 +290,7 @@ def test_bad_events(node: DriverNode, body: bytes) -> None:
 
 
 def test_one_bad_event_spoils_its_array(node: DriverNode) -> None:
-    """An array with one bad event is refused as a whole."""
+    """An array with one invalid event is refused as a whole, and none of its edges are stored."""
     tables(node, "s", "t")
 
     assert send(node, event(dataset("main.a.t"), dataset("main.a.s")), {"eventTime": 1}).status == 400
@@ -296,7 +300,7 @@ def test_one_bad_event_spoils_its_array(node: DriverNode) -> None:
 @pytest.mark.parametrize("query", ["", "path=main.a", "path=main.a.t&direction=x", "path=main.a.t&depth=0", "path=main.a.t&depth=51",
                                    "path=main.a.t&limit=0", "path=main.a.t&after=x", "path=main.a.t&after=1-ab"])  # fmt: skip
 def test_bad_questions(node: DriverNode, query: str) -> None:
-    """A missing path, or an invalid direction, number or cursor, is 400."""
+    """A missing path, or an invalid direction, number or cursor, is refused with 400."""
     tables(node, "t")
 
     assert node.get(f"{LINEAGE}?{query}").status == 400
@@ -320,7 +324,9 @@ def test_pages_make_the_graph(node: DriverNode) -> None:
 
 
 def test_what_may_not_be_changed_is_left_out(node: DriverNode) -> None:
-    """Edges to targets that the caller may not change are left out. Hidden and missing sources are answered alike."""
+    """Edges to targets that the caller may not change are not stored. Hidden and missing objects get the same
+    answer.
+    """
     tables(node, "t", "s", "hidden")
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "ana", "modify_table", kind="TABLE", on="main.a.t")
@@ -351,7 +357,7 @@ def test_what_may_not_be_changed_is_left_out(node: DriverNode) -> None:
 
 
 def test_what_may_not_be_seen_is_hidden(node: DriverNode) -> None:
-    """A hidden table is one unnamed node. The graph shows nothing beyond it, and no users or jobs of its edges."""
+    """A hidden table is a node without a name. The graph shows nothing beyond it, and no users or jobs of its edges."""
     tables(node, "far", "hidden", "t", "u", "v")
     make_view(node, "a", "w")
     for source, target in (("far", "hidden"), ("hidden", "t"), ("hidden", "u"), ("u", "t"), ("w", "t")):
@@ -386,7 +392,7 @@ def test_what_may_not_be_seen_is_hidden(node: DriverNode) -> None:
 
 
 def test_dropped_and_brought_back(node: DriverNode) -> None:
-    """A dropped table is hidden and an undropped one has its edges again. A sweep deletes edges of tables dropped for
+    """Edges of a dropped table are not shown until it is undropped. The sweep deletes edges of tables dropped for
     good.
     """
     tables(node, "s", "t")
@@ -487,7 +493,7 @@ def test_without_access_control(open_node: DriverNode) -> None:
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
 def test_a_time_beyond_all_years_is_no_event(node: DriverNode, at: str) -> None:
-    """A time zone offset that moves the time beyond the supported years is 400."""
+    """An event whose time zone offset moves its time beyond the supported years is refused with 400."""
     make_table(node, "a", "t")
 
     assert send(node, event(dataset("main.a.t"), dataset("main.a.s"), eventTime=at)).status == 400

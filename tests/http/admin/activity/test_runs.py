@@ -65,7 +65,7 @@ def test_a_pipeline_keeps_what_it_declares(node: DriverNode) -> None:
 
 
 def test_a_run_is_told_of_and_read(node: DriverNode) -> None:
-    """Reported steps and findings are returned as reported; fields that a report omits keep their values."""
+    """Reported steps and findings are returned as reported. Fields that a later report omits keep their values."""
     run = started(node, parameters={"day": "2024-01-01"})
     path = f"{RUNS}/{run}/steps/raw"
     output = {
@@ -115,8 +115,8 @@ def test_phases_are_told_of_steps_and_after_the_end(node: DriverNode) -> None:
 
 
 def test_one_run_at_a_time(node: DriverNode) -> None:
-    """While a run is active, another run of the pipeline is refused with the run's user. Starting it again by its id is
-    idempotent.
+    """While a run is active, another run of the pipeline is refused with the active run's id and holder. A start with
+    the active run's id returns that run.
     """
     run = started(node)
     again = begin(node, id=run)
@@ -161,7 +161,9 @@ def test_another_attempt_takes_over(node: DriverNode) -> None:
 
 
 def test_cancelling_is_told_by_the_next_beat(node: DriverNode) -> None:
-    """The process learns from its next heartbeat that the run is being cancelled, and then reports its end."""
+    """The answer to the next heartbeat says that the run is being cancelled. The process can then report the end of the
+    run.
+    """
     run = started(node)
     cancelled = node.done("POST", f"{RUNS}/{run}/cancel")
     beat = node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})
@@ -182,7 +184,9 @@ def test_cancelling_is_told_by_the_next_beat(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_states_follow_one_another(node: DriverNode, first: str, then: str, ok: bool) -> None:
-    """State changes follow the allowed transitions and are idempotent; a refusal says what to do."""
+    """A run changes its state along the allowed transitions only, and repeating one is allowed. A refusal says what to
+    do.
+    """
     run = started(node)
     assert finish(node, run, first).status == 200
 
@@ -197,7 +201,7 @@ def test_states_follow_one_another(node: DriverNode, first: str, then: str, ok: 
 
 
 def test_runs_are_listed_newest_first(node: DriverNode) -> None:
-    """Runs can be filtered by pipeline and state, and are listed in pages."""
+    """Runs are listed newest first and in pages, and can be filtered by pipeline and state."""
     runs = [started(node)]
     finish(node, runs[0], "failed")
     runs.append(started(node))
@@ -269,7 +273,7 @@ def test_a_pipeline_is_dropped_with_its_runs(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(node: DriverNode, method: str, path: str, body: object) -> None:
-    """An invalid declaration, id, lease, attempt, state, time or page is 400, and nothing is changed."""
+    """An invalid declaration, id, lease, attempt, state, time or page is refused with 400, and nothing is changed."""
     run = started(node)
     before = node.get(f"{RUNS}/{run}").json()
 
@@ -281,15 +285,15 @@ def test_bad_input_is_refused(node: DriverNode, method: str, path: str, body: ob
 
 
 def test_no_such_step(node: DriverNode) -> None:
-    """A report about a step that the run was not started with is refused."""
+    """A report about a step that the run does not have is refused with 404."""
     run = started(node)
 
     assert node.ask("PUT", f"{RUNS}/{run}/steps/gone", {"attempt": 1, "state": "done"}).status == 404
 
 
 def test_a_page_of_runs_is_bounded(node: DriverNode) -> None:
-    """The list of a thousand runs is one answer: parameters are limited, and options are returned for a single run
-    only.
+    """The size of a run's parameters is limited, and lists of runs omit the options, so that a long list fits into one
+    answer.
     """
     long = begin_with(node, parameters={"day": "x" * 20_000})
     run = started(node, parameters={"day": "x"}, options={"pins": ["y"]})
@@ -308,8 +312,8 @@ def begin_with(node: DriverNode, **more: object) -> DriverAnswer:
 
 
 def test_what_is_told_of_a_run_is_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Findings and reports about steps are limited in size. A report beyond the limit changes nothing; smaller ones
-    still pass.
+    """The findings and step reports of a run are limited in size. A report beyond the limit changes nothing; later
+    reports below the limit are accepted.
     """
     run = started(node)
     monkeypatch.setattr(runners, "RUN_MAX", 50_000)
@@ -388,7 +392,7 @@ def test_findings_of_the_attempt_before_go(node: DriverNode) -> None:
 
 
 def test_a_successor_of_a_runs_user(node: DriverNode) -> None:
-    """A user who later gets the name of a run's user can neither continue the run nor get it by its id, whatever their
+    """A later user with the name of a run's user can neither continue the run nor get it by its id, whatever their
     rights.
     """
     users = f"{API}/lake/users"

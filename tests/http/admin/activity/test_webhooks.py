@@ -36,7 +36,7 @@ def test_a_webhook_comes_and_goes(node: DriverNode) -> None:
 
 
 def test_from_the_oldest(node: DriverNode) -> None:
-    """A webhook may begin with the oldest stored change."""
+    """A webhook can begin with the oldest stored change."""
     make_space(node, "a")
     node.done("POST", HOOKS, {"url": URL, "after": "oldest"})
 
@@ -69,7 +69,7 @@ def test_from_the_oldest(node: DriverNode) -> None:
     ids=str,
 )
 def test_refused(node: DriverNode, body: dict[str, object]) -> None:
-    """A URL that the server's settings do not allow, or that is malformed, is 400."""
+    """A URL that is malformed or that the server's settings do not allow is refused with 400."""
     assert node.post(HOOKS, body).status == 400
     assert node.get(HOOKS).json() == {"webhooks": []}
 
@@ -95,7 +95,7 @@ def test_refused(node: DriverNode, body: dict[str, object]) -> None:
     ],
 )
 def test_addresses_below_a_path(url: str, *, fine: bool) -> None:
-    """An allowed URL with a path allows the URLs below it, by whole path segments."""
+    """An allowed URL with a path allows the URLs below that path, by whole path segments."""
     allowed = ("https://h.example.com/in/",)
 
     if fine:
@@ -106,7 +106,7 @@ def test_addresses_below_a_path(url: str, *, fine: bool) -> None:
 
 
 def test_only_the_owner_of_the_metalake(node: DriverNode) -> None:
-    """Members and owners of catalogs may neither list nor create webhooks."""
+    """Only the metalake's owner may list, create, retry and delete webhooks; an owner of a catalog may not."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("PUT", f"{API}/lake/owners/catalog/main", {"name": "ana", "type": "USER"})
     made = node.done("POST", HOOKS, {"url": URL})
@@ -138,7 +138,7 @@ def test_no_such_webhook(node: DriverNode, webhook_id: str) -> None:
 
 
 def test_position_that_names_others(node: DriverNode) -> None:
-    """A forged position does not reveal the number of changes in another metalake."""
+    """A webhook at a forged position with zones of another metalake does not count that metalake's pending changes."""
     other = node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     assert other["code"] == 0
     node.done("POST", f"{API}/other/groups", {"name": "crew"})
@@ -166,7 +166,7 @@ def test_a_position_of_another_metalake_starts_no_webhook(node: DriverNode) -> N
 
 
 def test_so_many_and_no_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of webhooks of a metalake is limited, so that other metalakes can have theirs."""
+    """The number of webhooks is limited in each metalake separately."""
     monkeypatch.setattr(webhooks, "WEBHOOKS_MAX", 2)
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     made = [node.post(HOOKS, {"url": URL}) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Children of a namespace in one page: every kind in order, page by page, and only what the caller may see."""
+"""Children of a namespace: all kinds in one ordered and paged list of the objects that the caller may see."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pages(node: DriverNode, path: str, *, limit: int, user: str = "admin", kind:
 
 
 def names(found: list[dict]) -> list[tuple[str, str]]:
-    """Return kinds and names."""
+    """Return the kind and the name of each child."""
     return [(child["kind"], child["name"]) for child in found]
 
 
@@ -53,7 +53,7 @@ def test_kinds_come_in_order_and_pages_join(node: DriverNode, limit: int) -> Non
 
 
 def test_objects_of_sqlpp_are_children(node: DriverNode) -> None:
-    """A catalog of tables shows the types, synonyms and external datasets of its namespaces."""
+    """Datatypes and synonyms of SQL++ are children of their namespace in a catalog of tables."""
     make_space(node, "a")
     for statement in ("create type a.ty as {}", "create synonym a.sy for a.t"):
         node.done("POST", "/query/service", {"statement": statement})
@@ -62,7 +62,7 @@ def test_objects_of_sqlpp_are_children(node: DriverNode) -> None:
 
 
 def test_a_child_tells_format_owner_comment_and_change(node: DriverNode) -> None:
-    """A table has its comment and the time of its last commit; a namespace has its own comment and time."""
+    """A child has its format, owner, comment, creator, and the times of its creation and its last change."""
     make_table(node, "a", "t")
     (before,) = pages(node, "a", limit=9)
     commit(node, "a", "t", updates=[set_properties(comment="flights of three airports")])
@@ -95,7 +95,7 @@ def test_hidden_children_are_not_listed(node: DriverNode) -> None:
 
 
 def test_a_name_seen_for_what_lies_below_has_no_details(node: DriverNode) -> None:
-    """A user of a deep table sees the names of the namespaces above it, but none of their details."""
+    """A user with rights on a nested namespace sees the names of the namespaces above it, but none of their details."""
     make_table(node, "a", "b", "t")
     grant(node, "ana", "SELECT_TABLE USE_SCHEMA", kind="SCHEMA", on="main.a:b")
 

@@ -1,4 +1,6 @@
-"""Files of filesets over the own API: pages of a directory, and beginnings of files; on disk and in an object store."""
+"""Files of filesets over the admin API: lists of a directory in pages, and previews of files; on disk and in an object
+store.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,7 @@ class BrowsedFileset:
         return self.node.get(f"{FILESETS}/entries?{urlencode({'fileset': 'raw.f', **query})}", user=user)
 
     def show(self, file: str, user: str = "bob", **query: object) -> DriverAnswer:
-        """Request the beginning of a file."""
+        """Request a preview of a file."""
         return self.node.get(f"{FILESETS}/preview?{urlencode({'fileset': 'raw.f', 'file': file, **query})}", user=user)
 
 

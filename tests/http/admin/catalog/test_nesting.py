@@ -1,4 +1,4 @@
-"""Names that contain the separator, over the own API: check, plan, show by pages, change, undo, confirm; bad input."""
+"""Names that contain the separator, over the admin API: check, plan, list, change, undo, confirm; bad input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def furnish(node: DriverNode) -> None:
 
 
 def test_names_are_checked_planned_changed_and_undone(node: DriverNode) -> None:
-    """Each answer states the progress, and the pages of the plan are complete."""
+    """Names with the separator are found, planned, changed and restored. Each answer has the progress, and the pages of
+    the plan are complete.
+    """
     furnish(node)
 
     found = node.get(f"{NAMES}?separator=%3B&limit=2").json()
@@ -50,7 +52,7 @@ def test_names_are_checked_planned_changed_and_undone(node: DriverNode) -> None:
     ("POST", CHANGES, {}, "to"),
 ])  # fmt: skip
 def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: object, said: str) -> None:
-    """Bad input is 400, and the message names the problem."""
+    """Bad input is refused with 400, and the message names the problem."""
     answer = node.ask(method, path, body)
 
     assert answer.status == 400
@@ -58,7 +60,7 @@ def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: objec
 
 
 def test_nothing_planned(node: DriverNode) -> None:
-    """Without a plan, showing, changing and confirming are refused; the message names the command that makes one."""
+    """Without a plan, show, change and confirm are 404. The message names the command that creates a plan."""
     for method, body in (("GET", None), ("POST", {"to": "migrated"}), ("DELETE", None)):
         answer = node.ask(method, CHANGES, body)
         assert (answer.status, "limnos names plan main" in answer.json()["error"]["message"]) == (404, True)

@@ -1,6 +1,6 @@
-"""Previews of restricted users agree with a model in plain Python, over random filters and masks.
+"""Previews of restricted users equal the result of a model in plain Python, over random filters and masks.
 
-`LIMNOS_TEST_RESTRICTIONS` is the number of filters and masks; 1,000 are the whole proof.
+`LIMNOS_TEST_RESTRICTIONS` is the number of random filters and masks; the full proof needs 1,000.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def add_files(table: WrittenTable, rows: list[Row]) -> None:
 
 
 def test_random_filters_and_masks(tmp_path: Path) -> None:
-    """A restricted user's preview has exactly the rows and values of the model, and each leaves a line in the audit."""
+    """A restricted user's preview has exactly the rows and values of the model, and each preview has an audit
+    record.
+    """
     dice = random.Random(24)
     rows = rows_made(dice, 0, FILES * ROWS)
     with wire.node_over(tmp_path) as node:

@@ -98,7 +98,9 @@ def test_first_rows(table: PreviewedTable) -> None:
 
 
 def test_restricted_reader_sees_filtered_and_masked_rows(table: PreviewedTable) -> None:
-    """Filters see stored values, masks change the shown ones, even if the filter's column is not shown."""
+    """Filters apply to stored values, and masks to the shown values. A filter applies even if its column is not
+    shown.
+    """
     assert restrict(table.node, filter="City = 'Rome'", masks={"card": "show-last-4"}).status == 200
 
     bob, admin = table.read("&columns=id,card"), table.read(user="admin")
@@ -149,7 +151,7 @@ def test_budget_of_bytes_ends_a_preview(table: PreviewedTable, monkeypatch: pyte
 
 
 def test_killed_process_says_what_to_do(table: PreviewedTable) -> None:
-    """A killed preview process is 503 with advice, and the next preview is served."""
+    """If the preview process is killed, the answer is 503 with advice, and the next preview succeeds."""
     table.workers.dies = True
     answer = table.ask()
     table.workers.dies = False
@@ -177,7 +179,7 @@ def test_bad_queries(table: PreviewedTable, query: str) -> None:
 
 
 def test_who_may_not_read_rows_gets_none(table: PreviewedTable) -> None:
-    """A preview needs the right to read rows; the right to load the table is not enough."""
+    """A preview needs the privilege to read rows; the privilege to load the table is not enough."""
     grant(table.node, "eve", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     grant(table.node, "ann", "use_catalog use_schema create_table", kind="CATALOG", on="main")
 
@@ -186,7 +188,7 @@ def test_who_may_not_read_rows_gets_none(table: PreviewedTable) -> None:
 
 
 def test_each_preview_has_its_line_in_the_audit(table: PreviewedTable) -> None:
-    """The audit records user, table, snapshot and number of rows, even if reads are not audited."""
+    """Each preview has an audit record with user, table, snapshot and number of rows, even if reads are not audited."""
     table.read("&rows=3")
 
     table.node.runner.run(table.node.built.services.audit.flush())

@@ -1,5 +1,5 @@
-"""Search by name, prefix, path, id, UUID, tag and owner: current, in order, and limited to objects that the caller may
-load.
+"""Search by name, prefix, path, id, UUID, tag and owner: results are current, ordered, and limited to objects that the
+caller may load.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def move(node: DriverNode, kind: str, source: list[str], target: list[str]) -> N
 
 
 def test_exact_name_comes_before_starts_and_short_before_long(node: DriverNode) -> None:
-    """Exact names come first in any case, then names that begin with the word, shorter ones first."""
+    """Exact names in any letter case come first, then names that begin with the word, shorter names first."""
     for name in ("flights_by_day", "FLIGHTS", "flights2", "other"):
         make_table(node, "a", name)
     make_space(node, "flights")
@@ -107,7 +107,9 @@ def test_tags_and_owners_choose_objects(node: DriverNode) -> None:
 
 
 def test_only_what_one_may_load_is_told(node: DriverNode) -> None:
-    """A reader of one table finds only that table. No answer has a hidden object's name; strangers are refused."""
+    """A user with rights on one table finds only that table, and no answer has a hidden object's name. Users who are
+    not in the metalake are refused.
+    """
     for name in ("seen", f"seen_{CANARY}"):
         make_table(node, "a", name)
     make_table(node, CANARY, "seen")
@@ -137,7 +139,7 @@ def test_a_revoke_holds_for_the_next_search(node: DriverNode) -> None:
 
 
 def test_limits_tell_that_there_is_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer says if more hits exist, and separately if more candidates exist than were checked."""
+    """The limit bounds the number of hits. `bounded` is true if more candidates exist than the search examined."""
     for number in range(6):
         make_table(node, "a", f"t{number}")
     some = ask(node, "t kind:table", more="&limit=4")
@@ -152,7 +154,9 @@ def test_limits_tell_that_there_is_more(node: DriverNode, monkeypatch: pytest.Mo
 
 
 def test_nothing_is_found_in_disabled_or_dropped_catalogs(node: DriverNode) -> None:
-    """Objects of a disabled catalog are found only after it is enabled again; those of another metalake never."""
+    """Objects of a disabled catalog are not found until it is enabled again. Objects of another metalake are never
+    found.
+    """
     make_table(node, "a", "t1")
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
     hidden = found(node, "t1")
@@ -166,7 +170,7 @@ def test_nothing_is_found_in_disabled_or_dropped_catalogs(node: DriverNode) -> N
 
 @pytest.mark.parametrize("query", ["", "q=", "q=x&limit=0", "q=x&limit=201", "q=x&kind=thing", "q=in:a..b+x"])
 def test_bad_questions(node: DriverNode, query: str) -> None:
-    """Empty queries and invalid limits and kinds are 400."""
+    """Empty queries, and invalid limits and kinds, are refused with 400."""
     assert node.get(f"{SEARCH}?{query}").status == 400
 
 
@@ -180,7 +184,9 @@ def test_with_access_control_off_everything_is_found(open_node: DriverNode) -> N
 
 
 def test_few_rights_are_searched_from_their_objects(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With few rights, one visible object behind many hidden ones is found; with many rights, the first ones."""
+    """With few privileges, the search begins at the objects of these privileges and finds one behind many hidden ones.
+    With many privileges, it examines the first candidates only.
+    """
     for name in ("t0", "t1", "t2", "t3"):
         make_table(node, "a", name)
     make_table(node, "b", "t9")

@@ -1,5 +1,5 @@
-"""A check of a table's files reports missing files and wrong lengths, request by request, on a disk and in an object
-store; it reads no other files.
+"""A check of a table's files reports missing files and wrong lengths, slice by slice, on a disk and in an object store,
+and reads no other files.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def test_every_kind_of_file(table: Writer) -> None:
 
 
 def test_all_snapshots_are_checked_if_asked_for(table: Writer) -> None:
-    """A missing older manifest list is found when all snapshots are checked; a file of both snapshots is reported
+    """A missing older manifest list is found only if all snapshots are checked. A file of both snapshots is reported
     once.
     """
     wire.local(f"{table.location}/metadata/l1.avro").unlink()
@@ -108,7 +108,7 @@ def test_all_snapshots_are_checked_if_asked_for(table: Writer) -> None:
 
 
 def test_slices(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each slice says where the next one begins. Together they check each file once, for every slice size."""
+    """Each slice returns the position of the next one. Together they check each file once, for every slice size."""
     many = [entry(data_file(f"{table.location}/data/{number}.parquet")) for number in range(7)]
     assert table.send(table.manifest("a.avro", many[:4]), table.manifest("b.avro", many[4:])).status == 200
     wanted = [("file", "missing", f"{number}.parquet") for number in range(7)]
@@ -136,7 +136,9 @@ def test_a_slice_that_takes_long_ends(table: Writer, monkeypatch: pytest.MonkeyP
 
 
 def test_a_snapshot_that_goes_meanwhile(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the snapshot expires during the check, the next slice says so, or continues with the remaining snapshots."""
+    """If the checked snapshot expires during the check, the next slice says to start again. A check of all snapshots
+    continues with the remaining ones.
+    """
     monkeypatch.setattr(table_checks, "SLICE_S", -1.0)
     after = checked(table.node)["after"]
     first = checked(table.node, "&snapshots=all")["after"]
@@ -152,8 +154,8 @@ def test_a_snapshot_that_goes_meanwhile(table: Writer, monkeypatch: pytest.Monke
 
 
 def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
-    """Files of other tables are reported as outside without a look at the storage; those at earlier locations are
-    checked.
+    """Files in other tables' locations are reported as outside, and the storage is not asked for them. Files at earlier
+    locations of the table are checked.
     """
     node = table.node
     other = str(wire.make_table(node, "a", "u")["metadata"]["location"])  # type: ignore[index]
@@ -184,7 +186,7 @@ def test_restricted_users_learn_no_names(table: Writer) -> None:
 
 
 def test_tables_of_other_formats(table: Writer) -> None:
-    """A table of another format is refused as such, and a path without a namespace is 404."""
+    """A table of another format is refused by its format, and a path without a namespace is 404."""
     node = table.node
     body = {"name": "vectors", "type": "relational", "provider": "lakehouse-generic", "properties": {}}
     node.done("POST", f"{API}/lake/catalogs", body)

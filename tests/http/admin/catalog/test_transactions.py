@@ -54,7 +54,7 @@ def lake(node: DriverNode) -> DriverNode:
 
 
 def test_each_kind_in_one(lake: DriverNode) -> None:
-    """Namespace and table creates, moves, commits and drops in one transaction get one revision."""
+    """Creates, moves, commits and drops of namespaces and tables in one transaction get one revision."""
     answer = together(
         lake,
         {"do": "create-namespace", "path": ["c"], "comment": "new"},
@@ -210,7 +210,9 @@ def test_refusal_undoes_what_came_before(lake: DriverNode, last: Operation, told
 
 
 def test_what_one_started_from_is_asserted(lake: DriverNode) -> None:
-    """Requirements publish a set of tables only if each has the expected UUID and snapshot, or does not exist yet."""
+    """Requirements on UUID, snapshot and absence apply to each table; if one of them fails, no table of the transaction
+    changes.
+    """
     uuid = metadata_of(lake, "a", "t")["table-uuid"]
     asserts = [
         {"type": "assert-table-uuid", "uuid": uuid},
@@ -245,8 +247,8 @@ def test_purge_of_a_dropped_table(lake: DriverNode) -> None:
 
 
 def test_each_operation_needs_its_own_right(lake: DriverNode) -> None:
-    """A user who may commit but not drop is refused both. Objects created in the transaction may be changed by their
-    creator.
+    """A user who may commit but not drop is refused a transaction of both. The creator of an object may change it in
+    the same transaction.
     """
     grant(lake, "bob", "use_catalog use_schema modify_table create_schema create_table", kind="CATALOG", on="main")
     commit = {"do": "commit-table", "path": ["a", "t"], "updates": [set_properties(mark="b")]}
@@ -318,7 +320,7 @@ def test_bad_bodies(lake: DriverNode, body: object) -> None:
 
 
 def test_failed_file_leaves_nothing(lake: DriverNode) -> None:
-    """A location outside of the catalog's roots refuses the transaction, and the files of its other tables are
+    """A table location outside of the catalog's roots refuses the transaction, and the files of its other tables are
     deleted.
     """
     files = files_of(lake)
@@ -337,8 +339,8 @@ KEY = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
 def test_key_makes_it_once(lake: DriverNode) -> None:
-    """A repeated request with the same key is executed once and answered alike; another request with the key is
-    refused.
+    """A request repeated with its idempotency key is executed once and gets the first answer. Another request with the
+    key is refused.
     """
     operations = [
         {"do": "create-table", "path": ["b", "n"], "schema": SCHEMA},
@@ -357,8 +359,8 @@ def test_key_makes_it_once(lake: DriverNode) -> None:
 
 
 def test_refusal_under_a_key_is_final(lake: DriverNode) -> None:
-    """A refusal under a key is repeated with its original request id; the same request without the key is decided
-    again.
+    """A refusal under an idempotency key is repeated with its original request id. The same request without a key is
+    decided again.
     """
     operation = {"do": "create-table", "path": ["a", "u"], "schema": SCHEMA}
     first = lake.ask("POST", PATH, {"operations": [operation]}, idempotency_key=KEY)

@@ -70,12 +70,14 @@ def test_pages_and_paths(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("query", ["before=x", "before=1-", "limit=0", "limit=-1", "limit=ten", "below=a..b"])
 def test_bad_questions(node: DriverNode, query: str) -> None:
-    """An invalid cursor, limit or path is 400."""
+    """An invalid cursor, limit or path is refused with 400."""
     assert node.get(f"{TRASH}?{query}").status == 400
 
 
 def test_bad_answers_leave_it_in_the_trash(node: DriverNode) -> None:
-    """An unknown id, a taken name and an invalid target each have a status and message, and nothing is restored."""
+    """An unknown id, a name in use and an invalid target each have their own status and message, and nothing is
+    restored.
+    """
     number = dropped(node, "a", "t")
     make_table(node, "a", "t")
     told = {
@@ -137,7 +139,7 @@ def test_place_of_what_one_lets_go_is_free(node: DriverNode) -> None:
 
 
 def test_view_comes_back(node: DriverNode) -> None:
-    """A view can be restored from the trash, unchanged."""
+    """A dropped view is restored from the trash unchanged."""
     make_view(node, "a", "v")
     before = node.get(view_path("a", "v")).json()
     node.delete(view_path("a", "v"))
@@ -159,7 +161,7 @@ def test_purged_files_are_gone(node: DriverNode, tmp_path: Path) -> None:
 
 
 def test_pages_tell_nothing_of_what_is_hidden(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages contain only objects that the caller may restore, and reveal nothing about others between them."""
+    """Pages contain only objects that the caller may restore, and reveal nothing about hidden objects between them."""
     monkeypatch.setattr(trash, "SLICE_MAX", 2)
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "eve", "use_catalog", kind="CATALOG", on="main")
@@ -188,7 +190,7 @@ MAKES = "create_table create_view create_fileset create_topic register_model reg
 
 
 def test_who_may_not_make_such_a_thing_brings_none_back(node: DriverNode, tmp_path: Path) -> None:
-    """The owner of a dropped object also needs the right to create one at the target; listing is not enough."""
+    """The owner of a dropped object needs the privilege to create such an object in order to restore it."""
     grant(node, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
     role = grant(node, "ana", MAKES, kind="METALAKE", on="lake")
     make_space(node, "a")

@@ -1,4 +1,4 @@
-"""Search by words: parts of names, columns at every depth, comments and names above; exact before and after
+"""Search by words in names, columns at every depth, comments and ancestors, with complete results before and after
 indexing.
 """
 
@@ -41,8 +41,8 @@ def filled(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("indexed", [False, True])
 def test_words_are_found_in_names_columns_comments_and_ancestors(node: DriverNode, *, indexed: bool) -> None:
-    """Results and matches are the same before and after the changes are indexed."""
-    index(node)  # of nothing: from now on the changes are known
+    """Results and matched fields are the same before and after the changes are indexed."""
+    index(node)  # nothing to index: from here on, the zones have positions
     filled(node)
     if indexed:
         index(node)
@@ -76,7 +76,9 @@ def test_changes_after_the_index_are_found_at_once(node: DriverNode) -> None:
 
 
 def test_a_restored_object_and_a_pruned_feed_are_indexed_anew(node: DriverNode) -> None:
-    """A restored object is found. After the feed was pruned all objects are indexed again, and answers say so."""
+    """A restored object is found. After the change feed was pruned, all objects are indexed again, and until then the
+    answer has the number of unindexed changes.
+    """
     filled(node)
     index(node)
     node.delete(table_path("nyc", "weather"))
@@ -105,7 +107,7 @@ def indexing_zones() -> object:
 
 
 def test_more_changes_than_a_search_reads_are_told(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the limit, the answer has the number of changes that the search did not read, until they are indexed."""
+    """If more changes wait than a search reads, the answer has the number of unread changes until they are indexed."""
     index(node)
     monkeypatch.setattr(indexed_words, "TAIL_MAX", 2)
     filled(node)
@@ -129,7 +131,7 @@ def test_many_objects_are_indexed_in_steps(node: DriverNode, monkeypatch: pytest
 
 
 def test_words_of_hidden_objects_are_told_to_nobody(node: DriverNode) -> None:
-    """Words of hidden tables find nothing, indexed or not; filters and words are combined."""
+    """Words of hidden tables find nothing, whether indexed or not. Filters and words are combined."""
     index(node)
     filled(node)
     make_table(node, CANARY, "x", schema=NESTED)

@@ -1,5 +1,5 @@
-"""Protection of objects: over every protocol, for the object alone or everything below it, also against forced drops,
-until a user with more rights ends it.
+"""Protection of objects: in every protocol, for the object alone or for everything below it, also against forced drops,
+until a user with more rights removes it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def transaction(node: DriverNode, *path: str) -> DriverAnswer:
 
 @pytest.mark.parametrize("at,below", [("TABLE/main.a.t", False), ("SCHEMA/main.a", True), ("CATALOG/main", True)])
 def test_protected_table_stays_over_every_protocol(node: DriverNode, at: str, below: bool) -> None:
-    """A drop, purge, unregister, transaction, overwrite and forced drop are 409 with the way to end the protection."""
+    """A drop, purge, unregister, transaction, overwrite and forced drop are refused with 409. The message names the
+    command that removes the protection.
+    """
     furnish(node)
     location = node.post(f"{table_path('a', 'x')}/unregister").json()["metadata-location"]
     node.done("PUT", of(*at.split("/")), {"below": below})
@@ -71,8 +73,8 @@ def test_protected_table_stays_over_every_protocol(node: DriverNode, at: str, be
 
 
 def test_namespace_and_view(node: DriverNode) -> None:
-    """Namespaces and views can be protected, too, also as Gravitino's schema. Objects below are not protected by
-    default.
+    """Namespaces and views can be protected, also against drops over the Gravitino API. Objects below a protected
+    namespace are not protected by default.
     """
     furnish(node)
     node.done("POST", SPACES, {"namespace": ["empty"]})
@@ -90,7 +92,9 @@ def test_namespace_and_view(node: DriverNode) -> None:
 
 
 def test_what_protects_is_told(node: DriverNode) -> None:
-    """An object shows its nearest protection. Setting it again does not narrow it, and tags cannot be protected."""
+    """An object shows its nearest protection. A second, narrower request does not narrow it. Tags cannot be
+    protected.
+    """
     furnish(node)
     node.done("POST", f"{API}/lake/tags", {"name": "red"})
     before = node.get(of("TABLE", "main.a.t")).json()
@@ -107,7 +111,7 @@ def test_what_protects_is_told(node: DriverNode) -> None:
 
 
 def test_owner_may_set_it_and_not_end_it(node: DriverNode) -> None:
-    """A table's owner may protect it but not end the protection; the namespace's owner may."""
+    """A table's owner may protect it but not remove the protection; the namespace's owner may."""
     furnish(node)
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "bob", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
@@ -126,9 +130,7 @@ def test_owner_may_set_it_and_not_end_it(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("kind", ["TABLE", "VIEW", "SCHEMA"])
 def test_moving_ends_no_protection(node: DriverNode, kind: str) -> None:
-    """The owner of a protected object cannot move it into a namespace of their own, where they could end the
-    protection.
-    """
+    """The owner of a protected object cannot move it into a namespace of their own and remove the protection there."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")
     node.done("POST", SPACES, {"namespace": ["a", "s"]})

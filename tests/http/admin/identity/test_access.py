@@ -1,4 +1,4 @@
-"""Explanations."""
+"""Access over the admin API: explained decisions, access lists, and the effects of planned changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCHEMAS = f"{API}/lake/catalogs/main/schemas"
 
 
 def test_permission_is_explained_by_role_and_privilege(node: DriverNode) -> None:
-    """An allowed decision has the privilege, object, role and revisions, and no suggestions."""
+    """The explanation of an allowed decision has the privilege, object, role and revisions, and no suggestions."""
     role = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
     told = node.done("POST", EXPLAIN, {"action": "catalog_load", "path": ["main"]}, user="ana")
@@ -27,7 +27,7 @@ def test_permission_is_explained_by_role_and_privilege(node: DriverNode) -> None
 
 
 def test_refusal_comes_with_suggestions(node: DriverNode) -> None:
-    """A refused decision is answered 200, with the grants that would allow it."""
+    """The explanation of a refused decision is answered with 200 and suggests the grants that would allow it."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     told = node.done("POST", EXPLAIN, {"action": "catalog-load", "path": ["main"]}, user="ana")
@@ -92,7 +92,9 @@ def test_metalake_is_meant_by_an_empty_path(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_questions_are_400(node: DriverNode, question: object) -> None:
-    """An unknown action, an action that does not apply to the kind of object, or a malformed path is 400."""
+    """An unknown action, an action that does not apply to the kind of object, or a malformed path is refused with
+    400.
+    """
     assert node.post(EXPLAIN, question).status == 400
 
 
@@ -106,7 +108,9 @@ def _reader(node: DriverNode) -> str:
 
 
 def test_holders_and_rules_are_listed(node: DriverNode) -> None:
-    """A grant manager sees who may read a table and through which rules; a reader does not."""
+    """A user with MANAGE_GRANTS can list the users who may read a table, with the rules that allow it; a reader
+    cannot.
+    """
     role = _reader(node)
 
     found = node.done("GET", f"{ACCESS}/holders?path=main.a.t&limit=1")
@@ -125,7 +129,7 @@ def test_holders_and_rules_are_listed(node: DriverNode) -> None:
 
 
 def test_reach_counts_and_lists(node: DriverNode) -> None:
-    """Users may list their own access; listing another user's needs the right to manage grants."""
+    """Users may list their own access. Listing another user's access needs the privilege to manage grants."""
     _reader(node)
 
     own = node.done("GET", f"{ACCESS}/reach?path=main.a", user="ana")
@@ -137,7 +141,7 @@ def test_reach_counts_and_lists(node: DriverNode) -> None:
 
 
 def test_what_if_tells_numbers_and_changes_nothing(node: DriverNode) -> None:
-    """The consequence of a revoke is shown before it, and asking changes nothing."""
+    """The what-if request returns the number of users and objects that a revoke would affect, and changes nothing."""
     role = _reader(node)
     body = {
         "change": "revoke", "role": role, "kind": "table", "path": ["main", "a", "t"],
@@ -158,7 +162,7 @@ def test_what_if_tells_numbers_and_changes_nothing(node: DriverNode) -> None:
     ["?path=main&limit=0", "?path=main&limit=9999", "?kind=hat", "?path=main.a.t&action=fly", "?path=a&kind=metalake"],
 )
 def test_senseless_questions_are_refused(node: DriverNode, query: str) -> None:
-    """Invalid numbers, and unknown kinds and actions, are 400."""
+    """Invalid numbers, and unknown kinds and actions, are refused with 400."""
     assert node.ask("GET", f"{ACCESS}/holders{query}").status == 400
 
 
@@ -170,5 +174,5 @@ def test_senseless_questions_are_refused(node: DriverNode, query: str) -> None:
     ],
 )  # fmt: skip
 def test_senseless_changes_are_refused(node: DriverNode, body: dict[str, object]) -> None:
-    """A change needs a role, an object and privileges, or roles and one holder."""
+    """A what-if request needs either a role, an object and privileges, or roles and one holder."""
     assert node.ask("POST", f"{ACCESS}/what-if", body).status == 400

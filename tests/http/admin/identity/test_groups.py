@@ -36,7 +36,7 @@ def test_members_come_and_go(filled: DriverNode) -> None:
 
 
 def test_membership_counts_at_the_next_request(filled: DriverNode) -> None:
-    """A member has the group's roles from the next request on, and loses them when the membership ends."""
+    """A member has the group's roles from the next request on, and loses them at the end of the membership."""
     role = grant(filled, "other", "use_catalog", kind="catalog", on="main")
     filled.done("PUT", f"{API}/lake/permissions/groups/staff/grant", {"roleNames": [role]})
     statuses = [filled.get(f"{API}/lake/catalogs/main", user="ana").status]
@@ -50,7 +50,7 @@ def test_membership_counts_at_the_next_request(filled: DriverNode) -> None:
 
 
 def test_all_or_none(filled: DriverNode) -> None:
-    """If one user is unknown, the answer is 404 and no user is added."""
+    """If one of the users to add is unknown, the answer is 404 and no user is added."""
     answer = filled.post(MEMBERS, {"users": ["ana", "none"]})
 
     assert (answer.status, answer.json()["error"]["code"]) == (404, "not-found")

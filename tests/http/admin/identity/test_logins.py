@@ -76,7 +76,7 @@ def test_a_password_opens_a_session_in_every_protocol(node: DriverNode) -> None:
 
 
 def test_a_session_goes_on_by_what_opens_nothing(node: DriverNode) -> None:
-    """A refresh token gets new session tokens repeatedly, and authenticates nothing else."""
+    """A refresh token returns new session tokens repeatedly, and authenticates no other request."""
     session = login(node).json()
 
     following = [refresh(node, session).json() for _ in range(2)]
@@ -90,7 +90,9 @@ def test_a_session_goes_on_by_what_opens_nothing(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("ending", ["new", "gone", "own"])
 def test_a_changed_password_ends_sessions(node: DriverNode, ending: str) -> None:
-    """A changed password ends all sessions from the next request on. API tokens made by them stay valid."""
+    """A changed password ends all sessions from the next request on. API tokens created in these sessions stay
+    valid.
+    """
     session = login(node).json()
     kept = ask(node, "POST", f"{OWN}/tokens", {}, token=session["token"]).json()["token"]
 
@@ -109,7 +111,7 @@ def test_a_changed_password_ends_sessions(node: DriverNode, ending: str) -> None
 
 
 def test_logging_out_is_revoking(node: DriverNode) -> None:
-    """A user may revoke both tokens of a session."""
+    """A user logs out by revoking both tokens of the session."""
     session = login(node).json()
     refreshing = session["refresh_token"].split("_")[1]
 
@@ -121,8 +123,8 @@ def test_logging_out_is_revoking(node: DriverNode) -> None:
 
 
 def test_a_disabled_user_and_a_successor_are_refused(node: DriverNode) -> None:
-    """Disabling ends sessions from the next request on. A user removed and added again does not have the old
-    password.
+    """Disabling a user refuses their sessions and logins from the next request on. A user who was removed and added
+    again has neither the old sessions nor the old password.
     """
     ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
     session = login(node).json()
@@ -142,8 +144,8 @@ def test_a_disabled_user_and_a_successor_are_refused(node: DriverNode) -> None:
 
 
 def test_only_oneself_and_service_admins_set_a_password(node: DriverNode) -> None:
-    """Users change their own password with the old one; other users' passwords, and requests without credentials, are
-    refused.
+    """Users change their own password with the old one. Changes to another user's password, and requests without
+    credentials, are refused.
     """
     ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
     bob = ask(node, "POST", f"{OWN}/tokens", {"user": "bob"}).json()["token"]
@@ -177,7 +179,7 @@ def test_bad_logins_are_400(node: DriverNode) -> None:
 
 
 def test_wrong_is_wrong_in_one_way(node: DriverNode) -> None:
-    """An unknown user and any wrong password get the same answer. A body of a megabyte is not read."""
+    """An unknown user and any wrong password get the same answer. A login body of one megabyte is not read."""
     tries = [("ana", OTHER), ("nobody", WORDS), ("ana", "x" * 10_000), ("ana", WORDS + "\0"), ("a\nb", WORDS), ("", "")]
 
     answers = [login(node, *each) for each in tries]
@@ -208,7 +210,7 @@ def test_guessing_is_held_up(node: DriverNode, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_tries_come_back_with_time() -> None:
-    """One attempt per name is allowed again every ten seconds; right passwords do not count."""
+    """Each name gets one more attempt every ten seconds. Attempts with the right password are not counted."""
     now = [0.0]
     tries = PasswordAttempts(now=lambda: now[0])
 
@@ -230,7 +232,7 @@ def test_tries_come_back_with_time() -> None:
 
 
 def test_a_crowd_of_wrong_passwords_does_not_stop_the_server(node: DriverNode) -> None:
-    """During 64 concurrent wrong logins other requests are answered; excess logins are 503 or 429."""
+    """During 64 concurrent wrong logins, other requests are answered; excess logins are refused with 503 or 429."""
 
     async def crowd() -> tuple[list[int], int]:
         wrong = [
@@ -265,8 +267,8 @@ def test_hashes_are_argon2id_and_nobodys_takes_as_long() -> None:
 
 
 def test_a_password_that_counts_no_more(node: DriverNode) -> None:
-    """A password set by an unauthenticated name is invalid where names are not trusted, and neither opens nor refreshes
-    sessions.
+    """Where unauthenticated names are not trusted, a password that such a name set is invalid: it opens no session and
+    refreshes none.
     """
     assert node.put(f"{OWN}/users/bob/password", {"password": WORDS}).status == 200  # by Basic, whose user is believed
     session = login(node, "bob").json()
@@ -286,8 +288,8 @@ MEANWHILE = "another password altogether"
 
 @pytest.mark.parametrize("request_", ["login", "refresh", "own", "another administrator's"])
 def test_a_password_that_changes_meanwhile(node: DriverNode, monkeypatch: pytest.MonkeyPatch, request_: str) -> None:
-    """A request that the old password allowed is refused if an administrator has set a new one meanwhile, and has no
-    effect.
+    """A change with the old password is refused without effect if an administrator sets a new password during the
+    request.
     """
     session = login(node).json()
     asks = {

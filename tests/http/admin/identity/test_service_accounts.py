@@ -64,8 +64,8 @@ def exchanged(node: DriverNode, token: str, header: str | None = None) -> Driver
 
 
 def test_a_secret_opens_a_while_of_access(node: DriverNode) -> None:
-    """A secret gets a token with an expiry for the service account. The secret itself authenticates nothing, and no
-    list has either.
+    """A secret gets a token with an expiry for the service account. The secret itself authenticates no request, and no
+    list contains the secret or the token.
     """
     secret = made(node)
     answer = opened(node, secret)
@@ -101,7 +101,7 @@ def test_secrets_rotate(node: DriverNode) -> None:
 
 
 def test_what_was_made_with_it_ends_with_it(node: DriverNode) -> None:
-    """Ending a secret also ends API tokens that were made with its tokens."""
+    """Ending a secret also ends the API tokens that were created with its session tokens."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
     kept = str(ask(node, "POST", f"{OWN}/tokens", {}, token=access)["token"])
@@ -145,14 +145,14 @@ def test_a_token_that_is_over_is_exchanged_by_the_secret(node: DriverNode) -> No
 
 
 def test_ends_with_its_secret(node: DriverNode) -> None:
-    """A token never outlives its secret."""
+    """A token expires no later than its secret."""
     answer = opened(node, made(node, expires_in_s=60))
 
     assert 0 < int(str(answer["expires_in"])) <= 60
 
 
 def test_only_service_admins(node: DriverNode) -> None:
-    """Only service admins create, list and end secrets, and not their own."""
+    """Only service admins create, list and end secrets, and not those of their own user."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
     ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
@@ -224,7 +224,7 @@ def test_a_disabled_service_account_is_refused(node: DriverNode) -> None:
 
 
 def test_a_secret_is_worth_what_its_makers_word_was(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secrets and passwords made by an unauthenticated name are invalid where only tokens are accepted."""
+    """Secrets and passwords that an unauthenticated name created are invalid where only tokens are accepted."""
     believed = node.post(SECRETS, {}, user="admin").json()
     proven = made(node)
     words = {"password": "a few words of my own"}
@@ -239,7 +239,7 @@ def test_a_secret_is_worth_what_its_makers_word_was(node: DriverNode, monkeypatc
 
 
 def test_another_text_under_the_id_of_a_secret(node: DriverNode) -> None:
-    """Another text with a secret's id is refused as a secret, as a token and in an exchange."""
+    """A wrong secret text with an existing secret's id is refused as a secret, as a token and in a token exchange."""
     secret, other = made(node), made(node)
     text = str(secret["client_secret"])
     access = str(opened(node, secret)["access_token"])

@@ -18,7 +18,7 @@ def whoami(node: DriverNode, token: str) -> DriverAnswer:
 
 
 def test_token_speaks_for_its_user(node: DriverNode) -> None:
-    """A new token's text is returned once. It authenticates its maker, and no list contains it."""
+    """The text of a new token is returned once. The token authenticates its creator, and no list contains its text."""
     made = node.done("POST", TOKENS, {"name": "laptop"}, user="ana")
 
     listed = node.get(TOKENS, user="ana")
@@ -30,7 +30,7 @@ def test_token_speaks_for_its_user(node: DriverNode) -> None:
 
 
 def test_revoked_token_is_refused_at_the_next_request(node: DriverNode) -> None:
-    """Revoking returns whether the token was valid. The token is then 401, and is listed as revoked."""
+    """Revoking a token returns whether it was valid. Afterwards the token gets 401 and is listed as revoked."""
     made = node.done("POST", TOKENS, {}, user="ana")
 
     answers = [node.done("DELETE", f"{TOKENS}/{made['id']}", user="ana") for _ in range(2)]
@@ -41,7 +41,7 @@ def test_revoked_token_is_refused_at_the_next_request(node: DriverNode) -> None:
 
 
 def test_expiry_is_told_in_utc(node: DriverNode) -> None:
-    """A token with a lifetime of an hour is listed with its expiry in UTC."""
+    """A token with a lifetime of one hour is listed with its expiry in UTC."""
     made = node.done("POST", TOKENS, {"expires_in_s": 3600}, user="ana")
 
     assert made["expires_at"].endswith("Z")
@@ -90,13 +90,13 @@ def test_unknown_token_is_404(node: DriverNode, token_id: str) -> None:
 
 
 def test_user_and_all_are_not_asked_for_together(node: DriverNode) -> None:
-    """`user` and `all` exclude each other: 400."""
+    """`user` and `all` in one request are refused with 400."""
     assert node.get(f"{TOKENS}?user=ana&all=true").status == 400
 
 
 def test_token_made_while_access_was_off_dies_when_it_is_on(fresh: Callable[[str], Path]) -> None:
-    """A token created for the admin with access control off is 401 after it is switched on; the server's own admin
-    token stays valid.
+    """A token created for the admin while access control is off gets 401 once access control is on. The server's own
+    admin token stays valid.
     """
     data = fresh("data")
     with node_at(data, access=False) as node:
@@ -114,7 +114,9 @@ def test_token_made_while_access_was_off_dies_when_it_is_on(fresh: Callable[[str
 
 
 def test_admins_file_holds_a_token_that_counts(fresh: Callable[[str], Path]) -> None:
-    """An invalid token in the admin's file, here of an admin who was removed and added again, is replaced."""
+    """At startup, an invalid token in the admin's token file is replaced, here after the admin was removed and added
+    again.
+    """
     data = fresh("data")
     with node_at(data) as node:
         node.done("POST", f"{API}/lake/users", {"name": "ben"})

@@ -1,4 +1,4 @@
-"""Maintenance over the own API: visible findings and operations, response shapes, and refusals."""
+"""Maintenance over the admin API: visible findings and operations, response shapes, and refusals."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_who_sees_findings(lake: DriverNode) -> None:
 
 
 def test_pages(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages list each finding exactly once, whole tables at a time."""
+    """The pages of findings contain each finding exactly once, and a page ends only between tables."""
     monkeypatch.setattr(reports, "ROWS_MAX", 3)
     first = lake.get(f"{MAINTENANCE}/findings").json()
     second = lake.get(f"{MAINTENANCE}/findings?after={first['after']}").json()
@@ -65,7 +65,7 @@ def test_pages(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_explanation(lake: DriverNode) -> None:
-    """An explanation has figures, the reason for each snapshot, applicable and inapplicable policies, and blockers."""
+    """An explanation has figures, the reason for each snapshot, policies that apply and that do not, and blockers."""
     add_policy(lake, "b", EXPIRATION, {"retainLast": 3}, on="main", kind="catalog")
     add_policy(lake, "a", EXPIRATION, {"retainLast": 2}, on="main", kind="catalog")
     told = explained(lake)
@@ -81,7 +81,9 @@ def test_an_explanation(lake: DriverNode) -> None:
 
 
 def test_a_disabled_policy_turns_off(lake: DriverNode) -> None:
-    """A disabled nearest policy applies: it switches the operation off, and its thresholds are not used."""
+    """A disabled policy on the table overrides a policy above it: the operation is off, and the thresholds of both are
+    unused.
+    """
     add_policy(lake, "far", EXPIRATION, {"retainLast": 3}, on="main", kind="catalog")
     add_policy(lake, "near", EXPIRATION, {"retainLast": 5}, on="main.a.t", kind="table")
     assert lake.patch("/api/metalakes/lake/policies/near", {"enable": False}).status == 200
@@ -91,7 +93,7 @@ def test_a_disabled_policy_turns_off(lake: DriverNode) -> None:
 
 
 def test_what_blocks(lake: DriverNode) -> None:
-    """A protected table and one with shared files are reported as blocked."""
+    """The explanation reports a protected table, and one with shared files, as blocked."""
     properties = {"action": "set-properties", "updates": {"gc.enabled": "false"}}
     body = {"requirements": [], "updates": [properties]}
     assert lake.post("/iceberg/v1/lake.main/namespaces/a/tables/t", body).status == 200
@@ -100,14 +102,14 @@ def test_what_blocks(lake: DriverNode) -> None:
 
 
 def test_status(lake: DriverNode) -> None:
-    """The status shows the server's automatic operations; none has run yet."""
+    """The status says that the server assesses tables, and lists no operations before the first one."""
     told = lake.get(f"{MAINTENANCE}/operations").json()
     assert (told["assess"], told["operations"]) == (True, [])
 
 
 def test_the_status_of_operations_that_wait(lake: DriverNode) -> None:
-    """The status has the settings of rewrites, the number of operations that wait for an executor, and the time of the
-    last lease.
+    """The status has the settings of rewrites, the number of operations that wait for an executor, and the time at
+    which each operation was leased.
     """
     defaults = lake.built.services.defaults
     settings = defaults.maintenance._replace(quiet_hours=(parse_quiet_hours("22:00-06:00"),), bytes_per_day=7)
@@ -130,7 +132,7 @@ def test_the_status_of_operations_that_wait(lake: DriverNode) -> None:
     "target", ["findings?after=x", "operations?before=x", "table", "table?table=t", "findings?after=-1"]
 )
 def test_bad_requests(lake: DriverNode, target: str) -> None:
-    """Invalid numbers and table paths are 400, but only to users who may use the catalog."""
+    """Invalid numbers and table paths are refused with 400, but only for users who may use the catalog."""
     assert lake.get(f"{MAINTENANCE}/{target}").status == 400
     lake.post("/api/metalakes/lake/users", {"name": "nobody"})
     assert lake.get(f"{MAINTENANCE}/{target}", user="nobody").status == 403

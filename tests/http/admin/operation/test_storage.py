@@ -1,4 +1,4 @@
-"""Storage of a catalog: encrypted secrets, keys, named storages of the settings, and the output of a check."""
+"""Storage of a catalog: encrypted secrets, key rotation, named storages of the settings, and the storage check."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def owned(store: ObjectStoreServer) -> dict[str, str]:
 
 
 def everything_in(data: Path) -> bytes:
-    """Return the bytes of all files of the server."""
+    """Return the bytes of all files in the server's data directory."""
     return b"".join(each.read_bytes() for each in sorted(data.iterdir()) if each.is_file())
 
 
@@ -94,8 +94,8 @@ def test_no_file_holds_a_secret(store: ObjectStoreServer, storage: StorageSectio
 
 
 def test_a_rotation_puts_all_under_a_new_key(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """A rotation encrypts all secrets with a new key, also unencrypted ones of earlier releases, and changes nothing
-    else.
+    """A rotation encrypts all secrets with a new key, including unencrypted ones of earlier releases, and changes
+    nothing else.
     """
     data, none = tmp_path / "data", tmp_path / "none"
     none.touch(0o600)
@@ -122,8 +122,8 @@ def test_a_rotation_puts_all_under_a_new_key(store: ObjectStoreServer, storage: 
 def test_a_lost_key_is_named_and_hurts_nobody_else(
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
 ) -> None:
-    """If a key is missing, requests for the catalog's files fail with the key's name, others work; setting the secrets
-    again repairs it.
+    """If a key is missing, requests that need the catalog's secrets fail with the key's id, and other requests succeed.
+    Setting the secrets again repairs the catalog.
     """
     data = tmp_path / "data"
     with node_at(data, storage=storage) as node:
@@ -153,8 +153,8 @@ def test_a_lost_key_is_named_and_hurts_nobody_else(
 
 
 def test_a_catalog_names_a_storage(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """Tables of a catalog with a named storage use its locations and keys and vend credentials. No user sees the keys,
-    and the database lacks them.
+    """Tables of a catalog with a named storage use its locations and keys, and vend credentials. No answer shows the
+    keys, and the database does not contain them.
     """
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, warehouse="s3://lake/named/w", storage="ours")
@@ -192,7 +192,7 @@ def test_a_catalog_names_a_storage(store: ObjectStoreServer, storage: StorageSec
     ],
 )  # fmt: skip
 def test_a_storage_is_not_bent(storage: StorageSection, tmp_path: Path, properties: dict[str, str], said: str) -> None:
-    """A catalog cannot override properties of a named storage, at its creation or later."""
+    """A catalog cannot override properties of its named storage, neither at creation nor later."""
     with node_at(tmp_path / "data", storage=storage) as node:
         body = {"name": "bent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
         refused = node.post(f"{API}/lake/catalogs", body)
@@ -204,8 +204,8 @@ def test_a_storage_is_not_bent(storage: StorageSection, tmp_path: Path, properti
 
 
 def test_a_storage_that_is_gone_is_named(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """If the settings no longer define the storage, its catalogs are refused with its name, and no other keys are
-    used.
+    """If the settings no longer define a catalog's named storage, requests for its files are refused with the storage's
+    name.
     """
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, warehouse="s3://lake/named/w", storage="big")
@@ -224,8 +224,8 @@ def outcomes(node: DriverNode) -> dict[str, str]:
 
 
 def test_a_check_tries_everything(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """A check tests the catalog's keys and vended credentials, which must not open another location, and leaves no
-    files.
+    """A check tests the catalog's keys and vended credentials, tests that the latter cannot access another location,
+    and leaves no files.
     """
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
@@ -246,7 +246,7 @@ def test_a_check_tries_everything(store: ObjectStoreServer, storage: StorageSect
 def test_a_check_says_what_lacks(  # noqa: PLR0917 - of pytest
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path, trouble: tuple[str, str], step: str, action: str
 ) -> None:
-    """Each refusal of the store is reported with the missing policy statement."""
+    """Each step that the store refuses is reported with the policy statement that would allow it."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **{key: value for key, value in owned(store).items() if "role" not in key})
         store.trouble = RequestFault(*trouble, "403 Forbidden")
@@ -262,7 +262,7 @@ def test_a_check_says_what_lacks(  # noqa: PLR0917 - of pytest
 def test_a_check_tells_of_a_store_that_knows_no_sessions(
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
 ) -> None:
-    """A store whose vended credentials open other locations is reported; such a catalog must not have a role."""
+    """The check fails if vended credentials can access other locations in the object store."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
         store.is_lax = True
@@ -275,7 +275,7 @@ def test_a_check_tells_of_a_store_that_knows_no_sessions(
 def test_a_check_tells_of_a_token_service_that_is_away(
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
 ) -> None:
-    """If the token service is unreachable, the other steps are reported and no files are left."""
+    """If the token service is unreachable, the check still reports the steps that need no vended credentials."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
         store.is_away = True

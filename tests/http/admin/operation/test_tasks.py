@@ -1,4 +1,4 @@
-"""Tasks over the own API: a purge that fails is retried, given up, listed, and retried by hand."""
+"""Tasks over the admin API: a purge that fails is retried, fails for good, is listed, and is retried on request."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def work(node: DriverNode) -> int:
 
 
 def test_poisoned_task_is_given_up(node: DriverNode) -> None:
-    """After a few attempts a task fails for good; it stays in the list and in the metric."""
+    """After a limited number of attempts a task fails for good. It stays in the list and in the metric."""
     poisoned(node)
 
     tries = work(node)
@@ -59,7 +59,7 @@ def test_poisoned_task_is_given_up(node: DriverNode) -> None:
 
 
 def test_bomb_is_given_up(node: DriverNode) -> None:
-    """A manifest list that decompresses without bound fails its task with the reason."""
+    """If a manifest list decompresses beyond the limit, its task fails with this reason."""
     schema = {"type": "record", "name": "manifest_file", "fields": [{"name": "manifest_path", "type": "string"}]}
     data = io.BytesIO()
     fastavro.writer(data, schema, [{"manifest_path": "x" * (BLOCK_BYTES_MAX + 1)}], codec="deflate")
@@ -93,7 +93,7 @@ def test_dead_task_is_tried_again(node: DriverNode) -> None:
 
 
 def test_what_a_purge_kept_is_told(node: DriverNode) -> None:
-    """Files that a purge kept are listed in its result."""
+    """The result of a purge lists the files that the purge did not delete."""
     home = make_table(node, "a", "t")["metadata"]["location"]
     statistics = {
         "snapshot-id": 1,
@@ -118,7 +118,7 @@ def test_what_a_purge_kept_is_told(node: DriverNode) -> None:
 
 
 def test_task_of_an_unknown_kind_waits_for_a_newer_node(node: DriverNode) -> None:
-    """A task of a kind that only another release knows is left in the queue."""
+    """A task whose kind is unknown to this release stays in the queue."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
         connection.execute("INSERT INTO task VALUES (7, 'new', '{}', 0, 0, 500, 0, NULL, NULL, NULL, NULL)")
 
@@ -130,7 +130,7 @@ def test_task_of_an_unknown_kind_waits_for_a_newer_node(node: DriverNode) -> Non
 
 @pytest.mark.parametrize("target", ["tasks?state=lost", "tasks?after=x", "tasks?after=-1"])
 def test_malformed_lists(node: DriverNode, target: str) -> None:
-    """An unknown state or a malformed page is 400."""
+    """An unknown state or a malformed page is refused with 400."""
     assert node.get(f"{OWN}/{target}").status == 400
 
 
