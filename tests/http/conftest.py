@@ -16,14 +16,14 @@ from tests.http.driver import DriverNode, node_at
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow a loaded machine time to start the processes of previews, and to read with them."""
+    """Raise the time limits of previews, because a loaded machine starts and reads slowly."""
     monkeypatch.setattr(preview_limits, "DEADLINE_S", 600.0)
     monkeypatch.setattr(preview_limits, "START_DEADLINE_S", 600.0)
 
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty store of the newest schema, to be copied: a migration takes longer than any test."""
+    """Create an empty store of the newest schema, which tests copy: migrations take longer than any test."""
     path = tmp_path_factory.mktemp("empty") / DATABASE_FILE
     migrate(str(path))
     return path
@@ -31,7 +31,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def fresh(tmp_path: Path, empty_database: Path) -> Callable[[str], Path]:
-    """Create a data directory with an empty store."""
+    """Return a function that creates a data directory with an empty store."""
 
     def make(name: str) -> Path:
         data = tmp_path / name
@@ -51,6 +51,6 @@ def node(fresh: Callable[[str], Path]) -> Iterator[DriverNode]:
 
 @pytest.fixture
 def open_node(fresh: Callable[[str], Path]) -> Iterator[DriverNode]:
-    """Such a node with access control off."""
+    """The node of `node`, with access control off."""
     with node_at(fresh("open"), access=False) as running:
         yield running

@@ -38,14 +38,14 @@ NOBODY = SourcesSection()
 
 @dataclass(frozen=True)
 class DriverAnswer:
-    """An answer."""
+    """The answer to one request."""
 
     status: int
     headers: dict[str, str]
     body: bytes
 
     def json(self) -> dict:
-        """The body as a JSON object."""
+        """Return the body as a JSON object."""
         return json.loads(self.body)
 
     def __getitem__(self, key: str) -> object:
@@ -54,7 +54,7 @@ class DriverAnswer:
 
 @dataclass
 class DriverNode:
-    """A node. `user` is sent as an unproven Basic user; None sends no credential."""
+    """A node. `user` is sent as an unauthenticated Basic user; None sends no credentials."""
 
     built: ServerNode
     data: Path
@@ -97,7 +97,7 @@ class DriverNode:
         return answer.json()
 
     def settle(self) -> None:
-        """Wait until the work with files that requests left in the background has ended."""
+        """Wait until the offloaded file work that requests left in the background has ended."""
         while left := self.built.services.files._beside:
             self.runner.run(_all_of(left))
 
@@ -105,9 +105,9 @@ class DriverNode:
         self, method: str, target: str, body: object = None, *, user: str | None = "admin",
         is_gone: Callable[[], bool] | None = None,
     ) -> DriverAnswer:  # fmt: skip
-        """Send a request in a coroutine on the node's runner, among others.
+        """Send a request in a coroutine on the node's runner, concurrently with others.
 
-        `is_gone` says when its client has disconnected.
+        `is_gone` returns whether the client has disconnected.
         """
         return await self._ask(method, target, body, user, {}, is_gone=is_gone)
 
@@ -151,7 +151,7 @@ PROGRAM = {"jobType": "shell", "executable": "/bin/true", "comment": None}
 
 
 def let_jobs(node: DriverNode) -> None:
-    """Allow requests for jobs; no executor runs them."""
+    """Allow job requests; no executor runs the jobs."""
     JOB_RULES.put(node.built.services, JobRules(enabled=True, allowed=("/bin",)))
 
 

@@ -1,4 +1,4 @@
-"""Types, synonyms, functions and views over the query service, and their records in the metadata."""
+"""Types, synonyms, functions and views over the query service, and their metadata records."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_type_is_made_told_and_dropped(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_told(made: DriverNode, statement: str, message: str) -> None:
-    """Each invalid definition has its code, message and position, and changes nothing."""
+    """Each invalid definition is refused with its code, message and position, and changes nothing."""
     status, told = refusal(made, statement)
 
     assert told.startswith(message), told
@@ -164,8 +164,8 @@ def test_what_functions_need(node: DriverNode) -> None:
 
 
 def test_views_are_views_of_the_tree(node: DriverNode) -> None:
-    """SQL++ views are listed and loaded over Iceberg REST, can be replaced, and cannot be dropped while they are
-    needed.
+    """Views of SQL++ are listed and loaded over Iceberg REST and can be replaced. They cannot be dropped while other
+    objects need them.
     """
     rows(
         node,
@@ -189,7 +189,7 @@ def test_views_are_views_of_the_tree(node: DriverNode) -> None:
 
 
 def test_a_view_of_another_language_says_so(node: DriverNode) -> None:
-    """A view of another SQL dialect is refused as such."""
+    """A query over a view of another SQL dialect is refused with this reason."""
     iceberg.make_view(node, "a", "v")
 
     assert "has no SQL++ text" in refusal(node, "select * from a.v")[1]
@@ -218,8 +218,8 @@ def test_default_is_made_at_first_use(node: DriverNode) -> None:
 
 
 def test_rights_on_functions(node: DriverNode) -> None:
-    """Calling needs EXECUTE_FUNCTION, replacing MODIFY_FUNCTION, creating REGISTER_FUNCTION, dropping the last overload
-    ownership.
+    """Calling a function needs EXECUTE_FUNCTION, replacing MODIFY_FUNCTION, creating REGISTER_FUNCTION, and dropping
+    the last overload ownership.
     """
     rows(node, "create dataverse a; create function a.f() { 1 }; create function a.f(x) { 2 }")
     for user, right in (("caller", "execute_function"), ("changer", "modify_function"), ("maker", "register_function")):
@@ -243,7 +243,9 @@ def test_rights_on_functions(node: DriverNode) -> None:
 
 
 def test_what_one_may_not_see(node: DriverNode) -> None:
-    """A hidden object is missing in the metadata, and is refused or not found like one that does not exist."""
+    """The metadata does not contain hidden objects. A statement that names a hidden object is refused like one that
+    names a missing object.
+    """
     rows(
         node,
         "create dataverse a; create type a.t as {}; create view a.v as select value 1; create function a.f() { 1 };"
@@ -274,8 +276,8 @@ def iceberg_names(node: DriverNode) -> list:
 
 
 def test_what_a_dataset_is_made_of(node: DriverNode) -> None:
-    """`dataset_resources` has one row per index; its dataverse argument is a string for one part, or an array of
-    parts.
+    """`dataset_resources` has one row per index. Its dataverse argument is a string for a dataverse of one part, or an
+    array of parts.
     """
     rows(
         node,
@@ -317,7 +319,7 @@ def test_what_a_dataset_is_made_of(node: DriverNode) -> None:
     ],
 )
 def test_what_names_no_dataset_is_refused(shared: DriverNode, call: str, message: str) -> None:
-    """`dataset_resources` refuses arguments that name no dataset, with the reason."""
+    """`dataset_resources` and `storage_components` refuse arguments that name no dataset, with AsterixDB's code."""
     status, told = refusal(shared, f"select value x from {call} x")
 
     assert status == 400
@@ -325,7 +327,7 @@ def test_what_names_no_dataset_is_refused(shared: DriverNode, call: str, message
 
 
 def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: DriverNode) -> None:
-    """`dataset_resources` needs the same right as the dataset itself."""
+    """`dataset_resources` needs the same privilege as reading the dataset."""
     rows(node, "create dataverse a; create type a.t as { id: int }; create dataset a.d(t) primary key id")
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     refused = refusal(node, "select value r from dataset_resources('a', 'd') r", user="ana")
@@ -336,7 +338,9 @@ def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: DriverNode) -> None
 
 
 def test_what_lies_in_a_dataverse_is_for_who_may_use_it(node: DriverNode) -> None:
-    """Without USE_SCHEMA or USE_CATALOG, objects in a dataverse are refused or missing like unknown ones."""
+    """A user without USE_SCHEMA or USE_CATALOG is refused objects in a dataverse, and no message names an object behind
+    a synonym.
+    """
     rows(
         node,
         "create dataverse a; use a; create function f(x) { x + 1 }; create type d as { id: int };"
@@ -353,7 +357,9 @@ def test_what_lies_in_a_dataverse_is_for_who_may_use_it(node: DriverNode) -> Non
 
 
 def test_statistics(shared: DriverNode) -> None:
-    """ANALYZE stores counts from the table's metadata, DROP STATISTICS deletes them; both need the right to alter."""
+    """ANALYZE stores counts from the table's metadata, and DROP STATISTICS deletes them. Both need the right to alter
+    the table.
+    """
     rows(
         shared,
         "create dataverse counted; create dataset counted.d primary key (id: int); create index i on counted.d(n: int)",
@@ -439,7 +445,7 @@ def test_a_typed_view(shared: DriverNode) -> None:
 
 
 def test_settings_of_a_dataset(shared: DriverNode) -> None:
-    """Settings of AsterixDB's storage are validated and ignored; unknown ones are refused by name."""
+    """AsterixDB's storage settings are validated and ignored; unknown settings are refused by name."""
     create = "create dataset Default.settled primary key (id: int) with "
     for settings, says in (
         ("{'unknown-field': 1}", "ASX1059: Field(s) [unknown-field] unsupported in the with clause"),
@@ -460,7 +466,7 @@ def test_settings_of_a_dataset(shared: DriverNode) -> None:
 
 
 def test_fields_of_an_index(shared: DriverNode) -> None:
-    """Fields of an index must exist in the dataset's type."""
+    """The fields of an index must exist in the dataset's type."""
     rows(
         shared,
         """create dataverse fields; use fields; create type item as closed { n: int };

@@ -1,4 +1,4 @@
-"""Files of dropped datasets: they stay while the dataset can be restored or read, then they are deleted."""
+"""Files of dropped datasets: they are kept while the dataset can be restored or read, and deleted afterwards."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_files_go_when_they_leave_the_trash(lake: DriverNode, statement: str) ->
 
 
 def test_what_came_back_keeps_its_files(lake: DriverNode) -> None:
-    """A dataset that is restored, and then dropped by another client without purge, keeps its files."""
+    """A dataset that was restored, and then dropped by another client without purge, keeps its files."""
     place = files(lake)
     rows(lake, "drop dataset gone")
     ((number,),) = sql(lake, "SELECT node_id FROM trash")
@@ -110,7 +110,7 @@ def test_without_a_trash_they_go_after_a_while(lake: DriverNode) -> None:
 
 
 def test_a_table_of_others_keeps_its_files(lake: DriverNode) -> None:
-    """DROP DATASET of a table that SQL++ did not create keeps its files."""
+    """DROP DATASET of a table that SQL++ did not create does not delete the table's files."""
     schema = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
     lake.done("POST", "/iceberg/v1/lake.main/namespaces/Default/tables", {"name": "plain", "schema": schema})
     place = local(metadata_of(lake, "Default", "plain")["location"])

@@ -1,4 +1,4 @@
-"""Access over the query service: a node answers as each cell of refusals.md says."""
+"""Access over the query service: a node answers each request as the cell of refusals.md states."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[s
 
 
 def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
-    """The table has each route, and only rows that are requested."""
+    """The table contains each route, and each of its rows is requested."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
@@ -44,7 +44,7 @@ def test_every_kind_of_statement_has_its_rows() -> None:
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
-    """Every caller gets what the table states."""
+    """Every caller gets the status and code that the table states."""
     assert {who: refusals.cell(asked[row][who]) for who in CALLERS} == WRITTEN[row]
 
 
@@ -54,7 +54,7 @@ PAIRS = [("dataset", "no dataset"), ("view", "no view"), ("drop dataset", "drop 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str]) -> None:
-    """A caller who may load neither the existing nor the missing object gets the same refusal for both, but for the
+    """A caller who may load neither the existing nor the missing object gets the same refusal for both, except for the
     name.
     """
     for who in set(CALLERS) - {"admin"}:

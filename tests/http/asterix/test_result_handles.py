@@ -1,4 +1,4 @@
-"""Deferred and asynchronous results: their status, owner, number, lifetime and node."""
+"""Deferred and asynchronous results: their status, owner, limits, lifetime, and access over several nodes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def eventually(node: DriverNode, target: str, is_there: Callable[[DriverAnswer],
 
 
 def done(node: DriverNode, answer: DriverAnswer) -> DriverAnswer:
-    """Return the last status of an async request."""
+    """Return the status of an async request after its end."""
     return eventually(node, handle_of(answer), lambda found: found.json()["status"] != "running")
 
 
@@ -59,7 +59,7 @@ def test_a_deferred_result_is_fetched_from_its_handle(shared: DriverNode) -> Non
 
 
 def test_a_handle_is_an_address_of_this_server(shared: DriverNode) -> None:
-    """The handle is a URL below the address that the client used."""
+    """The handle is a URL with the scheme and host that the client used."""
     body = {"statement": "select value 1", "mode": "deferred"}
     plain = shared.ask("POST", "/query/service", body, host="lake.example.com:19002")
     secret = shared.ask("POST", "/query/service", body, host="lake.example.com", x_forwarded_proto="https")
@@ -69,7 +69,7 @@ def test_a_handle_is_an_address_of_this_server(shared: DriverNode) -> None:
 
 
 def test_a_large_result_is_kept_in_parts_and_comes_whole(shared: DriverNode) -> None:
-    """A large result is stored in parts and returned completely and in order; pretty-printed on request."""
+    """A large result is stored in parts and returned completely and in order, pretty-printed if requested."""
     handle = handle_of(ask(shared, MANY, mode="deferred"))
 
     found = shared.get(handle).json()["results"]
@@ -96,7 +96,7 @@ def test_a_result_is_kept_by_its_bytes(node: DriverNode, query: str, parts: int)
 
 
 def test_a_result_of_which_a_part_is_gone_says_so(node: DriverNode) -> None:
-    """If a result is discarded while it is read, the end of the body reports a failure."""
+    """If a part of a result is deleted while the result is read, the end of the body reports the failure."""
     handle = handle_of(ask(node, MANY, mode="deferred"))
     sql(node, "DELETE FROM sqlpp_result WHERE number = 1")
 
@@ -120,15 +120,15 @@ def test_an_async_request_goes_on_after_its_answer(node: DriverNode) -> None:
 
 
 def test_what_makes_nothing_to_fetch_has_a_result_without_rows(node: DriverNode) -> None:
-    """A statement without results has the same answer as in an immediate request."""
+    """The result of a deferred statement without rows has the status and no results."""
     handle = handle_of(ask(node, "create dataverse a", mode="deferred"))
 
     assert set(node.get(handle).json()) == {"requestID", "status", "metrics"}
 
 
 def test_a_failure_is_told_where_its_result_would_be(node: DriverNode) -> None:
-    """An error of a deferred request is in its answer, and nothing is stored; that of an async request is in its status
-    and result.
+    """An error of a deferred request is in its answer, and nothing is stored. An error of an async request is in its
+    status and result.
     """
     deferred = refusal(node, "select value 1; use gone", mode="deferred")
     answer = ask(node, "select value 1; use gone", mode="async")
@@ -148,7 +148,7 @@ def test_what_cannot_be_read_is_refused_at_once(shared: DriverNode) -> None:
 
 
 def test_a_result_is_nobody_elses(node: DriverNode) -> None:
-    """Results are 404 for all other users, service admins and successors of the same name included."""
+    """Results are 404 for all other users, including service admins and later users of the same name."""
     for user in ("ana", "bob"):
         node.done("POST", f"{API}/lake/users", {"name": user})
     handle = handle_of(ask(node, "select value 1", mode="deferred", user="ana"))
@@ -166,7 +166,7 @@ def test_a_result_is_nobody_elses(node: DriverNode) -> None:
 
 
 def test_a_result_is_discarded(node: DriverNode) -> None:
-    """A discarded result is 404, and no longer counts towards the limit."""
+    """A discarded result is 404 and no longer counts towards the limit."""
     handle = handle_of(ask(node, "select value 1", mode="deferred"))
 
     assert node.delete(handle).status == 200
@@ -186,7 +186,7 @@ def test_discarding_ends_what_still_runs(node: DriverNode) -> None:
 
 
 def test_an_async_request_is_ended_by_its_clients_id(node: DriverNode) -> None:
-    """A request that was cancelled by its client id has that status."""
+    """An async request can be cancelled by the client's own id; its status then reports the cancellation."""
     answer = ask(node, SLOW, mode="async", client_context_id="slow")
 
     cancelled = node.delete("/admin/requests/running?client_context_id=slow")
@@ -203,8 +203,8 @@ def test_an_async_request_has_its_deadline(node: DriverNode) -> None:
 
 
 def test_a_user_has_so_many_results_and_no_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the number of results per user requests are 429 with advice; other users are not affected, and a discard
-    frees a place.
+    """Beyond the number of results per user, requests are refused with 429 and advice. Other users are not affected,
+    and a discarded result no longer counts.
     """
     services = node.built.services
     monkeypatch.setattr(services, "defaults", services.defaults._replace(sqlpp_results_max=2))
@@ -219,7 +219,7 @@ def test_a_user_has_so_many_results_and_no_more(node: DriverNode, monkeypatch: p
 
 
 def test_a_user_has_so_many_bytes_of_results(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the bytes of results per user a request is 413, and its parts are deleted."""
+    """A result beyond the number of result bytes per user is refused with 413, and its parts are deleted."""
     services = node.built.services
     monkeypatch.setattr(services, "defaults", services.defaults._replace(sqlpp_results_bytes_max=300_000))
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -249,7 +249,7 @@ def test_results_are_swept_when_their_time_is_over(node: DriverNode, monkeypatch
 
 
 def test_another_node_answers_for_a_result_and_for_a_request(tmp_path: Path) -> None:
-    """Status, result, list and cancellation work at either of two nodes over one store."""
+    """Of two nodes over one store, either answers for status, result, list and cancellation of the other's requests."""
     with node_over(tmp_path) as node, node_over(tmp_path) as other:
         handle = handle_of(ask(node, "select value 1", mode="deferred"))
         answer = ask(node, SLOW, mode="async", client_context_id="slow")
@@ -262,8 +262,8 @@ def test_another_node_answers_for_a_result_and_for_a_request(tmp_path: Path) -> 
 
 
 def test_what_a_dead_node_ran_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the lease of a dead node has expired, its requests have failed, their results are missing, and they are not
-    listed.
+    """When the lease of a stopped node expires, its requests have the status failed, their results are 404, and they
+    are not listed.
     """
     with node_over(tmp_path) as node, node_over(tmp_path) as other:
         answer = ask(node, SLOW, mode="async")

@@ -1,4 +1,4 @@
-"""The query service: forms of requests, shape of answers, status codes."""
+"""The query service: request formats, response shape, status codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.http.driver import API, DriverNode, grant
 
 
 def test_an_answer_has_asterixdbs_shape(shared: DriverNode) -> None:
-    """An answer has results, status and metrics, the request's id and the client's own id."""
+    """An answer has results, status and metrics, the server's request id and the client's own id."""
     answer = ask(shared, "select value x from [1, 'a', null, missing, 1.0, {'b': {{2}}}] x;", client_context_id="mine")
 
     body = answer.json()
@@ -33,7 +33,7 @@ def test_an_answer_has_asterixdbs_shape(shared: DriverNode) -> None:
 
 
 def test_a_statement_comes_in_three_ways(shared: DriverNode) -> None:
-    """A statement is sent in the URL, as a form, or as JSON; the first of several values is used."""
+    """A statement can be sent in the URL, in a form, or in JSON. The first of several values is used."""
     by_get = shared.get(f"{SERVICE}?{urlencode({'statement': 'select value 1'})}")
     by_form = form(shared, ("statement", "select value 1"), ("statement", "select value 2"))
     without_type = shared.ask("POST", SERVICE, b"statement=select+value+1")
@@ -45,7 +45,7 @@ def test_a_statement_comes_in_three_ways(shared: DriverNode) -> None:
 
 @pytest.mark.parametrize("count", [2, 60_000])
 def test_a_sum_that_leaves_values_out_warns(shared: DriverNode, count: int) -> None:
-    """SUM over values of other types warns, on the event loop and in a worker process."""
+    """SUM ignores values of other types with a warning, on the event loop and in a worker process."""
     numbers = f"(select value y from range(1, {count}) y union all select value 'a' from [1] z)"
 
     body = ask(shared, f"select value sum(x) from {numbers} x").json()
@@ -72,7 +72,7 @@ def test_a_request_that_only_makes_something_has_no_results(node: DriverNode) ->
 
 @pytest.mark.parametrize("text", ["-- a note", "/* one\n */ // another\n", ";;", "/* a */; ;"])
 def test_a_request_of_comments_alone_is_a_success(shared: DriverNode, text: str) -> None:
-    """A request of comments or empty statements succeeds without results."""
+    """A request that contains only comments or empty statements succeeds without results."""
     answer = ask(shared, text)
 
     assert (answer.status, set(answer.json())) == (200, {"requestID", "status", "metrics"})
@@ -88,7 +88,7 @@ def test_a_request_of_comments_alone_is_a_success(shared: DriverNode, text: str)
     ],
 )
 def test_parameters_are_values(shared: DriverNode, sent: dict[str, object], asked: str, expected: object) -> None:
-    """Parameters `$x` and `args` are JSON values, also as texts in a form."""
+    """The parameters `$x` and `args` are JSON values, also as text in a form."""
     as_form = form(shared, ("statement", asked), *((name, json.dumps(value)) for name, value in sent.items()))
 
     assert rows(shared, asked, **sent) == [expected]
@@ -96,7 +96,7 @@ def test_parameters_are_values(shared: DriverNode, sent: dict[str, object], aske
 
 
 def test_pretty_results_are_indented_and_the_same(shared: DriverNode) -> None:
-    """Pretty-printed results parse to the same values."""
+    """Pretty-printed results are indented and parse to the same values."""
     answer = ask(shared, "[{'a': [1, 2]}, 'x']", pretty=True)
 
     assert b'\n    "a": [\n' in answer.body
@@ -128,7 +128,7 @@ def test_the_moment_is_one(shared: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_place(shared: DriverNode, statement: str, message: str) -> None:
-    """An invalid statement is 400 with AsterixDB's code, message and position."""
+    """An invalid statement is refused with 400 and AsterixDB's code, message and position."""
     status, told = refusal(shared, statement)
 
     assert status == 400
@@ -152,7 +152,7 @@ def test_what_is_wrong_is_told_with_its_place(shared: DriverNode, statement: str
     ],
 )
 def test_a_parameter_that_is_wrong_is_named(shared: DriverNode, sent: dict[str, object], message: str) -> None:
-    """An invalid parameter is 400 with its name and value."""
+    """An invalid parameter is refused with 400, its name and its value."""
     status, found = told(shared.post(SERVICE, {"statement": "select value 1", **sent}))
 
     assert status == 400
@@ -161,14 +161,14 @@ def test_a_parameter_that_is_wrong_is_named(shared: DriverNode, sent: dict[str, 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b'{"statement": "\xff"}', b"{" * 100_00])
 def test_json_that_is_none_is_refused(shared: DriverNode, body: bytes) -> None:
-    """Malformed JSON is ASX0048."""
+    """Malformed JSON is refused with ASX0048."""
     status, found = told(shared.ask("POST", SERVICE, body, content_type="application/json"))
 
     assert (status, found) == (400, "ASX0048: Unable to process JSON content in request")
 
 
 def test_a_body_of_another_kind_is_refused(shared: DriverNode) -> None:
-    """Another media type is 415, and the message names the accepted ones."""
+    """Another media type is refused with 415, and the message names the accepted ones."""
     answer = shared.ask("POST", SERVICE, b"<x/>", content_type="application/xml")
 
     assert told(answer)[0] == 415
@@ -193,7 +193,9 @@ def test_compiling_only_looks(node: DriverNode) -> None:
 
 
 def test_the_dataverse_of_a_request_is_in_use(node: DriverNode) -> None:
-    """The dataverse of a request is a string, an array, or a repeated parameter; a missing one is a warning."""
+    """The dataverse of a request is a string, an array, or a repeated parameter. If it does not exist, the answer has a
+    warning.
+    """
     rows(node, "create dataverse a.b; create dataverse `a.b`")
 
     def missing(answer: object) -> str:
@@ -224,8 +226,8 @@ CHANGES = (
 @pytest.mark.parametrize("mode", ["immediate", "deferred"])
 @pytest.mark.parametrize("statement", CHANGES)
 def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: DriverNode, statement: str, mode: str) -> None:
-    """With a misspelt `dataverse`, changes of unqualified names are refused before the first statement, not made in
-    `Default`.
+    """If the `dataverse` of a request does not exist, changes of unqualified names are refused before the first
+    statement runs. Nothing is created in `Default`.
     """
     rows(node, "create dataverse here")
     before = node.get(f"{API}/lake/catalogs/main/schemas").json()
@@ -250,7 +252,9 @@ def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: DriverNode, 
     ["use here; create type T as {}", "create dataverse other", "drop dataverse here", "use Metadata; select value 1", "set `compiler.parallelism` `2`"],
 )  # fmt: skip
 def test_what_does_not_rest_on_the_dataverse_of_a_request_goes_on(node: DriverNode, statement: str) -> None:
-    """After USE, or with qualified names, a change is executed with a warning."""
+    """After USE, or with qualified names, a change is executed although the `dataverse` of the request does not exist;
+    the answer has a warning.
+    """
     rows(node, "create dataverse here")
 
     body = ask(node, statement, dataverse="heer").json()
@@ -271,7 +275,7 @@ def test_a_long_query_is_worked_out_elsewhere(shared: DriverNode) -> None:
 
 
 def test_a_request_ends_at_its_deadline(shared: DriverNode) -> None:
-    """A request past its deadline is 200 with status `timeout`, as in AsterixDB."""
+    """A request that exceeds its deadline is answered with 200 and status `timeout`, as in AsterixDB."""
     status, message = refusal(
         shared, "select value count(*) from range(1, 3000) a, range(1, 3000) b, range(1, 3000) c", timeout="200ms"
     )
@@ -289,14 +293,18 @@ def test_a_long_statement_is_read(shared: DriverNode) -> None:
 
 
 def test_who_is_no_user_is_refused(shared: DriverNode) -> None:
-    """Requests without credentials are 401 and those of strangers 403, before the body is read."""
+    """Requests without credentials are refused with 401 and those of users outside of the metalake with 403, before the
+    body is read.
+    """
     assert ask(shared, "select value 1", user=None).status == 401
     assert ask(shared, "select value 1", user="stranger").status == 403
     assert ask(shared, "selec", user="stranger").status == 403
 
 
 def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: DriverNode) -> None:
-    """An unknown id to cancel is 404, a missing one 400."""
+    """The list of running requests is empty without requests. Cancelling an unknown id is 404; a cancel without an id
+    is refused with 400.
+    """
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     assert node.get("/admin/requests/running").json() == []
@@ -305,7 +313,7 @@ def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: DriverN
 
 
 def test_a_statement_is_ended_by_its_own_user_alone(node: DriverNode) -> None:
-    """Only the user of a request, or a service admin, sees and cancels it, by either id."""
+    """Only the user of a request, or a service admin, sees it in the list and may cancel it, by either id."""
     requests = REQUESTS.of(node.built.services)
     requests.reach_s = 0.0
     for user in ("ana", "ben"):
@@ -356,7 +364,7 @@ LATER = EngineUnavailable("The engine ended in the middle of the statement: try 
     ],
 )
 def test_a_result_that_fails_on_the_way_says_so(node: DriverNode, failure: Exception, message: str) -> None:
-    """If a streamed result fails, the status stays 200, and the end of the body has the error."""
+    """If a streamed result fails, the status stays 200 and the end of the body has the error."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given([ROW] * 4, failure))  # type: ignore[assignment]
 
@@ -369,7 +377,7 @@ def test_a_result_that_fails_on_the_way_says_so(node: DriverNode, failure: Excep
 
 
 def test_a_result_that_fails_before_it_is_sent_is_refused(node: DriverNode) -> None:
-    """Small results are buffered, so that an error has its status and no rows are sent."""
+    """Small results are buffered: a failure after the first rows has its own status, and no rows are sent."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given([b"1"] * 1000, LATER))  # type: ignore[assignment]
 
@@ -392,14 +400,16 @@ def test_what_is_gathered_is_bounded_by_its_bytes(node: DriverNode, given: list[
 
 
 def test_what_clients_of_asterixdb_ask_is_answered(shared: DriverNode) -> None:
-    """The routes for cluster state, version and libraries have answers."""
+    """AsterixDB's routes for cluster state, version and libraries have answers."""
     assert shared.get("/admin/cluster").json()["state"] == "ACTIVE"
     assert "limnos" in shared.get("/admin/version").json()["git.build.version"]
     assert shared.get("/admin/udf").json() == []
 
 
 def test_another_catalog_is_named_in_words(shared: DriverNode) -> None:
-    """A name in another catalog is refused with the reason to users of that catalog, and as unknown to others."""
+    """A statement that names an object in another catalog is refused with this reason to users of that catalog, and as
+    unknown to others.
+    """
     grant(shared, "amy", "use_catalog use_schema", kind="catalog", on="main")
     words = "Cannot find dataverse with name lance.ml: lance is a catalog, and statements read only the catalog main"
 

@@ -86,8 +86,8 @@ SESSIONS = [
 
 @pytest.mark.parametrize("statement", FILES + CLASSES + TABLES + SESSIONS)
 def test_no_trick_reaches_an_engine(lake: DriverNode, heard: Heard, statement: str) -> None:
-    """Names are resolved on the tree and functions in the server's table, so paths and classes reach no engine,
-    whatever the rights.
+    """Statements that name files, Java classes, other tables or sessions are refused with an error code, and no engine
+    gets a job.
     """
     status, message = refusal(lake, statement.format(data=lake.data))
 
@@ -97,7 +97,7 @@ def test_no_trick_reaches_an_engine(lake: DriverNode, heard: Heard, statement: s
 
 
 def test_text_reaches_an_engine_as_values_alone(lake: DriverNode, heard: Heard) -> None:
-    """Text of other languages is a name or a value in the plan, and never part of a query."""
+    """Text in other languages reaches the engine only as a name or value in the plan, never as part of a query."""
     evil = "'); DROP TABLE main.deep.east.orders; --"
 
     rows(lake, "select value o.`a``b` from deep.east.orders o where o.x = $x and o.y = $x", **{"$x": evil})
@@ -108,7 +108,7 @@ def test_text_reaches_an_engine_as_values_alone(lake: DriverNode, heard: Heard) 
 
 
 def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: Heard) -> None:
-    """The engine's token is the caller's, ends with the statement, and appears in no answer."""
+    """The engine's token belongs to the caller, is invalid after the statement, and appears in no answer."""
     grant(lake, "reader", "use_catalog use_schema select_table", kind="catalog", on="main")
 
     answer = ask(lake, "select value o from deep.east.orders o", user="reader")
@@ -121,7 +121,7 @@ def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: Heard) 
 
 
 def test_a_huge_literal(lake: DriverNode, heard: Heard) -> None:
-    """A literal of a megabyte is accepted or refused in linear time, and the next statement is answered."""
+    """A statement with a literal of 900,000 characters is accepted or refused, and the next statement is answered."""
     answer = ask(lake, f"select value '{'x' * 900_000}' from deep.east.orders o")
 
     assert answer.status in (200, 400)
@@ -130,7 +130,7 @@ def test_a_huge_literal(lake: DriverNode, heard: Heard) -> None:
 
 
 def test_refused_by_right(lake: DriverNode, heard: Heard) -> None:
-    """A user without the right to read learns nothing about existing objects."""
+    """A statement of a user without rights on the dataset is refused, and no engine gets a job."""
     lake.ask("POST", "/api/metalakes/lake/users", {"name": "nobody"})
 
     for statement in ("select value o from deep.east.orders o", "insert into deep.east.orders ({'id': 1})"):

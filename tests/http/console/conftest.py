@@ -1,4 +1,4 @@
-"""Fixtures of the console's tests: a small lake with ordinary and with hostile names."""
+"""Fixtures of the console's tests: a small lake with ordinary names and with names that contain markup."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ICEBERG = "/iceberg/v1/lake.main"
 
 
 def add_table(node: DriverNode, namespace: str, name: str, schema: dict = SCHEMA, **properties: str) -> None:
-    """Make an Iceberg table as admin."""
+    """Create an Iceberg table as admin."""
     body = {"name": name, "schema": schema, "properties": properties}
     node.done("POST", f"{ICEBERG}/namespaces/{namespace}/tables", body)
 

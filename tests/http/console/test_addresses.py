@@ -1,4 +1,4 @@
-"""Addresses of objects: every name has one, and parsing it returns the name."""
+"""Console URLs of objects: every name has a URL, and parsing the URL returns the name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PART = st.text(min_size=1, max_size=20, alphabet=st.characters(exclude_categorie
 
 @given(st.lists(PART, min_size=1, max_size=4), st.sampled_from([Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.MODEL]))
 def test_address_reads_back(levels: list[str], kind: Kind) -> None:
-    """Slashes, dots, tildes and spaces: one path segment encodes exactly one part."""
+    """Each part of a name is exactly one segment of the URL, also with slashes, dots, tildes and spaces."""
     address = ObjectAddress(kind, "lake", "main", tuple(levels))
 
     segments = address.path.encode("ascii").split(b"/")[2:]
@@ -30,13 +30,13 @@ def test_address_reads_back(levels: list[str], kind: Kind) -> None:
     "path", [b"catalog/lake", b"catalog/lake/main/a", b"table/lake/main", b"role/lake/main/a", b"x/a/b/c"]
 )
 def test_incomplete_address_is_no_page(path: bytes) -> None:
-    """A kind with too few or too many parts, or an unknown kind, is 404."""
+    """A URL with an unknown kind, or with too few or too many parts for its kind, is 404."""
     with pytest.raises(NotFound):
         parse_address(path.split(b"/"))
 
 
 def test_containers_of_an_object() -> None:
-    """The parents of an address end at the catalog."""
+    """The containers of an object are its namespaces and its catalog."""
     table = ObjectAddress(Kind.TABLE, "lake", "main", ("raw", "flights"))
 
     assert table.parent == ObjectAddress(Kind.NAMESPACE, "lake", "main", ("raw",))

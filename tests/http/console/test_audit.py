@@ -1,4 +1,6 @@
-"""The audit page: records in words, filters by form and by link; users without rights see only their own records."""
+"""The audit page: records in words, filters by form and by link. Users without the privilege see only their own
+records.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ def rows_of(page: PageReader) -> int:
 
 
 def test_changes_are_told(admin: ConsoleVisitor) -> None:
-    """A create is a line with its user, object and outcome."""
+    """The record of a create has its user, object and outcome."""
     page = admin.read("/console/audit")
 
     assert "create table" in page.text
@@ -22,7 +24,7 @@ def test_changes_are_told(admin: ConsoleVisitor) -> None:
 
 
 def test_filters_narrow(admin: ConsoleVisitor) -> None:
-    """With a path only that object's records are shown; a link on a value sets the same filter."""
+    """A filter by path shows only that object's records. A link on a value sets the same filter."""
     page = admin.read("/console/audit?path=main.raw.flights")
 
     assert 0 < rows_of(page) < rows_of(admin.read("/console/audit"))
@@ -32,7 +34,7 @@ def test_filters_narrow(admin: ConsoleVisitor) -> None:
 
 @pytest.mark.parametrize("query", ["outcome=nothing", "since=yesterday", "before=x"])
 def test_unreadable_filter_is_refused(admin: ConsoleVisitor, query: str) -> None:
-    """An invalid filter is 400, as a page."""
+    """An invalid filter is answered with 400 and a page."""
     assert admin.get(f"/console/audit?{query}").status == 400
 
 
@@ -47,7 +49,9 @@ def test_users_see_their_own_lines(lake: DriverNode) -> None:
 
 
 def test_an_action_is_filtered_by_the_words_shown(admin: ConsoleVisitor) -> None:
-    """The filter takes an action as the list shows it; the words of a line are a link that sets it."""
+    """The filter accepts an action in the words that the list shows. The words of a record are a link that sets the
+    filter.
+    """
     page = admin.read("/console/audit?action=create+table")
 
     assert rows_of(page) == rows_of(admin.read("/console/audit?action=create")) > 0
@@ -55,7 +59,7 @@ def test_an_action_is_filtered_by_the_words_shown(admin: ConsoleVisitor) -> None
 
 
 def test_a_grant_names_privilege_and_object(admin: ConsoleVisitor, lake: DriverNode) -> None:
-    """Who reads the records of a grant and a revoke sees what was granted on which object, without ids."""
+    """Records of a grant and a revoke name the privilege and the object, without ids."""
     role = grant(lake, "ben", "select_table", kind="TABLE", on="main.raw.flights")
     body = {"privileges": [{"name": "select_table", "condition": "ALLOW"}]}
     lake.done("PUT", f"/api/metalakes/lake/permissions/roles/{role}/table/main.raw.flights/revoke", body)

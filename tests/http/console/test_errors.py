@@ -1,4 +1,4 @@
-"""Errors of forms: their message, their values, and the way back to the form."""
+"""Errors of forms: their message, the sent values, and the link back to the form."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ NOT_BACK = (
 
 
 def create_tag(admin: ConsoleVisitor, referer: str, **fields: str) -> DriverAnswer:
-    """Send the form of tags, by default with a name that is taken."""
+    """Send the form that creates a tag, by default with a name that is already in use."""
     body = {"metalake": "lake", "name": "pii", "comment": "Names & <addresses>", "values": "a, b"} | fields
     return admin.post("/console/tags/create", body, **OWN, referer=referer)
 
 
 def test_a_form_says_what_was_refused_and_keeps_its_values(admin: ConsoleVisitor) -> None:
-    """The error page has the service's message, the form as it was sent, and a link back without the old notice."""
+    """The error page has the service's message, the form with the sent values, and a link back without the previous
+    notice.
+    """
     first = create_tag(admin, "http://localhost:8090/console/tags?metalake=lake")
 
     again = create_tag(admin, "http://localhost:8090/console/tags?metalake=lake&done=x.y")
@@ -47,7 +49,9 @@ def test_a_form_says_what_was_refused_and_keeps_its_values(admin: ConsoleVisitor
 
 @pytest.mark.parametrize("referer", NOT_BACK)
 def test_the_way_back_is_a_page_of_the_console(admin: ConsoleVisitor, referer: str) -> None:
-    """A Referer of another origin, of another path or without a page is no way back."""
+    """The error page has no link back if the Referer has another origin, is outside of the console, or names no
+    page.
+    """
     answer = create_tag(admin, referer, name="")
 
     assert answer.status == 400
@@ -56,7 +60,7 @@ def test_the_way_back_is_a_page_of_the_console(admin: ConsoleVisitor, referer: s
 
 
 def test_a_form_at_its_page_needs_no_referer(admin: ConsoleVisitor) -> None:
-    """A form that is posted to the path of its page leads back to it."""
+    """A form that is posted to the URL of its page gets a link back to it without a Referer."""
     path = "/console/restrictions/table/lake/main/raw/flights"
     answer = admin.post(
         path, {"change": "set", "name": "r", "column": "nothing", "mask": "no-mask", "filter": "id > 1"}
@@ -69,7 +73,7 @@ def test_a_form_at_its_page_needs_no_referer(admin: ConsoleVisitor) -> None:
 
 @pytest.mark.parametrize("path", [GRANT, "/console/assign/user/lake/admin"])
 def test_an_unknown_role_is_an_error_of_the_form(lake: DriverNode, admin: ConsoleVisitor, path: str) -> None:
-    """The page that previews a change names the role that does not exist, and takes another one."""
+    """The page that previews a grant or an assignment names the missing role, and has a form for another role."""
     change = "assign" if "assign" in path else "grant&privileges=select_table&condition=allow"
     answer = admin.get(f"{path}?change={change}&role=reeders", referer=ACCESS)
     page = PageReader(text_of(answer))
@@ -83,7 +87,7 @@ def test_an_unknown_role_is_an_error_of_the_form(lake: DriverNode, admin: Consol
 
 
 def test_other_errors_have_their_own_titles(lake: DriverNode, admin: ConsoleVisitor) -> None:
-    """A missing page is one, and a refused form says that the caller may not send it."""
+    """The page of a missing object and the page of a refused form have different titles."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     refused = create_tag(ConsoleVisitor(lake).sign_in("ana"), "http://localhost:8090/console/tags")
 
@@ -94,7 +98,9 @@ def test_other_errors_have_their_own_titles(lake: DriverNode, admin: ConsoleVisi
 
 
 def test_a_refusal_says_who_can_change_it(lake: DriverNode) -> None:
-    """Owners can change one about an object; one about the server names the missing rights without an object."""
+    """A refusal about an object names the owners who can change it. A refusal about the server names the missing rights
+    and no object.
+    """
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
     ana = ConsoleVisitor(lake).sign_in("ana")
 

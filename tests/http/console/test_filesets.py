@@ -1,4 +1,6 @@
-"""Pages of filesets: directories, files as text and rows, pages of a long list, refusals, hostile names and content."""
+"""Pages of filesets: directories, files as text and rows, long lists in pages, refusals, and names and content with
+markup.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def bob(fileset: BrowsedFileset) -> ConsoleVisitor:
 
 
 def test_every_entry_leads_to_its_page(fileset: BrowsedFileset) -> None:
-    """Each link of the list is a page of that directory or file, and no name or content becomes an element of the
+    """Each link of the list opens the page of that directory or file. No name or content becomes an element of the
     page.
     """
     visitor = bob(fileset)
@@ -46,7 +48,7 @@ def test_every_entry_leads_to_its_page(fileset: BrowsedFileset) -> None:
 
 
 def test_content_is_text_and_cells(fileset: BrowsedFileset) -> None:
-    """Rows are a table, HTML is text, and a binary file has its size; the breadcrumbs lead back."""
+    """Rows are shown as a table, HTML as text, and a binary file by its size. The breadcrumbs link to the parents."""
     visitor = bob(fileset)
     rows, html, binary, deep = (
         visitor.read(f"{PAGE}?file={quote(name)}") for name in ("a.csv", "c.html", "e.bin", "day=1/deep.csv")
@@ -60,7 +62,7 @@ def test_content_is_text_and_cells(fileset: BrowsedFileset) -> None:
 
 
 def test_a_long_directory_has_pages(fileset: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each page links to the next one, and all pages together have every entry once."""
+    """A long directory is listed in pages that link to the next one. Together they have every entry once."""
     monkeypatch.setattr(filesets, "PAGE_SIZE", 2)
     visitor, at, names = bob(fileset), PAGE, []
     while at:
@@ -72,8 +74,8 @@ def test_a_long_directory_has_pages(fileset: BrowsedFileset, monkeypatch: pytest
 
 
 def test_refusals_are_words_on_the_page(fileset: BrowsedFileset) -> None:
-    """A user who may only write sees names without content; paths outside and missing files are refused; strangers get
-    403.
+    """A user who may only write sees names without content. Paths outside of the fileset and missing files are refused;
+    users without rights get 403.
     """
     eve, visitor = ConsoleVisitor(fileset.node).sign_in("eve"), bob(fileset)
 
@@ -88,7 +90,7 @@ def test_refusals_are_words_on_the_page(fileset: BrowsedFileset) -> None:
 
 
 def test_several_locations(fileset: BrowsedFileset) -> None:
-    """Each named location can be chosen, and its files are listed."""
+    """Each named location of a fileset can be selected, and its files are listed."""
     base = fileset.location.rpartition("/")[0]
     body = {
         "name": "two", "storageLocations": {"one": f"{base}/one", "two": f"{base}/two"},
@@ -106,7 +108,7 @@ def test_several_locations(fileset: BrowsedFileset) -> None:
 
 
 def test_dead_worker_is_a_page_with_the_next_step(fileset: BrowsedFileset) -> None:
-    """A failed preview is 503 with advice."""
+    """A failed preview is answered with 503 and advice."""
     fileset.workers.dies = True
 
     answer = bob(fileset).get(f"{PAGE}?file=a.csv")

@@ -1,4 +1,4 @@
-"""The console's first page: the latest changes, of which similar ones share a line."""
+"""The console's first page: the latest changes, with similar changes in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LAKE = f"{API}/lake"
 
 
 def test_many_changes_of_roles_are_one_line(admin: ConsoleVisitor) -> None:
-    """Objects of the tree stay visible after a set-up of roles and users."""
+    """Thirty creates of roles are one line, so that changes of tables stay on the page."""
     for number in range(30):
         admin.node.done("POST", f"{LAKE}/roles", {"name": f"role{number:02}", "properties": {}, "securableObjects": []})
 
@@ -22,7 +22,7 @@ def test_many_changes_of_roles_are_one_line(admin: ConsoleVisitor) -> None:
 
 
 def test_changes_of_one_table_are_one_line(admin: ConsoleVisitor) -> None:
-    """Those of another table, or by another user, are not counted with them."""
+    """Successive changes of a table by one user are one line. Changes by another user are a separate line."""
     node = admin.node
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "ana", "modify_table select_table", kind="TABLE", on="main.raw.flights")
@@ -38,7 +38,7 @@ def test_changes_of_one_table_are_one_line(admin: ConsoleVisitor) -> None:
 
 
 def test_a_hidden_change_is_neither_named_nor_counted(lake: DriverNode) -> None:
-    """A line counts the visible changes alone."""
+    """A user's list of changes contains no hidden object."""
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(lake, "ana", "select_table", kind="TABLE", on="main.raw.flights")
     lake.done("POST", f"{LAKE}/roles", {"name": "secret", "properties": {}, "securableObjects": []})

@@ -1,4 +1,4 @@
-"""Sign-in to the console at an outside issuer: the redirects, and every refusal on the way."""
+"""Sign-in to the console with an external issuer: the redirects, and the refusals at each step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOT_BEGUN: Final = "was not started in this browser"
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Returns redirects without following them."""
+    """A redirect handler that returns redirects instead of following them."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
         """Do not follow."""
@@ -83,7 +83,7 @@ def issuer() -> Iterator[Issuer]:
 
 @pytest.fixture
 def organization(node: DriverNode, issuer: Issuer) -> Organization:
-    """A node with the issuer, at which ana can sign in."""
+    """A node with the issuer, where ana can sign in."""
     issuer.person, issuer.groups, issuer.claims, issuer.away, issuer.broken = "ana", {"ana": ["crew"]}, {}, False, False
     issuer.codes.clear()
     made = Organization(node, issuer)
@@ -103,7 +103,9 @@ def refused(visitor: ConsoleVisitor, answer: DriverAnswer, words: str, *, status
 
 
 def test_issuer_signs_somebody_in(organization: Organization) -> None:
-    """The button leads to the issuer and back to the requested page; the issuer's groups apply immediately."""
+    """The sign-in button redirects to the issuer and back to the requested page. The issuer's groups apply
+    immediately.
+    """
     lake = "/api/metalakes/lake"
     organization.node.done("POST", f"{lake}/groups", {"name": "crew"})
     rights = {"fullName": "main", "type": "CATALOG", "privileges": [{"name": "use_catalog", "condition": "allow"}]}
@@ -137,7 +139,7 @@ def test_confidential_client_sends_its_secret(organization: Organization, tmp_pa
 
 
 def test_session_outlives_the_id_token(organization: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session lasts as long as one by password, although ID tokens last a minute."""
+    """A session lasts as long as one opened by a password, although the ID token expires after a minute."""
     visitor = ConsoleVisitor(organization.node)
     visitor.get(organization.way_back(visitor))
     clock = organization.node.built.services.store.time
@@ -148,7 +150,9 @@ def test_session_outlives_the_id_token(organization: Organization, monkeypatch: 
 
 
 def test_request_to_the_issuer_says_no_more_than_it_needs(organization: Organization) -> None:
-    """The redirect has a challenge without the verifier, and requests no refresh token; the cookie is HttpOnly."""
+    """The redirect to the issuer has the code challenge but not the verifier, and requests no refresh token. The cookie
+    is HttpOnly.
+    """
     visitor = ConsoleVisitor(organization.node)
     answer = visitor.get("/console/to-issuer")
     query = parse_qs(urlsplit(answer.headers["location"]).query)
@@ -161,7 +165,7 @@ def test_request_to_the_issuer_says_no_more_than_it_needs(organization: Organiza
 
 
 def test_each_sign_in_counts_once(organization: Organization) -> None:
-    """After the redirect back the cookie is deleted; copies of cookie and URL open no session."""
+    """The redirect back deletes the cookie. Copies of the cookie and the URL open no second session."""
     visitor = ConsoleVisitor(organization.node)
     path = organization.way_back(visitor)
     thief = ConsoleVisitor(organization.node, cookies=dict(visitor.cookies))
@@ -173,7 +177,7 @@ def test_each_sign_in_counts_once(organization: Organization) -> None:
 
 
 def test_other_browsers_way_back_opens_nothing(organization: Organization) -> None:
-    """A URL with another user's code opens no session, whether or not this browser began a sign-in."""
+    """A redirect URL with another user's code opens no session, whether or not this browser began a sign-in."""
     other, visitor = ConsoleVisitor(organization.node), ConsoleVisitor(organization.node)
     path = organization.way_back(other)
 
@@ -190,7 +194,7 @@ def test_other_browsers_way_back_opens_nothing(organization: Organization) -> No
     "query", ["", "?code=x", "?state=", "?code=x&state=", "?state=%F0%9F%92%A9&code=x", "?error=x"]
 )
 def test_way_back_without_a_beginning(organization: Organization, query: str) -> None:
-    """Without a cookie, or with an empty one, no query opens a session, not even with an empty state."""
+    """Without the cookie, or with an empty one, no redirect URL opens a session, even with an empty state."""
     for cookies in ({}, {TRIP: "..."}, {TRIP: "...%2Fconsole%2F"}, {TRIP: "x"}):
         visitor = ConsoleVisitor(organization.node, cookies=cookies)
         refused(visitor, visitor.get(f"{BACK}{query}"), NOT_BEGUN)
@@ -200,7 +204,7 @@ def test_way_back_without_a_beginning(organization: Organization, query: str) ->
     "target", ["https://evil.example.com/", "//evil.example.com", "/console/\\evil", "/api/x", "/console", "/consolex/", "%0d%0aset-cookie:x"]
 )  # fmt: skip
 def test_no_redirect_leaves_the_console(organization: Organization, target: str) -> None:
-    """A foreign `next` leads to the home page, also in a forged cookie."""
+    """A `next` outside of the console leads to the first page, also in a forged cookie."""
     visitor, planted = ConsoleVisitor(organization.node), ConsoleVisitor(organization.node)
 
     assert visitor.get(organization.way_back(visitor, target)).headers["location"] == "/console/"
@@ -223,7 +227,7 @@ def test_no_redirect_leaves_the_console(organization: Organization, target: str)
     ids=str,
 )
 def test_wrong_id_tokens_open_nothing(organization: Organization, claims: dict[str, object], words: str) -> None:
-    """ID tokens of another sign-in, client or issuer, old ones, and those without a user are refused."""
+    """ID tokens of another sign-in, client or issuer, expired ones, and those without a user are refused."""
     organization.issuer.claims = claims
     visitor = ConsoleVisitor(organization.node)
 
@@ -243,7 +247,7 @@ def test_token_of_another_key_opens_nothing(organization: Organization) -> None:
 
 
 def test_issuers_refusal_is_told_in_our_words(organization: Organization) -> None:
-    """A user whom the issuer refuses is told so, and no text of the URL is shown on the page."""
+    """If the issuer refuses the user, the page says so in the console's words, without text from the URL."""
     organization.issuer.person = None
     visitor = ConsoleVisitor(organization.node)
 
@@ -256,7 +260,9 @@ def test_issuers_refusal_is_told_in_our_words(organization: Organization) -> Non
 
 
 def test_issuer_away(organization: Organization) -> None:
-    """If the issuer is unreachable, the console says so at both steps; the same URL works when it is back."""
+    """If the issuer is unreachable, the console says so at both steps. The same URL works once the issuer is reachable
+    again.
+    """
     visitor = ConsoleVisitor(organization.node)
     organization.issuer.away = True
     answer = visitor.get("/console/to-issuer")
@@ -273,7 +279,7 @@ def test_issuer_away(organization: Organization) -> None:
 
 
 def test_disabled_user_stays_out(organization: Organization) -> None:
-    """A disabled user cannot sign in at the issuer."""
+    """A disabled user cannot sign in with the issuer."""
     organization.node.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     organization.node.done("PATCH", "/api/limnos/v1/metalakes/lake/users/ana", {"enabled": False})
     visitor = ConsoleVisitor(organization.node)
@@ -282,7 +288,9 @@ def test_disabled_user_stays_out(organization: Organization) -> None:
 
 
 def test_no_button_without_a_client(organization: Organization) -> None:
-    """Without the console's client the issuer is not offered, and its URLs say what is missing."""
+    """Without the console's client id, the sign-in page does not offer the issuer, and its URLs name the missing
+    setting.
+    """
     organization.trust(console_client_id=None)
     visitor = ConsoleVisitor(organization.node)
 
@@ -291,7 +299,7 @@ def test_no_button_without_a_client(organization: Organization) -> None:
 
 
 def test_not_over_http_from_elsewhere(organization: Organization) -> None:
-    """If others could read the cookie, no sign-in begins."""
+    """Over http from another machine no sign-in begins, because the cookie could be read."""
     visitor = ConsoleVisitor(organization.node, host="lake.example.com")
 
     assert visitor.get("/console/to-issuer").status == 403
@@ -311,7 +319,9 @@ def test_not_over_http_from_elsewhere(organization: Organization) -> None:
     ids=["own TLS", "proxy"],
 )
 def test_name_and_address_over_tls(organization: Organization, site: ConsoleSite, name: str, address: str) -> None:
-    """Over TLS the cookie is bound to the host, below a prefix to TLS, and the redirect uses the public address."""
+    """Over TLS the name of the cookie binds it to the host, or to TLS below a prefix, and the redirect uses the public
+    address.
+    """
     protocol, application = ConsoleProtocol(site), organization.node.built.application
     application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
     visitor = ConsoleVisitor(organization.node, host="lake.example.com")
@@ -325,8 +335,10 @@ PERSON: Final = "192.0.2.1"
 
 
 async def flood(codes: CodeSignIn, *, peers: Iterator[str], silent: asyncio.Event) -> tuple[list[object], object]:
-    """Begin many exchanges from the given addresses while the issuer is silent, then one of a person elsewhere; let
-    the issuer answer. Returns how the flood ended, and how the person's exchange did.
+    """Begin exchanges from the given addresses while the issuer does not answer, then one from another address, and let
+    the issuer answer.
+
+    Returns the outcomes of the exchanges from the given addresses, and the outcome of the last one.
     """
 
     def exchange(peer: str) -> asyncio.Task[str]:
@@ -352,8 +364,8 @@ async def flood(codes: CodeSignIn, *, peers: Iterator[str], silent: asyncio.Even
 def test_flood_of_one_address_leaves_places_to_others(
     monkeypatch: pytest.MonkeyPatch, peers: Callable[[int], str]
 ) -> None:
-    """While exchanges from one address wait for the issuer, a user at another address is signed in; excess ones get
-    503.
+    """While many exchanges from one address wait for the issuer, a user at another address is signed in. Exchanges
+    beyond the limit per address are refused with 503.
     """
     running: list[int] = []
 
@@ -387,7 +399,9 @@ def _no_certificates(*_: object, **__: object) -> ssl.SSLContext:
 def test_a_crowd_behind_one_address_is_signed_in(
     monkeypatch: pytest.MonkeyPatch, is_behind_proxy: bool, running_max: int
 ) -> None:
-    """64 people whose browsers have one address wait for their turns; a proxy's address may use all places."""
+    """64 users with the same address are all signed in, a limited number at a time. Behind a proxy, one address may use
+    the limit of all addresses.
+    """
     running = most = 0
 
     async def answer(client: object, url: str, **_: object) -> tuple[int, object]:
@@ -410,14 +424,14 @@ def test_a_crowd_behind_one_address_is_signed_in(
     monkeypatch.setattr(issuer_codes, "discovery_of", endpoints)
     section = OidcSection(issuer="https://issuer.example.com", audiences=("a",), console_client_id="c")
     codes = CodeSignIn(section, is_behind_proxy=is_behind_proxy)
-    monkeypatch.setattr(ssl, "create_default_context", _no_certificates)  # those of authorities were read before
+    monkeypatch.setattr(ssl, "create_default_context", _no_certificates)  # read once, before
     with asyncio.Runner() as runner:
         assert runner.run(crowd()) == ["token"] * 64
     assert most == running_max
 
 
 def test_one_discovery_serves_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Concurrent sign-ins share one discovery request; if it fails, the next sign-in sends another."""
+    """Concurrent sign-ins share one discovery request. If it fails, the next sign-in sends another."""
     asked: list[str] = []
 
     async def endpoints(client: object, issuer: str) -> dict[str, object]:

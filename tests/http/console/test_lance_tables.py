@@ -30,7 +30,7 @@ SCHEMA = pa.schema(
 
 @pytest.fixture(scope="module")
 def lance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A table of three versions and more, with an index, a tag and a branch; bob may read it, ann may load it."""
+    """A table with at least three versions, an index, a tag and a branch. Bob may read it, and ann may load it."""
     with wire.node_over(tmp_path_factory.mktemp("lake")) as node:
         make_space(node, "lance", "s")
         rows = pa.table([range(9), ["a"] * 9, [{"page": 1}] * 9, [[1.0] * 4] * 9, [[1.0] * 2] * 9], schema=SCHEMA)
@@ -49,7 +49,9 @@ def lance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 def test_columns_are_described_with_their_vectors(lance: DriverNode) -> None:
-    """Types as one says them, nested fields, comments as text; a table without data says so."""
+    """Columns are shown with their types, vector lengths, nested fields and comments. The page of a table without data
+    says so.
+    """
     bob = ConsoleVisitor(lance).sign_in("bob")
     page = bob.read(PAGE)
 
@@ -67,7 +69,7 @@ def test_columns_are_described_with_their_vectors(lance: DriverNode) -> None:
 
 
 def test_versions_have_their_tags_and_branches(lance: DriverNode) -> None:
-    """Newest first; the tag is at its version, and the branch where it begins."""
+    """Versions are listed newest first, with the tag at its version and the branch at the version where it begins."""
     text = ConsoleVisitor(lance).sign_in("bob").read(f"{PAGE}?tab=versions").text
 
     assert text.index("current") < text.index("golden")
@@ -76,7 +78,7 @@ def test_versions_have_their_tags_and_branches(lance: DriverNode) -> None:
 
 
 def test_indexes_say_what_they_cover(lance: DriverNode) -> None:
-    """An index has its rows; a vector without one is compared row by row."""
+    """An index has its number of indexed rows. A vector column without an index is shown as compared row by row."""
     text = ConsoleVisitor(lance).sign_in("bob").read(f"{PAGE}?tab=indexes").text
 
     assert "by_near near IVF_FLAT 9 0" in text
@@ -85,7 +87,9 @@ def test_indexes_say_what_they_cover(lance: DriverNode) -> None:
 
 
 def test_maintenance_is_asked_for_on_the_page(lance: DriverNode) -> None:
-    """Findings, policies and versions as for Iceberg, with Lance's own operations; one waits after the form."""
+    """The maintenance tab has findings, policies and versions as for Iceberg tables, with Lance's own operations. The
+    form requests an operation, which then waits.
+    """
     admin = ConsoleVisitor(lance).sign_in()
     page = admin.read(f"{PAGE}?tab=maintenance")
 
@@ -109,7 +113,9 @@ def test_maintenance_is_asked_for_on_the_page(lance: DriverNode) -> None:
 
 
 def test_who_may_only_read_sees_no_maintenance(lance: DriverNode) -> None:
-    """Readers get a refusal in the tab, and their form is refused; strangers get nothing of any tab."""
+    """Readers get a refusal in the maintenance tab, and their form is refused. Users without rights are refused every
+    tab.
+    """
     bob, stranger = (ConsoleVisitor(lance).sign_in(user) for user in ("bob", "stranger"))
     page = bob.read(f"{PAGE}?tab=maintenance")
 
@@ -123,12 +129,12 @@ def test_who_may_only_read_sees_no_maintenance(lance: DriverNode) -> None:
 
 @pytest.mark.parametrize("after", ["x", "-1", "9" * 30])
 def test_pages_of_versions_begin_at_numbers(lance: DriverNode, after: str) -> None:
-    """Anything else in the address is refused."""
+    """A page of versions whose start is not a number is refused."""
     assert ConsoleVisitor(lance).sign_in("bob").get(f"{PAGE}?tab=versions&after={after}").status == 400
 
 
 def test_files_that_are_gone_are_told_on_the_page(tmp_path: Path) -> None:
-    """A table whose files were deleted has its page, with the reason in the tabs that read them."""
+    """The page of a table whose files were deleted can be opened. The tabs that read the files have the reason."""
     with wire.node_over(tmp_path) as node:
         make_space(node, "lance", "s")
         fill(node, "lance", "s", "t")
@@ -141,7 +147,7 @@ def test_files_that_are_gone_are_told_on_the_page(tmp_path: Path) -> None:
 
 
 def test_the_access_page_has_the_tabs_of_lance_tables(lance: DriverNode) -> None:
-    """The access page of a Lance table links to the versions and indexes, which tables of Iceberg do not have."""
+    """The access page of a Lance table links to the tabs for versions and indexes, which Iceberg tables do not have."""
     page = ConsoleVisitor(lance).sign_in("bob").read(PAGE.replace("/o/", "/access/"))
 
     assert {f"{PAGE}?tab=versions", f"{PAGE}?tab=indexes"} <= set(page.hrefs)

@@ -1,4 +1,4 @@
-"""Pages of namespaces and catalogs: their content in pages, which the script loads one after the other."""
+"""Pages of namespaces and catalogs: their content in pages, which a script loads one after the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 
 
 def test_namespace_lists_its_content(admin: ConsoleVisitor) -> None:
-    """Namespaces before tables, each with format, owner and comment."""
+    """Namespaces are listed before tables, each with format, owner and comment."""
     page = admin.read("/console/o/namespace/lake/main/raw")
 
     assert page.text.index("nyc") < page.text.rindex("flights")
@@ -17,7 +17,7 @@ def test_namespace_lists_its_content(admin: ConsoleVisitor) -> None:
 
 
 def test_list_goes_on_after_a_hundred(admin: ConsoleVisitor) -> None:
-    """The next page begins after the last row, as a page of its own and as rows for the script."""
+    """A list continues after a hundred rows, as a page for browsers without scripts and as rows for the script."""
     for number in range(120):
         add_table(admin.node, "raw%1Fnyc", f"t{number:03}")
     first = admin.read("/console/o/namespace/lake/main/raw/nyc")
@@ -34,7 +34,7 @@ def test_list_goes_on_after_a_hundred(admin: ConsoleVisitor) -> None:
 
 
 def test_catalog_shows_its_namespaces_and_provider(admin: ConsoleVisitor) -> None:
-    """A catalog's page lists its content."""
+    """A catalog's page lists its namespaces and has its provider."""
     page = admin.read("/console/o/catalog/lake/main")
 
     assert "lakehouse-iceberg" in page.text
@@ -42,12 +42,14 @@ def test_catalog_shows_its_namespaces_and_provider(admin: ConsoleVisitor) -> Non
 
 
 def test_properties_are_a_tab(admin: ConsoleVisitor) -> None:
-    """The namespace's properties, by name."""
+    """The properties tab lists the namespace's properties by name."""
     assert "team north" in admin.read("/console/o/namespace/lake/main/raw?tab=properties").text
 
 
 def test_branch_of_the_tree_is_a_part(admin: ConsoleVisitor) -> None:
-    """The script gets only the children; without it the link leads to the namespace's page."""
+    """The script gets only the children of a node of the tree. Without the script, the link opens the namespace's
+    page.
+    """
     part = PageReader(text_of(admin.get("/console/branch/namespace/lake/main/raw", x_limnos_part="1")))
     plain = admin.get("/console/branch/namespace/lake/main/raw")
 
@@ -57,5 +59,5 @@ def test_branch_of_the_tree_is_a_part(admin: ConsoleVisitor) -> None:
 
 
 def test_unknown_page_of_a_list_is_refused(admin: ConsoleVisitor) -> None:
-    """A made-up position in a list is an error page, not a fault."""
+    """An invalid position in a list is answered with an error page, not with a server error."""
     assert admin.get("/console/o/namespace/lake/main/raw?after=nothing").status == 400

@@ -1,4 +1,4 @@
-"""Notices after a form: shown to the session that sent it, and never with text from a link."""
+"""Notices after a form: shown only to the session that sent the form, and never with text from a link."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def address_of(path: str, *, done: str) -> str:
 
 
 def enable(visitor: ConsoleVisitor) -> DriverAnswer:
-    """Send a form that succeeds."""
+    """Send a form that succeeds and redirects with a notice."""
     return visitor.post("/console/people/enable", {"metalake": "lake", "name": "admin", "enabled": "yes"})
 
 
 @pytest.mark.parametrize("route", PAGES, ids=lambda route: route.operation)
 def test_no_page_shows_the_text_of_a_link(lake: DriverNode, admin: ConsoleVisitor, route: ConsoleRoute) -> None:
-    """A text without a signature, or with one of another session, is left out; so is another text with it."""
+    """No page shows a notice without a signature, with changed text, or with the signature of another session."""
     lake.done("POST", "/api/metalakes/lake/tags", {"name": "admin", "comment": "", "properties": {}})
     own = enable(admin).headers["location"].partition("?done=")[2]
     foreign = enable(ConsoleVisitor(lake).sign_in()).headers["location"].partition("?done=")[2]
@@ -49,7 +49,7 @@ def test_no_page_shows_the_text_of_a_link(lake: DriverNode, admin: ConsoleVisito
 
 
 def test_a_notice_is_not_shown_again_later(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page that is loaded again after a minute no longer has the notice of the form."""
+    """A page that is loaded again after a minute no longer shows the notice."""
     location = enable(admin).headers["location"]
     clock = admin.node.built.services.store.time
     real = clock.now_ms
@@ -60,7 +60,7 @@ def test_a_notice_is_not_shown_again_later(admin: ConsoleVisitor, monkeypatch: p
 
 
 def test_a_sign_in_signs_no_notice(lake: DriverNode, admin: ConsoleVisitor) -> None:
-    """The page to open after a sign-in is a text of the link, so its notice stays without a signature."""
+    """A sign-in does not sign a notice in the link of the page to open, so the page does not show it."""
     target = "/console/?done=Call+555-1234"
 
     for visitor in (ConsoleVisitor(lake), admin):
@@ -72,7 +72,9 @@ def test_a_sign_in_signs_no_notice(lake: DriverNode, admin: ConsoleVisitor) -> N
 
 @pytest.mark.parametrize("text", ["plain", "a.b.c is back", "Größe \N{PILE OF POO} & more=?", ""])
 def test_a_signed_notice_is_read(text: str) -> None:
-    """Any text is read again with the same secret, and by no other."""
+    """A signed notice is verified with the same secret for one minute. Another secret, none, or a changed time is
+    rejected.
+    """
     target = f"/console/x?a=1&{urlencode({'done': text})}&b=2".encode()
     location = signed_location(target, b"secret", now_ms=NOW_MS).decode()
     value = unquote_form(location.partition("done=")[2].removesuffix("&b=2"))
@@ -87,6 +89,6 @@ def test_a_signed_notice_is_read(text: str) -> None:
 
 
 def test_other_redirects_stay() -> None:
-    """A target without a notice is not changed."""
+    """A redirect target without a notice is not changed."""
     assert signed_location(b"/console/sign-in", b"secret", now_ms=NOW_MS) == b"/console/sign-in"
     assert signed_location(b"/console/x?a=1&undone=2", b"secret", now_ms=NOW_MS) == b"/console/x?a=1&undone=2"

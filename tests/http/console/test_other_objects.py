@@ -18,7 +18,7 @@ def add_catalog(node: DriverNode, name: str, *, type: str, provider: str) -> Non
 
 
 def test_view_shows_its_query(admin: ConsoleVisitor) -> None:
-    """A view's page has the text of each dialect, and the columns."""
+    """A view's page has the text in each dialect, and the columns."""
     version = {
         "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["raw"],
         "representations": [{"type": "sql", "sql": "SELECT id FROM flights WHERE a < b", "dialect": "spark"}],
@@ -34,7 +34,7 @@ def test_view_shows_its_query(admin: ConsoleVisitor) -> None:
 
 
 def test_model_shows_its_versions(admin: ConsoleVisitor) -> None:
-    """The newest version first, with aliases and files."""
+    """A model's page lists the versions newest first, with aliases and files."""
     add_catalog(admin.node, "ml", type="model", provider="model")
     admin.node.done(
         "POST", f"{API}/catalogs/ml/schemas/s/models", {"name": "delay", "comment": "guesses", "properties": {}}

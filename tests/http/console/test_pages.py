@@ -1,5 +1,5 @@
-"""All pages over a lake with hostile names: well-formed, without foreign elements or hidden objects, every link
-works.
+"""All pages over a lake whose names contain markup: they are well-formed, have no foreign elements or hidden objects,
+and every link works.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = (
 
 
 def crawl(visitor: ConsoleVisitor, *starts: str) -> dict[str, tuple[int, str]]:
-    """Follow every link of the console from some pages; return the status and text of each."""
+    """Follow every link of the console from the given pages. Returns the status and text of each page."""
     waiting, found = list(starts), {}
     while waiting and len(found) < PAGES_MAX:
         path = waiting.pop()
@@ -38,7 +38,7 @@ def crawl(visitor: ConsoleVisitor, *starts: str) -> dict[str, tuple[int, str]]:
 
 @pytest.fixture
 def nasty(lake: DriverNode) -> DriverNode:
-    """A lake with a namespace and a table for each hostile name."""
+    """A lake with a namespace and a table for each name with markup."""
     for name in NAMES:
         lake.ask("POST", f"{ICEBERG}/namespaces", {"namespace": [name], "properties": {"comment": NASTY, NASTY: NASTY}})
         lake.ask("POST", f"{ICEBERG}/namespaces/raw/tables", {
@@ -53,7 +53,7 @@ def nasty(lake: DriverNode) -> DriverNode:
 
 
 def test_every_page_is_whole_and_every_link_answers(nasty: DriverNode) -> None:
-    """Names are shown as text: no page has an element or attribute from a name."""
+    """Every page is well-formed, every link is answered, and no name becomes an element or attribute."""
     pages = crawl(ConsoleVisitor(nasty).sign_in(), "/console/")
     shown = {
         path: PageReader(text) for path, (status, text) in pages.items() if status == 200 and "/branch/" not in path
@@ -71,7 +71,7 @@ def test_every_page_is_whole_and_every_link_answers(nasty: DriverNode) -> None:
 
 
 def test_a_member_without_rights_learns_no_name(nasty: DriverNode) -> None:
-    """No answer to a stranger, in a crawl or at guessed URLs, has a hidden object's name."""
+    """A user without rights gets no name of an object, neither by following links nor at guessed URLs."""
     add_table(nasty, "raw", CANARY, comment=f"{CANARY}_comment")
     nasty.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     guessed = [
@@ -86,7 +86,7 @@ def test_a_member_without_rights_learns_no_name(nasty: DriverNode) -> None:
 
 
 def test_hidden_and_missing_read_alike(lake: DriverNode) -> None:
-    """A refusal says the same of a table that exists and of one that does not."""
+    """The refusal for an existing table equals the refusal for a missing one."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake).sign_in("ana")
 
@@ -113,7 +113,7 @@ def test_a_reader_of_one_table_sees_that_one(lake: DriverNode) -> None:
 
 
 def test_refusal_says_what_is_missing(lake: DriverNode) -> None:
-    """The page names the user, the rights that are missing, and where."""
+    """The page of a refusal has the user, the missing privileges, and the objects on which they are missing."""
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
 
     page = PageReader(text_of(ConsoleVisitor(lake).sign_in("ana").get("/console/o/table/lake/main/raw/flights")))
@@ -124,7 +124,7 @@ def test_refusal_says_what_is_missing(lake: DriverNode) -> None:
 
 
 def test_links_keep_a_prefix(lake: DriverNode) -> None:
-    """Below a proxy's prefix every link, form and redirect has the prefix, and the cookie is bound to it."""
+    """Below a proxy's prefix, every link, form and redirect has the prefix, and the cookie is limited to it."""
     from limnos.http.console.protocol import ConsoleProtocol
     from limnos.http.console.site import ConsoleSite
 

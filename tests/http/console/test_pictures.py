@@ -1,4 +1,4 @@
-"""Pictures of graphs: limited in nodes and lines, with a count of the omitted ones."""
+"""Pictures of graphs: limited in nodes and lines, with the number of omitted ones."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from limnos.http.console.pictures import EDGES_MAX, NODES_MAX, PictureNode, grap
 
 
 def nodes(count: int) -> list[PictureNode]:
-    """Nodes with numbers as ids."""
+    """Return nodes with numbers as ids."""
     return [PictureNode(str(each), f"t{each}", "main.raw", "table", "", "plain") for each in range(count)]
 
 
 def test_a_dense_graph_is_bounded_and_the_rest_is_counted() -> None:
-    """The first nodes are drawn with the first lines between them; lines to other nodes are not counted."""
+    """The picture has the first nodes and the first lines between them. The number of omitted lines excludes lines to
+    omitted nodes.
+    """
     edges = [(str(one), str(two)) for one in range(30) for two in range(30, 60)]
     edges += [("0", str(NODES_MAX + 5))]
 

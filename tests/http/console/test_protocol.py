@@ -1,5 +1,5 @@
-"""Every route of the console: its headers, the required sign-in, accepted POST requests; no other protocol accepts its
-cookie.
+"""Every route of the console: its headers, the required sign-in, and accepted POST requests. Other protocols do not
+accept the console's cookie.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def path_of(path: str) -> str:
 
 @pytest.mark.parametrize("signed_in", [False, True])
 def test_every_answer_has_the_security_headers(lake: DriverNode, signed_in: bool) -> None:
-    """Each answer has a strict policy without inline scripts and with Trusted Types, with and without a session."""
+    """Each answer has a strict content security policy without inline scripts and with Trusted Types, with and without
+    a session.
+    """
     for route in CONSOLE_ROUTES:
         visitor = ConsoleVisitor(lake).sign_in() if signed_in else ConsoleVisitor(lake)
         path = path_of(route.path)
@@ -66,7 +68,7 @@ def test_unknown_page_has_the_headers_too(lake: DriverNode) -> None:
 
 
 def test_tls_pins_https(lake: DriverNode) -> None:
-    """Over TLS every answer has Strict-Transport-Security."""
+    """Over TLS every answer has `Strict-Transport-Security`."""
     protocol = ConsoleProtocol(ConsoleSite(is_tls=True))
     lake.built.application.protocols = [
         protocol if each.name == "console" else each for each in lake.built.application.protocols
@@ -78,7 +80,7 @@ def test_tls_pins_https(lake: DriverNode) -> None:
 
 
 def test_pages_need_a_session(lake: DriverNode) -> None:
-    """Without a session a page redirects to sign-in and back; an Authorization header opens no page."""
+    """Without a session a page redirects to the sign-in. An Authorization header does not replace the session."""
     for route in [route for route in PAGES if not route.is_public]:
         path = path_of(route.path)
         answer = ConsoleVisitor(lake).get(path)
@@ -92,7 +94,7 @@ def test_pages_need_a_session(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("route", POSTS, ids=lambda route: route.path)
 def test_forged_posts_are_refused(lake: DriverNode, route: object) -> None:
-    """A POST that another origin could send is refused, even with the session's cookie and right fields."""
+    """A POST that another origin could send is refused, even with the session's cookie and correct fields."""
     visitor = ConsoleVisitor(lake).sign_in()
 
     for shape, headers in FORGED.items():
@@ -102,7 +104,7 @@ def test_forged_posts_are_refused(lake: DriverNode, route: object) -> None:
 
 
 def test_no_other_protocol_reads_the_cookie(admin: ConsoleVisitor) -> None:
-    """A session's cookie or token is accepted by the console only."""
+    """A session's cookie or token is accepted only by the console."""
     (text,) = admin.cookies.values()
 
     for path in ("/api/limnos/v1/tokens", "/iceberg/v1/config?warehouse=main", "/api/metalakes/lake/catalogs"):
@@ -138,7 +140,7 @@ def test_no_page_names_a_secret(admin: ConsoleVisitor) -> None:
 
 
 def test_browsers_at_the_root_are_led_to_the_console(lake: DriverNode) -> None:
-    """A browser is redirected to the console, below a proxy's prefix, too; programs get text."""
+    """A browser that requests the root is redirected to the console, also below a proxy's prefix. Programs get text."""
     browser = lake.ask("GET", "/", user=None, accept="text/html,application/xhtml+xml")
     program = lake.ask("GET", "/", user=None, accept="*/*")
 

@@ -1,4 +1,4 @@
-"""Templates and their filters: all values are escaped, an unknown field is an error, times and sizes are readable."""
+"""Templates and their filters: values are escaped, an unknown field is an error, and times and sizes are readable."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_times_in_one_unit(ago_s: int, words: str) -> None:
 
 
 def test_times_that_are_none_or_beyond() -> None:
-    """A missing time, one in the future and one beyond the calendar do not fail."""
+    """Filters accept a missing time, a future time, and a time beyond the calendar."""
     assert time_ago(None, NOW) == "never"
     assert time_ago(NOW + 60_000, NOW) == "just now"
     assert exact_time(1 << 62) == str(1 << 62)
@@ -43,7 +43,7 @@ def test_sizes_and_counts() -> None:
 
 
 def test_values_are_escaped_and_unknown_fields_are_errors() -> None:
-    """Values are escaped in text and attributes, and a template with an unknown field does not render."""
+    """Values are escaped in text and attributes. A template with an unknown field is an error."""
     shown = environment().render_str('<a title="{{ name }}">{{ name }}</a>', name="<\"'&>")
 
     assert '<"' not in shown.removeprefix('<a title="')
@@ -53,19 +53,19 @@ def test_values_are_escaped_and_unknown_fields_are_errors() -> None:
 
 
 def test_names_break_after_dots() -> None:
-    """A line of a name may be broken after its dots, and the name is escaped."""
+    """A line can break after the dots of a name, and the name is escaped."""
     assert environment().render_str("{{ name|breaks }}", name="main.<b>.x") == "main.<wbr>&lt;b&gt;.<wbr>x"
 
 
 def test_first_click_changes_the_colours() -> None:
-    """The button's second theme differs from that of the system, whichever it is."""
+    """The script's first click selects the opposite of the system's theme."""
     script = static_file("limnos.js").decode()
 
     assert 'isDark ? ["", "light", "dark"] : ["", "dark", "light"]' in script
 
 
 def test_wide_lists_have_an_edge() -> None:
-    """A list that is wider than its box shades the edge behind which more columns are."""
+    """The style sheet shades the edge of a list that is wider than its box."""
     sheet = static_file("limnos.css").decode().partition(".sheet {")[2].partition("}")[0]
 
     assert "overflow-x: auto" in sheet

@@ -1,4 +1,4 @@
-"""The search page: results, hidden objects, and invalid queries."""
+"""The search page: results, hidden objects, invalid queries, and explanations of the results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.http.driver import DriverNode
 
 
 def test_search_finds_by_the_start_of_a_name(admin: ConsoleVisitor) -> None:
-    """A hit links to its page, and the box keeps the query."""
+    """A search by the beginning of a name finds the object with a link to its page. The box keeps the query."""
     page = admin.read("/console/search?q=flig")
 
     assert "main.raw.flights" in page.text
@@ -20,7 +20,7 @@ def test_search_finds_by_the_start_of_a_name(admin: ConsoleVisitor) -> None:
 
 
 def test_nothing_is_found_that_one_may_not_load(lake: DriverNode) -> None:
-    """A member without rights gets the message for no results."""
+    """A search for a hidden object returns the same page as a search without results."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake).sign_in("ana")
 
@@ -31,7 +31,7 @@ def test_nothing_is_found_that_one_may_not_load(lake: DriverNode) -> None:
 
 
 def test_unreadable_question_is_explained(admin: ConsoleVisitor) -> None:
-    """A query with an invalid filter value is 400 on the search page."""
+    """A query with an invalid filter value is answered with 400 on the search page."""
     answer = admin.get("/console/search?q=kind%3Anothing")
 
     assert answer.status == 400
@@ -39,12 +39,12 @@ def test_unreadable_question_is_explained(admin: ConsoleVisitor) -> None:
 
 
 def test_empty_question_says_how_to_ask(admin: ConsoleVisitor) -> None:
-    """The page without a query has examples."""
+    """The search page without a query shows examples."""
     assert "kind:table" in admin.read("/console/search").text
 
 
 def test_palette_gets_a_few_hits_without_the_frame(admin: ConsoleVisitor) -> None:
-    """The partial answer has links only; empty and invalid queries have a message."""
+    """The palette's answer has only links, without the page's frame. Empty and invalid queries get a message."""
     found = text_of(admin.get("/console/search?metalake=lake&q=flights", x_limnos_part="1"))
     empty = text_of(admin.get("/console/search?metalake=lake&q=", x_limnos_part="1"))
     wrong = admin.get("/console/search?metalake=lake&q=kind:odd", x_limnos_part="1")
@@ -56,7 +56,7 @@ def test_palette_gets_a_few_hits_without_the_frame(admin: ConsoleVisitor) -> Non
 
 
 def test_palette_finds_nothing_hidden(lake: DriverNode) -> None:
-    """A member without rights gets the message for no results; a stranger is refused."""
+    """The palette does not find hidden objects. A user who is not in the metalake is refused."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana, stranger = (ConsoleVisitor(lake).sign_in(user) for user in ("ana", "stranger"))
 
@@ -68,7 +68,7 @@ def test_palette_finds_nothing_hidden(lake: DriverNode) -> None:
 
 
 def test_palette_suggests_a_corrected_word() -> None:
-    """Corrections of a misspelt word are links to the search for the right one, below the message."""
+    """The palette offers corrections of a misspelt word, as links to the search for them."""
     meant = (QueryLink("flights", "/console/search?metalake=lake&q=flights"),)
 
     page = PageReader(render("part_palette.html", PalettePart("/console", "v", (), "Nothing was found.", meant)))
@@ -78,7 +78,7 @@ def test_palette_suggests_a_corrected_word() -> None:
 
 
 def test_filters_are_said_in_plain_words(admin: ConsoleVisitor) -> None:
-    """Results of a query without words say what the filters mean, and so does a search that finds nothing."""
+    """A query without words, with or without results, has an explanation of its filters."""
     page = admin.read("/console/search?q=kind:table+owner:admin+in:main.raw").text
     nothing = admin.read("/console/search?q=tag:level=high+tag:pii+format:lance").text
 
@@ -97,7 +97,7 @@ def test_the_box_says_that_columns_are_searched(admin: ConsoleVisitor) -> None:
 
 
 def test_matches_are_explained_by_one_text(admin: ConsoleVisitor) -> None:
-    """A column that has all words is named once, and a comment is quoted."""
+    """A column that contains all words is named once as the match, and a matching comment is quoted."""
     fields = [
         {"id": at, "name": name, "required": False, "type": "int"}
         for at, name in enumerate(("arr_time", "dep_delay", "arr_delay"), 1)
@@ -113,7 +113,9 @@ def test_matches_are_explained_by_one_text(admin: ConsoleVisitor) -> None:
 
 
 def test_an_unknown_filter_gets_a_list_of_filters(admin: ConsoleVisitor) -> None:
-    """The page and the palette say that `column:` is not a filter, and which filters exist; other queries get none."""
+    """For an unknown filter such as `column:`, the page and the palette list the existing filters. Other queries do not
+    get the list.
+    """
     advice = "column: is not a filter, so it was searched as text. The filters are tag:, owner:, kind:, in:, format:."
     palette = text_of(admin.get("/console/search?metalake=lake&q=column:delay", x_limnos_part="1"))
 

@@ -1,4 +1,4 @@
-"""Signing in and out: passwords, tokens, names, codes; a session ends with the credential that opened it."""
+"""Signing in and out with passwords, tokens, names and codes. A session ends with the credential that opened it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_in(visitor: ConsoleVisitor) -> bool:
 
 @pytest.fixture
 def pair(fresh: Callable[[str], Path], database: Database) -> Iterator[tuple[DriverNode, DriverNode]]:
-    """Two nodes over one store, on each backend, with the user ana, who has a password."""
+    """Two nodes over one store, on each store backend. The user ana has a password."""
     data, url = fresh("pair"), None if database.kind == "sqlite" else database.address
     with ExitStack() as stack:
         one, two = (stack.enter_context(node_at(data, database=url)) for _ in range(2))
@@ -44,12 +44,12 @@ def enter(node: DriverNode, fields: dict[str, str]) -> ConsoleVisitor:
 
 
 def elsewhere(visitor: ConsoleVisitor, node: DriverNode) -> ConsoleVisitor:
-    """Return the same browser as a visitor of another node."""
+    """Return the same browser as a visitor of the other node."""
     return ConsoleVisitor(node, cookies=dict(visitor.cookies))
 
 
 def test_password_opens_a_session(pair: tuple[DriverNode, DriverNode]) -> None:
-    """A right password opens a session on every node; a wrong one opens none, with a message."""
+    """A correct password opens a session on every node. A wrong one opens none and gets a message."""
     one, two = pair
     visitor = ConsoleVisitor(one)
 
@@ -64,7 +64,7 @@ def test_password_opens_a_session(pair: tuple[DriverNode, DriverNode]) -> None:
 
 @pytest.mark.parametrize("change", ["password", "forget", "everywhere"])
 def test_ended_sessions_stop_at_the_next_click_on_every_node(pair: tuple[DriverNode, DriverNode], change: str) -> None:
-    """A changed or deleted password, and signing out everywhere, end all sessions on both nodes."""
+    """Changing or deleting the password, and signing out everywhere, end all sessions of the user on both nodes."""
     one, two = pair
     ana = enter(one, {"user": "ana", "password": PASSWORD})
     other = elsewhere(enter(one, {"user": "ana", "password": PASSWORD}), two)
@@ -82,7 +82,7 @@ def test_ended_sessions_stop_at_the_next_click_on_every_node(pair: tuple[DriverN
 
 
 def test_disabled_user_meets_no_page_on_any_node(pair: tuple[DriverNode, DriverNode]) -> None:
-    """A disabled user's next request shows nothing of the metalake, on either node."""
+    """The next request of a disabled user gets nothing of the metalake, on either node."""
     one, two = pair
     ana = elsewhere(enter(one, {"user": "ana", "password": PASSWORD}), two)
     assert "Catalogs" in text_of(ana.get("/console/"))
@@ -95,7 +95,7 @@ def test_disabled_user_meets_no_page_on_any_node(pair: tuple[DriverNode, DriverN
 
 
 def test_revoked_grant_counts_at_the_next_click_on_every_node(pair: tuple[DriverNode, DriverNode]) -> None:
-    """A user whose role loses its privileges gets no page of the table from the next request on, on either node."""
+    """A user whose role loses its privileges is refused the table's page from the next request on, on either node."""
     one, two = pair
     wire.make_space(one, "a")
     wire.make_table(one, "a", "t")
@@ -111,7 +111,7 @@ def test_revoked_grant_counts_at_the_next_click_on_every_node(pair: tuple[Driver
 
 
 def test_session_of_a_token_ends_with_it(pair: tuple[DriverNode, DriverNode]) -> None:
-    """A pasted token is exchanged for a session, which ends when the token is revoked."""
+    """A sign-in with an API token opens a session, which ends when the token is revoked."""
     one, two = pair
     made = one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "laptop"})
     ana = enter(one, {"token": made["token"]})
@@ -138,7 +138,7 @@ def test_sign_out_ends_this_session_alone(admin: ConsoleVisitor) -> None:
 
 
 def test_one_session_is_ended_from_the_list(admin: ConsoleVisitor) -> None:
-    """The list has the user's own sessions; a button ends one of them, but not another user's."""
+    """The list shows the user's own sessions. Its button ends one of them, but not another user's session."""
     other = ConsoleVisitor(admin.node).sign_in()
     strange = ConsoleVisitor(admin.node).sign_in("eve")
     page = text_of(admin.get("/console/sessions"))
@@ -152,7 +152,7 @@ def test_one_session_is_ended_from_the_list(admin: ConsoleVisitor) -> None:
 
 
 def test_idle_session_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests extend a session up to its maximum lifetime; without requests it ends."""
+    """Requests extend a session up to its maximum lifetime. Without requests it expires."""
     clock = admin.node.built.services.store.time
     real = clock.now_ms
     passed = 0
@@ -162,7 +162,7 @@ def test_idle_session_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatc
         passed += minutes * 60_000
         monkeypatch.setattr(clock, "now_ms", lambda: real() + passed)
 
-    for _ in range(30):  # 25 hours in clicks
+    for _ in range(30):  # 25 hours of requests
         wait(50)
         if not is_in(admin):
             break
@@ -173,7 +173,7 @@ def test_idle_session_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatc
 
 
 def test_code_of_a_terminal_counts_once(lake: DriverNode) -> None:
-    """`limnos console` prints a code; its page names the user, opens one session, and works once."""
+    """`limnos console` prints a one-time code. Its page names the user, opens one session, and does not work again."""
     made = lake.done("POST", f"{OWN}/console/codes")
     visitor = ConsoleVisitor(lake)
 
@@ -188,7 +188,7 @@ def test_code_of_a_terminal_counts_once(lake: DriverNode) -> None:
 
 
 def test_names_are_believed_on_loopback_alone(lake: DriverNode) -> None:
-    """Where unauthenticated names are refused, a name without a password opens no session."""
+    """Where unauthenticated names are not trusted, a name without a password opens no session."""
     lake.built.application.protocols = [
         ConsoleProtocol(ConsoleSite()) if each.name == "console" else each for each in lake.built.application.protocols
     ]
@@ -208,7 +208,7 @@ def test_no_sign_in_over_http_from_another_machine(lake: DriverNode) -> None:
 
 
 def test_access_off_is_said_on_every_page(fresh: Callable[[str], Path]) -> None:
-    """With access control off a banner says so, before and after sign-in."""
+    """With access control off, every page has a banner that says so, before and after sign-in."""
     with node_at(fresh("open"), access=False) as node:
         visitor = ConsoleVisitor(node)
         assert "Access control is off" in text_of(visitor.get("/console/sign-in"))

@@ -1,4 +1,4 @@
-"""The console's address: accepted origins of POST requests, the cookie, and redirects after a sign-in."""
+"""The console's site: accepted origins of POST requests, the cookie, and redirects after a sign-in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOST = {b"host": b"localhost:8090"}
     ],
 )
 def test_own_page_is_taken(site: ConsoleSite, headers: dict[bytes, bytes]) -> None:
-    """A POST from the console's own page is accepted, by either header of the browser."""
+    """A POST from the console's own page is accepted by the Origin header or by the Sec-Fetch-Site header."""
     site.require_own_page({**HOST, **headers})
 
     assert site.base.endswith("/console")
@@ -51,13 +51,15 @@ def test_own_page_is_taken(site: ConsoleSite, headers: dict[bytes, bytes]) -> No
     ],
 )
 def test_forged_post_is_refused(site: ConsoleSite, headers: dict[bytes, bytes]) -> None:
-    """A POST is accepted from the console's own scheme, host and port only; sibling sites are refused."""
+    """A POST from another scheme, host or port is refused, including one from a sibling site."""
     with pytest.raises(PermissionDenied, match="did not come from the console"):
         site.require_own_page({**HOST, **headers})
 
 
 def test_cookie_over_http_has_the_port_in_its_name() -> None:
-    """Two servers on one machine have different cookie names, and the cookie is sent to the console's paths only."""
+    """Over http the cookie's name contains the port, so that two servers on one machine do not share it. It is sent
+    only to the console's paths.
+    """
     name, value = PLAIN.cookie_header(HOST, "text")
 
     assert name == b"set-cookie"
@@ -65,7 +67,9 @@ def test_cookie_over_http_has_the_port_in_its_name() -> None:
 
 
 def test_cookie_over_tls_is_bound_to_the_host() -> None:
-    """Over TLS no sibling host can set the cookie; below a prefix it is bound to the prefix."""
+    """Over TLS the cookie's name prevents a sibling host from setting it. Below a prefix the cookie is limited to the
+    prefix.
+    """
     assert TLS.cookie_header(HOST, "text")[1] == b"__Host-limnos=text; Path=/; HttpOnly; SameSite=Lax; Secure"
     assert PROXIED.cookie_header(HOST, None)[1] == (
         b"__Secure-limnos=; Path=/lake/console; HttpOnly; SameSite=Lax; Secure; Max-Age=0"
@@ -84,7 +88,7 @@ def test_cookie_over_tls_is_bound_to_the_host() -> None:
     ],
 )
 def test_cookie_is_read_once(cookie: bytes, found: bytes | None) -> None:
-    """If two cookies have the name, none is accepted, because another site may have set one."""
+    """If a request has two cookies of the name, neither is accepted, because another site may have set one."""
     assert PLAIN.cookie_of({**HOST, b"cookie": cookie}) == found
 
 
@@ -96,12 +100,12 @@ def test_cookie_is_read_once(cookie: bytes, found: bytes | None) -> None:
     ],
 )  # fmt: skip
 def test_sign_in_leads_into_the_console_alone(text: str | None) -> None:
-    """A link cannot make the sign-in page redirect to another site."""
+    """A target of the sign-in page outside of the console is replaced by the console's first page."""
     assert PLAIN.path_below(text) == "/console/"
 
 
 def test_sign_in_leads_to_a_page() -> None:
-    """A path of the console, below the prefix, is accepted unchanged."""
+    """A target below the console's path and prefix is accepted unchanged."""
     assert (
         PROXIED.path_below("/lake/console/o/table/lake/main/a/b?tab=x") == "/lake/console/o/table/lake/main/a/b?tab=x"
     )

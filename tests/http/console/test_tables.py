@@ -1,4 +1,4 @@
-"""Pages of tables: nested columns, snapshots with their references, properties, and what each user sees."""
+"""Pages of tables: nested columns, snapshots with their references, properties, and the parts that each user sees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLIGHTS = "/console/o/table/lake/main/raw/flights"
 
 
 def test_columns_are_listed_with_those_inside(admin: ConsoleVisitor) -> None:
-    """A struct's fields are listed below it, and a column's comment beside its type."""
+    """The fields of a struct are listed below it, and a column's comment is beside its type."""
     page = admin.read(FLIGHTS)
 
     assert "3 columns" in page.text
@@ -30,12 +30,14 @@ def test_columns_are_listed_with_those_inside(admin: ConsoleVisitor) -> None:
 
 
 def test_new_table_says_that_nothing_was_written(admin: ConsoleVisitor) -> None:
-    """An empty list of snapshots says how to write the first one."""
+    """The page of a table without snapshots says how to write the first one."""
     assert "No snapshot yet" in admin.read(f"{FLIGHTS}?tab=snapshots").text
 
 
 def test_connect_shows_this_table_in_each_clients_spelling(admin: ConsoleVisitor) -> None:
-    """The address is the one that the browser used; no snippet has a token."""
+    """The Connect tab has the address that the browser used and the table's name as each client writes it. No snippet
+    has a token.
+    """
     page = admin.read(f"{FLIGHTS}?tab=connect")
 
     for words in (
@@ -49,7 +51,7 @@ def test_connect_shows_this_table_in_each_clients_spelling(admin: ConsoleVisitor
 
 
 def test_wide_table_stays_in_its_budget(admin: ConsoleVisitor) -> None:
-    """A page with 405 columns is below 256 kB, and 20 kB compressed."""
+    """The page of a table with 405 columns is smaller than 256 kB, and smaller than 20 kB compressed."""
     fields = [
         {"id": at + 1, "name": f"sensor_{at}", "required": False, "type": "double", "doc": f"field {at}"}
         for at in range(405)
@@ -65,14 +67,14 @@ def test_wide_table_stays_in_its_budget(admin: ConsoleVisitor) -> None:
 
 
 def test_types_are_written_as_declared() -> None:
-    """Types of lists and maps at any depth are on one line."""
+    """The types of lists and maps are shown on one line at any depth."""
     value = {"type": "map", "key": "string", "value": {"type": "list", "element": {"type": "struct", "fields": []}}}
 
     assert type_text(value) == "map<string, list<struct>>"
 
 
 def test_snapshots_carry_their_branches_and_tags() -> None:
-    """Snapshots are listed newest first, with the branches and tags that point to them, and the run that wrote them."""
+    """Snapshots are listed newest first, with the branches and tags that point to them and the run that wrote them."""
     metadata = decode_metadata(
         b'{"format-version":2,"current-snapshot-id":2,"snapshots":[{"snapshot-id":1,"timestamp-ms":10,"summary":{"operation":"append","added-records":"5000","engine-name":"spark"}},'
         b'{"snapshot-id":2,"parent-snapshot-id":1,"timestamp-ms":20,"summary":{"operation":"overwrite","total-files-size":"2048","added-records":"7","deleted-records":"6","limnos.run":"e30c333b-00aa-40a3"}}],'
@@ -89,7 +91,7 @@ def test_snapshots_carry_their_branches_and_tags() -> None:
 
 
 def test_page_costs_what_is_shown(lake: DriverNode) -> None:
-    """The page of a table in a namespace of 150 shows the first 100 in the tree, with itself among them."""
+    """The page of a table in a namespace of 150 tables has the first 100 in the tree, and the table itself."""
     for number in range(150):
         add_table(lake, "raw%1Fnyc", f"t{number:03}")
     visitor = ConsoleVisitor(lake).sign_in()
@@ -101,7 +103,7 @@ def test_page_costs_what_is_shown(lake: DriverNode) -> None:
 
 
 def test_commands_quote_names_for_the_shell(lake: DriverNode) -> None:
-    """The commands of the Connect tab pass a name with quotes as one argument, and its back-quotes run nothing."""
+    """The commands of the Connect tab quote a table name as one argument, so that the shell runs nothing in it."""
     add_table(lake, "raw", "it's `x`")
     page = ConsoleVisitor(lake).sign_in().read("/console/o/table/lake/main/raw/it%27s%20%60x%60?tab=connect")
 
@@ -113,7 +115,7 @@ def test_commands_quote_names_for_the_shell(lake: DriverNode) -> None:
 
 
 def test_spark_snippet_names_the_runtime_that_we_pin(admin: ConsoleVisitor) -> None:
-    """The package in the snippet is the runtime that `limnos spark jars` fetches for the newest Spark."""
+    """The Spark snippet names the runtime package that `limnos spark jars` fetches for the newest Spark."""
     page = admin.read("/console/o/table/lake/main/raw/flights?tab=connect")
 
     assert any(f"org.apache.iceberg:{each.name}:{each.version}" in page.text for each in ICEBERG_RUNTIMES.values())

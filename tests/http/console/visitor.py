@@ -15,7 +15,7 @@ VOID = frozenset({"meta", "link", "input", "br", "img", "hr", "use", "path", "wb
 
 
 class PageReader(HTMLParser):
-    """Reads a page strictly: every element is closed in order. Collects tags, ids, addresses, forms, texts."""
+    """A strict HTML parser: every element must be closed in order. Collects tags, ids, URLs, forms and texts."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -58,9 +58,9 @@ class PageReader(HTMLParser):
             self.faults.append(f"</{tag}> closes nothing")
 
     def handle_data(self, data: str) -> None:
-        """Keep a text."""
+        """Add text to the collected words."""
         if self._is_broken:
-            self.words[-1] += data  # of the same word, which may have its line broken here
+            self.words[-1] += data  # of the same word, where a line may break
             self._is_broken = False
         else:
             self.words.append(data)
@@ -73,7 +73,7 @@ class PageReader(HTMLParser):
 
 @dataclass
 class ConsoleVisitor:
-    """One browser: it sends the cookies that it received, and the headers of browsers."""
+    """A browser that sends the cookies it received, and the headers of browsers."""
 
     node: DriverNode
     host: str = HOST
@@ -84,7 +84,7 @@ class ConsoleVisitor:
         return self._sent("GET", path, None, headers)
 
     def read(self, path: str) -> PageReader:
-        """GET a page that must be there, and read it."""
+        """GET a page, which must succeed, and parse it."""
         answer = self.get(path)
         assert answer.status == 200, f"{path}: {answer.status} {text_of(answer)[:2000]}"
         return PageReader(text_of(answer))
@@ -95,7 +95,7 @@ class ConsoleVisitor:
         return self._sent("POST", path, urlencode(fields).encode(), own)
 
     def sign_in(self, user: str = "admin") -> ConsoleVisitor:
-        """Sign in with a name, which servers on loopback believe."""
+        """Sign in with a name alone, which servers on loopback trust."""
         answer = self.post("/console/sign-in", {"user": user})
         assert answer.status == 303, text_of(answer)
         return self
@@ -118,6 +118,6 @@ class ConsoleVisitor:
 
 
 def text_of(answer: DriverAnswer) -> str:
-    """Return a page's text, decompressed if need be."""
+    """Return a page's text, decompressed if necessary."""
     body = answer.body
     return (gzip.decompress(body) if answer.headers.get("content-encoding") == "gzip" else body).decode()

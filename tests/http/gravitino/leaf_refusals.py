@@ -1,7 +1,7 @@
 """The requests of a second table of refusals, `leaf_refusals.md`: for objects in schemas other than views, and for
 their attachments.
 
-Its callers have the rights that apply to these kinds. `python -m tests.http.gravitino.leaf_refusals` rewrites the
+Its callers have the privileges that apply to these kinds. `python -m tests.http.gravitino.leaf_refusals` rewrites the
 table.
 """
 
@@ -89,7 +89,7 @@ def prepare(node: DriverNode) -> None:
 
 
 def prepare_models(node: DriverNode) -> None:
-    """Create a model for all callers to read, one per caller to change, and one per caller to drop."""
+    """Create a model that all callers read, and for each caller a model to change and a model to drop."""
     path = f"{API}/lake/catalogs/models/schemas/there/models"
     for name in ("churn", *(f"{name}_{who}" for name in ("alter", "drop") for who in CALLERS)):
         node.done("POST", path, {"name": name})
@@ -99,7 +99,7 @@ def prepare_models(node: DriverNode) -> None:
 
 
 def prepare_hung(node: DriverNode) -> None:
-    """Create functions and policies, some statistics, and users to remove."""
+    """Create functions, policies, statistics, and users to remove."""
     for name in ("churn", *(f"{name}_{who}" for name in ("alter", "drop") for who in CALLERS)):
         node.done("POST", f"{API}/lake/catalogs/main/schemas/there/functions", {"name": name, **FUNCTION})
         own(node, "leaf_owner", "FUNCTION", f"main.there.{name}")
@@ -130,7 +130,7 @@ def _case(route: str, thing: str, *names: str, body: object = None, query: str =
 
 
 def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """Return the rows for a caller."""
+    """Return the rows of the table for one caller."""
     yield from _of_models(who)
     yield from _of_tables(who)
     yield from _of_functions(who)

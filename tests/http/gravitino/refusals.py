@@ -38,7 +38,7 @@ def routes() -> set[str]:
 
 
 def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """Return the rows for a caller."""
+    """Return the rows of the table for one caller."""
     yield from _of_metalakes(who)
     yield from _of_catalogs(who)
     yield from _of_schemas(who)
@@ -255,7 +255,7 @@ def _program_of(node: DriverNode, name: str) -> str:
 
 
 def view_body(name: str) -> dict[str, object]:
-    """Return the body of a create of a view."""
+    """Return the request body that creates a view."""
     texts = [{"type": "sql", "dialect": "spark", "sql": "select 1 as id"}]
     return {"name": name, "columns": [{"name": "id", "type": "integer"}], "representations": texts}
 

@@ -1,5 +1,5 @@
-"""Helpers for tests of connector catalogs: changes in Gravitino's form, lists, and a source that becomes unreachable
-and returns.
+"""Helpers for tests of connector catalogs: changes in Gravitino's format, lists, and a source that becomes unreachable
+and reachable again.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ BACK_S = 60
 
 
 def updates(*changes: dict[str, object]) -> dict[str, object]:
-    """Return the body of an alter."""
+    """Return the body of an alter request with changes."""
     return {"updates": list(changes)}
 
 
 def change(kind: str, *path: str, **fields: object) -> dict[str, object]:
-    """Return a change, of a column if there is a path."""
+    """Return a change, which is about a column if a path is given."""
     return {"@type": kind, "fieldName": list(path), **fields} if path else {"@type": kind, **fields}
 
 
@@ -37,22 +37,24 @@ def removed(name: str) -> dict[str, object]:
 
 
 def listed(node: DriverNode, path: str, *, user: str = "admin") -> list[str]:
-    """Return the names of a list."""
+    """Return the names in the answer to a list request."""
     answer = node.get(path, user=user)
     assert answer.status == 200, answer.body
     return [each["name"] for each in answer.json()["identifiers"]]
 
 
 def wait_for(node: DriverNode, path: str) -> None:
-    """Repeat a request until the source answers, because connections return after a pause."""
+    """Repeat a request until the source answers, because the server reconnects after a pause."""
     ends = time.monotonic() + BACK_S
     while node.get(path).status != 200:
         assert time.monotonic() < ends, "the source is not back"
 
 
 def sees_it_cut(node: DriverNode, bridge: Bridge, *, asked: Iterable[Asked], known: str, unable: str) -> None:
-    """Disconnect a source and reconnect it. Meanwhile requests are 502 without its address; callers without rights are
-    refused, and known objects are answered.
+    """Check the answers while a source is disconnected, and reconnect it.
+
+    Requests to the source are refused with 502 without the source's address, and with 403 for callers without rights.
+    Lists of schemas and known objects are answered.
     """
     bridge.cut()
     try:
@@ -68,13 +70,15 @@ def sees_it_cut(node: DriverNode, bridge: Bridge, *, asked: Iterable[Asked], kno
 
 
 def sees_it_silent(node: DriverNode, bridge: Bridge, *, looks: str, changes: Asked) -> None:
-    """Let a source stop answering and answer again. Reads fail in time, and the outcome of a change may be unknown."""
+    """Check that reads end in time with 502, and changes with 500 or 502, while a source does not answer. Reconnect it
+    afterwards.
+    """
     bridge.silent = True
     try:
         began = time.monotonic()
         assert node.get(looks).status == 502
         assert node.ask(*changes).status in (500, 502)
-        assert time.monotonic() - began < BACK_S  # limits are seconds
+        assert time.monotonic() - began < BACK_S  # the time limits are seconds
     finally:
         bridge.silent = False
         bridge.cut()

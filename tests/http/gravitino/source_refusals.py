@@ -50,7 +50,7 @@ COMMENT = {"updates": [{"@type": "updateComment", "newComment": "c"}]}
 
 @contextmanager
 def node_over(folder: Path, server: PostgresServer) -> Iterator[DriverNode]:
-    """Return a node whose catalog `shop` shows a separate database."""
+    """Return a node with a catalog `shop` of a separate PostgreSQL database."""
     database = server.empty_database()
     with psycopg.connect(database) as connection:
         name, user = connection.info.dbname, connection.info.user
@@ -83,7 +83,7 @@ def _case(route: str, thing: str, *names: str, body: object = None, query: str =
 
 
 def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """Return the rows for a caller."""
+    """Return the rows of the table for one caller."""
     at = ("lake", "shop")
     yield _case(f"GET {SCHEMAS}", "of a source", *at)
     yield _case(f"POST {SCHEMAS}", "of a source", *at, body={"name": f"new_{who}"})

@@ -1,8 +1,8 @@
 """The requests of a fourth table of refusals, `source_topic_refusals.md`: for topics of a connector catalog, over a
 real Kafka broker.
 
-`python -m tests.http.gravitino.source_topic_refusals` rewrites the table. It has no lists, because the cluster also has
-topics of other tests.
+`python -m tests.http.gravitino.source_topic_refusals` rewrites the table. The table has no lists, because the cluster
+also has topics of other tests.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SETTING = {"updates": [{"@type": "setProperty", "property": "retention.ms", "val
 
 @contextmanager
 def node_over(folder: Path, server: KafkaServer) -> Iterator[DriverNode]:
-    """Return a node whose catalog `bus` shows the cluster."""
+    """Return a node with a catalog `bus` of the cluster."""
     address = f"127.0.0.1:{server.port}"
     with node_at(folder, sources=SourcesSection(allowed_addresses=(address,), timeout_s=25.0)) as node:
         body = {"name": "bus", "type": "messaging", "provider": "kafka", "properties": {"bootstrap.servers": address}}
@@ -73,7 +73,7 @@ def _case(route: str, thing: str, *names: str, body: object = None) -> RefusalCa
 
 
 def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """Return the rows for a caller."""
+    """Return the rows of the table for one caller."""
     at = ("lake", "bus")
     yield _case(f"POST {TOPICS}", "in schema", *at, "default", body={"name": f"cells.new_{who}"})
     yield _case(f"POST {TOPICS}", "taken name", *at, "default", body={"name": "cells.t"})

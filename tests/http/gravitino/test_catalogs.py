@@ -21,7 +21,7 @@ def told(answer: DriverAnswer) -> tuple[int, object, object]:
 
 
 def test_create_speaks_gravitinos_words(node: DriverNode) -> None:
-    """The type is returned in lower case, and backend properties of Gravitino are accepted."""
+    """A created catalog has its type in lower case, and Gravitino's backend properties are accepted."""
     properties = {
         "catalog-backend": "jdbc",
         "warehouse": f"file://{node.data}/warehouse/w",
@@ -53,7 +53,9 @@ FOREIGN = [
 def test_a_backend_elsewhere_is_refused_and_never_ignored(
     node: DriverNode, properties: dict[str, str], words: str
 ) -> None:
-    """Create, connection test and alter of a foreign backend are refused with the provider to use."""
+    """Create, connection test and alter of a catalog with a foreign backend are refused. The message names the provider
+    to use.
+    """
     node.done("POST", ALL, NEW)
     body = {**NEW, "name": "other", "properties": properties}
     sets = [{"@type": "setProperty", "property": key, "value": value} for key, value in properties.items()]
@@ -71,14 +73,14 @@ def test_a_backend_elsewhere_is_refused_and_never_ignored(
         400,
         200,
         400,
-    ]  # a test that failed is told in an answer of its own
+    ]  # a failed connection test has status 200
     assert node.get(f"{ALL}/other").status == 404
     assert "catalog-backend" not in node.get(f"{ALL}/side").json()["catalog"]["properties"]
 
 
 @pytest.mark.parametrize("backend", ["jdbc", "memory"])
 def test_a_backend_of_its_own_is_a_native_catalog(node: DriverNode, backend: str) -> None:
-    """A catalog with Gravitino's own backend is a native catalog; other edits do not mention the backend."""
+    """A catalog with Gravitino's own backend becomes a native catalog. Later changes do not mention the backend."""
     node.done("POST", f"{ALL}/testConnection", {**NEW, "properties": {"catalog-backend": backend}})
     node.done("POST", ALL, {**NEW, "properties": {"catalog-backend": backend}})
 
@@ -89,7 +91,9 @@ def test_a_backend_of_its_own_is_a_native_catalog(node: DriverNode, backend: str
 
 
 def test_list_gives_names_or_everything(node: DriverNode) -> None:
-    """A list has identifiers below the metalake; with `details`, in any case, whole catalogs."""
+    """A list has the names of the catalogs with their metalake. With `details`, in any letter case, it has whole
+    catalogs.
+    """
     node.done("POST", ALL, NEW)
 
     names, details = node.get(ALL), node.get(f"{ALL}?details=TRUE")
@@ -100,7 +104,7 @@ def test_list_gives_names_or_everything(node: DriverNode) -> None:
 
 
 def test_list_shrinks_to_what_one_may_use(node: DriverNode) -> None:
-    """A member sees the catalogs that USE_CATALOG was granted on."""
+    """A member sees in the list only catalogs with a grant of USE_CATALOG."""
     node.done("POST", ALL, NEW)
     grant(node, "ana", "use_catalog", kind="catalog", on="side")
 
@@ -110,7 +114,7 @@ def test_list_shrinks_to_what_one_may_use(node: DriverNode) -> None:
 
 
 def test_load_is_refused_alike_whether_it_exists(node: DriverNode) -> None:
-    """A member without USE_CATALOG gets the same 403 and body for a missing catalog."""
+    """A member without USE_CATALOG gets the same 403 and body for an existing and a missing catalog."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     real, absent = node.get(f"{ALL}/main", user="ana"), node.get(f"{ALL}/none", user="ana")
@@ -121,7 +125,7 @@ def test_load_is_refused_alike_whether_it_exists(node: DriverNode) -> None:
 
 
 def test_who_may_know_gets_404(node: DriverNode) -> None:
-    """A missing catalog is 404 to users who could use it."""
+    """A missing catalog is 404 for users who could use it if it existed."""
     answer = node.get(f"{ALL}/none")
 
     assert told(answer) == (404, 1003, "NoSuchCatalogException")
@@ -132,7 +136,7 @@ def test_who_may_know_gets_404(node: DriverNode) -> None:
 
 
 def test_alter_applies_all_changes(node: DriverNode) -> None:
-    """Rename, comment and properties are changed by one request."""
+    """One alter request changes name, comment and properties."""
     updates = [
         {"@type": "rename", "newName": "prime"},
         {"@type": "updateComment", "newComment": "n"},
@@ -161,7 +165,7 @@ def test_alter_applies_all_changes(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_catalogs_are_400(node: DriverNode, body: object) -> None:
-    """An invalid name, provider, type or property is 400 with code 1001, and nothing is created."""
+    """An invalid name, provider, type or property is refused with 400 and code 1001, and nothing is created."""
     answer = node.post(ALL, body)
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
@@ -169,14 +173,14 @@ def test_bad_catalogs_are_400(node: DriverNode, body: object) -> None:
 
 
 def test_existing_name_is_409(node: DriverNode) -> None:
-    """A name that is taken is 409 with code 1004."""
+    """A name in use is refused with 409 and code 1004."""
     answer = node.post(ALL, {**NEW, "name": "main"})
 
     assert told(answer) == (409, 1004, "CatalogAlreadyExistsException")
 
 
 def test_creating_takes_create_catalog(node: DriverNode) -> None:
-    """Creating needs CREATE_CATALOG, and the creator owns the catalog."""
+    """Creating a catalog needs CREATE_CATALOG, and the creator becomes the owner."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     refused = node.post(ALL, NEW, user="ana")
@@ -188,7 +192,7 @@ def test_creating_takes_create_catalog(node: DriverNode) -> None:
 
 
 def test_testing_a_new_catalog_makes_none(node: DriverNode) -> None:
-    """A successful connection test answers code 0 and creates nothing."""
+    """A successful connection test returns code 0 and creates no catalog."""
     body = {**NEW, "properties": {"warehouse": f"file://{node.data}/warehouse/w"}}
 
     answer = node.post(f"{ALL}/testConnection", body)
@@ -208,14 +212,14 @@ def test_testing_a_new_catalog_makes_none(node: DriverNode) -> None:
     ids=str,
 )
 def test_failed_test_is_an_answer(node: DriverNode, change: dict[str, object], code: int, name: str) -> None:
-    """A failed connection test is 200 with an error body, which clients distinguish from a refusal."""
+    """A failed connection test has status 200 and an error body, by which clients distinguish it from a refusal."""
     answer = node.post(f"{ALL}/testConnection", {**NEW, **change})
 
     assert told(answer) == (200, code, name)
 
 
 def test_testing_takes_the_right_to_create(node: DriverNode) -> None:
-    """A connection test needs the right to create a catalog: 403."""
+    """A connection test by a user without the privilege to create a catalog is refused with 403."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     answer = node.post(f"{ALL}/testConnection", NEW, user="ana")
@@ -224,7 +228,9 @@ def test_testing_takes_the_right_to_create(node: DriverNode) -> None:
 
 
 def test_existing_catalog_can_be_tested(node: DriverNode) -> None:
-    """An empty body tests the catalog as it is, `updates` as it would be; nothing is stored."""
+    """A connection test with an empty body tests the catalog's current properties, and one with `updates` the changed
+    ones. Nothing is stored.
+    """
     plain = node.post(f"{ALL}/main/testConnection")
     bad = node.post(
         f"{ALL}/main/testConnection",
@@ -239,7 +245,9 @@ def test_existing_catalog_can_be_tested(node: DriverNode) -> None:
 
 
 def test_disabled_catalog_refuses_what_is_below(node: DriverNode) -> None:
-    """Below a disabled catalog every request is 409 with code 1009; the catalog itself can be loaded and enabled."""
+    """Requests below a disabled catalog are refused with 409 and code 1009. The catalog itself can be loaded and
+    enabled.
+    """
     node.done("PATCH", f"{ALL}/main", {"inUse": False})
 
     below, itself = node.get(f"{ALL}/main/schemas"), node.get(f"{ALL}/main")
@@ -251,7 +259,7 @@ def test_disabled_catalog_refuses_what_is_below(node: DriverNode) -> None:
 
 
 def test_that_a_catalog_is_disabled_is_for_who_may_use_it(node: DriverNode) -> None:
-    """Users without rights are refused alike whether the catalog is disabled or not."""
+    """Users without rights get the same refusal whether or not the catalog is disabled."""
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(node, "eve", "create_tag", kind="METALAKE", on="lake")
     asked = {user: node.get(f"{ALL}/main/schemas", user=user) for user in ("ana", "eve")}
@@ -264,7 +272,9 @@ def test_that_a_catalog_is_disabled_is_for_who_may_use_it(node: DriverNode) -> N
 
 
 def test_drop_wants_an_empty_disabled_catalog(node: DriverNode) -> None:
-    """Dropping an enabled catalog is 1010, one with schemas 1005; `force` drops it, and a missing one is no failure."""
+    """Dropping an enabled catalog is refused with 1010, and one with schemas with 1005. `force` drops it; dropping a
+    missing catalog returns `dropped: false`.
+    """
     node.done("POST", f"{ALL}/main/schemas", {"name": "a"})
 
     in_use = node.delete(f"{ALL}/main")
@@ -278,7 +288,7 @@ def test_drop_wants_an_empty_disabled_catalog(node: DriverNode) -> None:
 
 
 def test_flag_that_is_neither_true_nor_false_is_400(node: DriverNode) -> None:
-    """A query flag is true or false in any case; anything else is refused."""
+    """A query flag other than true or false, in any letter case, is refused with 400."""
     answer = node.delete(f"{ALL}/main?force=maybe")
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
@@ -292,7 +302,7 @@ HIDDEN = {
 
 @pytest.fixture
 def keeping(node: DriverNode) -> DriverNode:
-    """A node whose catalog `main` has secrets and a private property; ana may use it, ben owns it."""
+    """A node whose catalog `main` has secrets and a private property. Ana may use the catalog, and ben owns it."""
     updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in HIDDEN.items()]
     updates += [{"@type": "setProperty", "property": "note", "value": "ours"}]
     node.done("PUT", f"{ALL}/main", {"updates": updates})
@@ -303,7 +313,7 @@ def keeping(node: DriverNode) -> DriverNode:
 
 
 def test_no_answer_holds_a_secret(keeping: DriverNode) -> None:
-    """No answer to readers or owners, in lists or after changes, over Gravitino or Iceberg REST, contains a secret."""
+    """No answer to readers or owners contains a secret: loads, lists and changes, over Gravitino and Iceberg REST."""
     change = {"updates": [{"@type": "setProperty", "property": "note", "value": "new"}]}
     answers = [
         ask
@@ -319,7 +329,7 @@ def test_no_answer_holds_a_secret(keeping: DriverNode) -> None:
 
 
 def test_readers_get_what_engines_need(keeping: DriverNode) -> None:
-    """Users of a catalog see its location but not its private properties; the owner sees all names, with masked
+    """Users of a catalog see its location but not its private properties. The owner sees all properties, with masked
     secrets.
     """
     shown = {user: keeping.get(f"{ALL}/main", user=user).json()["catalog"]["properties"] for user in ("ana", "ben")}
@@ -334,7 +344,7 @@ def test_readers_get_what_engines_need(keeping: DriverNode) -> None:
 
 
 def test_mask_is_no_value(keeping: DriverNode) -> None:
-    """Sending back a masked secret is refused and changes nothing."""
+    """An alter that sets a property to a masked secret is refused and changes nothing."""
     change = {"updates": [{"@type": "setProperty", "property": "credential", "value": "******"}]}
     body = {**NEW, "properties": {"credential": "******"}}
 
@@ -355,7 +365,7 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("properties", OUTSIDE, ids=str)
 def test_roots_are_the_servers_to_allow(node: DriverNode, properties: dict[str, str]) -> None:
-    """A catalog with locations beyond the server's roots cannot be created, altered or tested."""
+    """A catalog with locations outside of the server's allowed roots cannot be created, altered or tested."""
     stated = {key: value.format(data=node.data) for key, value in properties.items()}
     updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in stated.items()]
     before = node.get(f"{ALL}/main").json()
@@ -371,7 +381,7 @@ def test_roots_are_the_servers_to_allow(node: DriverNode, properties: dict[str, 
 
 
 def test_refused_root_names_the_flag(node: DriverNode) -> None:
-    """The refusal of a location names the flag that allows it."""
+    """The refusal of a location names the server flag that allows it."""
     answer = node.post(ALL, {**NEW, "properties": {"warehouse": "s3a://b/k/"}})
 
     assert "--allow-root s3://b/k (setting storage.allowed_roots)" in str(answer["message"])
@@ -379,7 +389,9 @@ def test_refused_root_names_the_flag(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("name", ["s3.endpoint", "s3-endpoint"])
 def test_endpoints_are_the_servers_to_allow(fresh: Callable[[str], Path], name: str) -> None:
-    """The server never connects to an address that is not allowed, and the answer does not depend on what is there."""
+    """The server does not connect to an endpoint that is not allowed, and the answer does not depend on whether a
+    server listens there.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         ports = [each.getsockname()[1] for each in (listening, closed)]
@@ -401,7 +413,9 @@ def test_endpoints_are_the_servers_to_allow(fresh: Callable[[str], Path], name: 
 
 @pytest.mark.parametrize("gone", ["root", "endpoint"])
 def test_catalogs_of_an_older_release_are_narrowed(fresh: Callable[[str], Path], gone: str) -> None:
-    """Locations that the server no longer allows are not used, even if the catalog was created with them."""
+    """If the server no longer allows a catalog's root or endpoint, requests that need it are refused and no connection
+    is made.
+    """
     data, outside = fresh("data"), fresh("outside")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         endpoint = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -1,4 +1,6 @@
-"""Grants and revokes in the console: it shows the consequence before the change, and refuses both alike."""
+"""Grants and revokes in the console: a page shows the effect before the change, and users without the right are refused
+both.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ def may_write(node: DriverNode, user: str) -> bool:
 
 
 def test_consequence_is_shown_and_then_made(lake: DriverNode) -> None:
-    """The page of a grant shows who gains which access and changes nothing; its form grants and returns to the
-    object.
+    """The page of a grant shows who gains which access and changes nothing. Its form grants, and redirects to the
+    object's page.
     """
     role = add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
@@ -44,7 +46,7 @@ def test_consequence_is_shown_and_then_made(lake: DriverNode) -> None:
 
 
 def test_a_role_is_assigned_after_its_consequence(lake: DriverNode) -> None:
-    """The page of an assignment counts what the user gains; its form assigns the role."""
+    """The page of a role assignment counts what the user gains. Its form assigns the role."""
     role = add_reader(lake)
     grant(lake, "bob", "use_catalog", kind="catalog", on="main")
     grant(lake, "bob", "use_schema", kind="schema", on="main.raw")
@@ -60,7 +62,9 @@ def test_a_role_is_assigned_after_its_consequence(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("user", ["ana", "bob"])
 def test_who_may_not_grant_changes_and_learns_nothing(lake: DriverNode, user: str) -> None:
-    """Readers of a table, and members without rights, are refused the page and the change."""
+    """Readers of a table, and members without privileges, are refused the page and the change, and see no effect of
+    it.
+    """
     role = add_reader(lake)
     lake.ask("POST", f"{API}/lake/users", {"name": "bob"})
     visitor = ConsoleVisitor(lake).sign_in(user)
@@ -81,14 +85,14 @@ def test_who_may_not_grant_changes_and_learns_nothing(lake: DriverNode, user: st
     "fields", [{}, {"change": "grant"}, {"change": "hat", "role": "r", "privileges": "select_table"}]
 )
 def test_incomplete_changes_are_refused(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
-    """A form without role, privileges or a known change is 400."""
+    """A form without role, privileges or a known change is refused with 400."""
     assert admin.post(GRANT, fields).status == 400
     assert admin.post("/console/assign/user/lake/admin", fields).status == 400
     assert admin.post("/console/assign/role/lake/r", fields).status == 404
 
 
 def test_names_are_followed_by_the_count_of_the_others(lake: DriverNode) -> None:
-    """Five of seven users are named."""
+    """The page names five of seven affected users and counts the others."""
     role = add_reader(lake)
     roles = lake.done("GET", f"{API}/lake/users/ana")["user"]["roles"]
     for number in range(6):

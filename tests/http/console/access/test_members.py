@@ -1,4 +1,6 @@
-"""Members of groups in the console: listed, added and removed by callers who may, and the groups of a user."""
+"""Members of groups in the console: the list, adding and removing members, the needed privileges, and a user's
+groups.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def members_of(node: DriverNode) -> list[str]:
 
 
 def test_a_member_is_added_and_removed(staff: ConsoleVisitor) -> None:
-    """The group's page has a form that adds a user, and a button for each member; a user's page has the groups."""
+    """The group's page has a form that adds a user, and a button that removes each member. A user's page lists the
+    groups.
+    """
     empty = staff.read(STAFF)
     assert "This group has no members." in empty.text
     assert ("post", ADD) in empty.actions
@@ -51,7 +55,7 @@ def test_a_member_is_added_and_removed(staff: ConsoleVisitor) -> None:
 
 
 def test_members_come_in_pages(staff: ConsoleVisitor) -> None:
-    """A page has a hundred members, and the next one begins after the last of them."""
+    """A page lists a hundred members, and the next page begins after the last of them."""
     names = [f"u{number:03}" for number in range(105)]
     for name in names:
         staff.node.done("POST", f"{API}/lake/users", {"name": name})
@@ -68,7 +72,9 @@ def test_members_come_in_pages(staff: ConsoleVisitor) -> None:
 
 
 def test_a_manager_of_groups_alone_changes_no_member(staff: ConsoleVisitor) -> None:
-    """Adding a member gives the group's roles: it takes the right to grant, too. The page then has no form."""
+    """MANAGE_GROUPS is not enough to add or remove members, because members get the group's roles. The page has no
+    form, and the requests are refused.
+    """
     staff.post(ADD, {**FIELDS, "user": "ben"})
     grant(staff.node, "ana", "manage_groups", kind="METALAKE", on="lake")
     ana = ConsoleVisitor(staff.node).sign_in("ana")
@@ -84,7 +90,7 @@ def test_a_manager_of_groups_alone_changes_no_member(staff: ConsoleVisitor) -> N
 
 
 def test_a_manager_of_groups_and_grants_changes_members(staff: ConsoleVisitor) -> None:
-    """No more than these two privileges is needed."""
+    """A user with MANAGE_GROUPS and MANAGE_GRANTS may add and remove members."""
     grant(staff.node, "ana", "manage_groups manage_grants", kind="METALAKE", on="lake")
     ana = ConsoleVisitor(staff.node).sign_in("ana")
 
@@ -94,7 +100,9 @@ def test_a_manager_of_groups_and_grants_changes_members(staff: ConsoleVisitor) -
 
 
 def test_members_see_each_other_and_strangers_nothing(staff: ConsoleVisitor) -> None:
-    """A member sees the members without forms. Whoever is none is refused as for a group that does not exist."""
+    """A member sees the group's members without forms. A user who is not a member gets the same refusals as for a
+    missing group.
+    """
     staff.post(ADD, {**FIELDS, "user": "ana"})
     ana, ben = (ConsoleVisitor(staff.node).sign_in(name) for name in ("ana", "ben"))
 
@@ -112,7 +120,7 @@ def test_members_see_each_other_and_strangers_nothing(staff: ConsoleVisitor) -> 
 
 
 def test_a_user_managers_page_names_no_hidden_group(staff: ConsoleVisitor) -> None:
-    """The right to load a user is no right to see the user's groups."""
+    """A user who may manage users does not see a user's groups without rights on them."""
     staff.post(ADD, {**FIELDS, "user": "ben"})
     grant(staff.node, "ana", "manage_users", kind="METALAKE", on="lake")
 
@@ -123,7 +131,7 @@ def test_a_user_managers_page_names_no_hidden_group(staff: ConsoleVisitor) -> No
 
 
 def test_wrong_forms_change_nothing(staff: ConsoleVisitor) -> None:
-    """Missing fields are 400; unknown users and groups are 404."""
+    """A form without a field is refused with 400. Unknown users and groups are 404."""
     for path in (ADD, REMOVE):
         for fields in ({}, FIELDS, {"metalake": "lake", "user": "ana"}, {"group": "staff", "user": "ana"}):
             assert staff.post(path, fields).status == 400

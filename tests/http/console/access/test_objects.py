@@ -1,5 +1,5 @@
-"""The access page of an object: holders, rules, reasons and reach for users who may ask; their own access for
-others.
+"""The access page of an object: holders, rules, explanations and reach for users who manage grants, and their own
+access for other users.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ TABLE = "/console/access/table/lake/main/raw/flights"
 
 
 def add_reader(node: DriverNode, user: str = "ana") -> str:
-    """Let a user read the table. Returns the user's role."""
+    """Grant a user the privilege to read the table. Returns the user's role."""
     grant(node, user, "use_catalog", kind="catalog", on="main")
     grant(node, user, "use_schema", kind="schema", on="main.raw")
     return grant(node, user, "select_table", kind="table", on="main.raw.flights")
@@ -38,7 +38,7 @@ def test_page_shows_holders_and_rules(lake: DriverNode) -> None:
 
 
 def test_why_explains_a_refusal(lake: DriverNode) -> None:
-    """The page shows a manager which access another user lacks, and which grants would give it."""
+    """A manager sees why another user is refused, and which grants would allow the access."""
     add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
 
@@ -49,7 +49,9 @@ def test_why_explains_a_refusal(lake: DriverNode) -> None:
 
 
 def test_readers_see_their_own_access_alone(lake: DriverNode) -> None:
-    """A reader sees the table's owner and may ask about her own access; no other user is named, and no form grants."""
+    """A reader sees the table's owner and an explanation of their own access. The page names no other user and has no
+    grant form.
+    """
     add_reader(lake)
     add_reader(lake, "bob")
     ana = ConsoleVisitor(lake).sign_in("ana")
@@ -64,7 +66,7 @@ def test_readers_see_their_own_access_alone(lake: DriverNode) -> None:
 
 
 def test_reach_is_counted(lake: DriverNode) -> None:
-    """On a container's page a user's objects are counted by level and kind."""
+    """The page of a container counts a user's accessible objects by level and kind."""
     add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
 
@@ -80,7 +82,7 @@ def test_every_object_has_the_tab(admin: ConsoleVisitor) -> None:
 
 
 def test_access_is_one_more_tab(admin: ConsoleVisitor) -> None:
-    """The access page of an object has the tabs of the object's own page."""
+    """The access page has the same tabs as the object's own page."""
     for kind, path in (("catalog", "main"), ("namespace", "main/raw"), ("table", "main/raw/flights")):
         own = admin.read(f"/console/o/{kind}/lake/{path}").hrefs
         tabs = {each for each in own if each.startswith(f"/console/o/{kind}/lake/{path}?tab=")}
@@ -90,7 +92,7 @@ def test_access_is_one_more_tab(admin: ConsoleVisitor) -> None:
 
 
 def test_grants_begin_with_reading(lake: DriverNode) -> None:
-    """The form offers reading first, suggests the roles, and the explanation begins with reading."""
+    """The grant form offers reading first and suggests the roles. The levels of access begin with reading."""
     role = add_reader(lake)
     page = ConsoleVisitor(lake).sign_in().read(TABLE)
 
@@ -103,7 +105,7 @@ def test_grants_begin_with_reading(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("path", [TABLE, TABLE.replace("/access/", "/lineage/")])
 def test_heading_is_that_of_the_first_page(admin: ConsoleVisitor, path: str) -> None:
-    """The access and lineage pages of a table have its format and comment."""
+    """The access and lineage pages of a table have its format and comment in the heading."""
     page = admin.read(path)
 
     assert "Iceberg v2" in page.text
@@ -111,7 +113,9 @@ def test_heading_is_that_of_the_first_page(admin: ConsoleVisitor, path: str) -> 
 
 
 def test_a_stranger_is_named_as_one(lake: DriverNode) -> None:
-    """The explanation for a user of no metalake is one sentence, and a member's is no refusal."""
+    """For a user who is not in the metalake, the explanation says so and suggests adding the user. For a member, it
+    does not.
+    """
     add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
 
@@ -124,7 +128,7 @@ def test_a_stranger_is_named_as_one(lake: DriverNode) -> None:
 
 
 def test_page_has_the_heading_of_the_objects_first_page(lake: DriverNode) -> None:
-    """The access page of a catalog names its provider and leads to the form that creates a namespace, as its first."""
+    """The access page of a catalog has the provider and the link to create a namespace, like the catalog's own page."""
     admin = ConsoleVisitor(lake).sign_in()
 
     first, page = (admin.read(f"/console/{each}/catalog/lake/main") for each in ("o", "access"))

@@ -1,4 +1,6 @@
-"""Users, groups and roles made in the console; users disabled and signed out: by administrators alone."""
+"""Users, groups and roles created in the console, and users disabled and signed out; only administrators may do
+this.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ def names_of(node: DriverNode, kind: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["user", "group", "role"])
 def test_each_is_created_by_the_form_of_its_list(admin: ConsoleVisitor, kind: str) -> None:
-    """The list has a form, which creates the object and leads to its page."""
+    """The list has a form, which creates the user, group or role and redirects to its page."""
     page = admin.read(f"/console/people?kind={kind}")
     done = admin.post("/console/people/create", {**MADE, "kind": kind})
 
@@ -30,7 +32,7 @@ def test_each_is_created_by_the_form_of_its_list(admin: ConsoleVisitor, kind: st
 
 
 def test_a_user_is_disabled_and_enabled(admin: ConsoleVisitor) -> None:
-    """A disabled user's next click is refused; the page then offers to enable the user."""
+    """The next request of a disabled user is refused. The user's page then offers to enable the user."""
     admin.post("/console/people/create", {**MADE, "kind": "user"})
     kim = ConsoleVisitor(admin.node).sign_in("kim")
     before = kim.get("/console/people?kind=user").status
@@ -48,7 +50,7 @@ def test_a_user_is_disabled_and_enabled(admin: ConsoleVisitor) -> None:
 
 
 def test_a_user_is_signed_out_everywhere(admin: ConsoleVisitor) -> None:
-    """All sessions of the user end, those of others stay, and the answer counts them."""
+    """Signing a user out ends all of the user's sessions and counts them. Other users' sessions stay open."""
     admin.post("/console/people/create", {**MADE, "kind": "user"})
     browsers = [ConsoleVisitor(admin.node).sign_in("kim") for _ in range(2)]
 
@@ -60,7 +62,9 @@ def test_a_user_is_signed_out_everywhere(admin: ConsoleVisitor) -> None:
 
 
 def test_others_change_no_user(admin: ConsoleVisitor) -> None:
-    """A user without privileges sees none of the forms and is refused all of them, also for users that do not exist."""
+    """A user without privileges sees none of the forms, and all of their requests are refused, also about missing
+    users.
+    """
     for name in ("kim", "ana"):
         admin.post("/console/people/create", {"metalake": "lake", "kind": "user", "name": name})
     kim = ConsoleVisitor(admin.node).sign_in("kim")
@@ -80,7 +84,7 @@ def test_others_change_no_user(admin: ConsoleVisitor) -> None:
 
 
 def test_wrong_forms_change_nothing(admin: ConsoleVisitor) -> None:
-    """Missing names, unknown kinds and states are 400, an unknown user is 404."""
+    """Missing names, unknown kinds and unknown states are refused with 400. An unknown user is 404."""
     for fields in ({}, {"metalake": "lake", "name": "kim", "kind": "hat"}, {"metalake": "lake", "kind": "user"}):
         assert admin.post("/console/people/create", fields).status == 400
     assert admin.post("/console/people/enable", MADE).status == 400
@@ -90,7 +94,7 @@ def test_wrong_forms_change_nothing(admin: ConsoleVisitor) -> None:
 
 
 def test_a_user_page_leads_to_what_the_user_may_do(admin: ConsoleVisitor) -> None:
-    """The page links each catalog with the count of what the user may do in it."""
+    """A user's page links to each catalog with the number of objects that the user may access in it."""
     admin.post("/console/people/create", {**MADE, "kind": "user"})
 
     page = admin.read(KIM)

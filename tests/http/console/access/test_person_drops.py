@@ -1,4 +1,4 @@
-"""Users, groups and roles that the console removes: the page before it, and who is refused."""
+"""Removing users, groups and roles in the console: the confirmation page, and refusals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from tests.http.driver import API, grant
 
 @pytest.mark.parametrize("kind", ["user", "group", "role"])
 def test_each_is_dropped(admin: ConsoleVisitor, kind: str) -> None:
-    """Its page leads to one that says what ends; the drop leads to the list."""
+    """The page of a user, group or role links to a confirmation page with the effects. The removal redirects to the
+    list.
+    """
     link = f"/console/people/drop/{kind}/lake/kim"
     admin.post("/console/people/create", {"metalake": "lake", "kind": kind, "name": "kim"})
     assert link in admin.read(f"/console/people/{kind}/lake/kim").hrefs
@@ -27,7 +29,7 @@ def test_each_is_dropped(admin: ConsoleVisitor, kind: str) -> None:
 
 
 def test_the_page_counts_what_ends(admin: ConsoleVisitor) -> None:
-    """A role's page counts the objects of its rules, a user's page names the roles."""
+    """A role's confirmation page counts the objects of its rules; a user's page names the roles."""
     grant(admin.node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     (role,) = admin.node.done("GET", f"{API}/lake/users/ana")["user"]["roles"]
 
@@ -36,7 +38,7 @@ def test_the_page_counts_what_ends(admin: ConsoleVisitor) -> None:
 
 
 def test_a_dropped_user_is_refused_at_once(admin: ConsoleVisitor) -> None:
-    """The next click of the user's session is refused."""
+    """The next request of a removed user's session is refused."""
     admin.post("/console/people/create", {"metalake": "lake", "kind": "user", "name": "kim"})
     kim = ConsoleVisitor(admin.node).sign_in("kim")
     assert kim.get("/console/people?kind=user").status == 200
@@ -47,7 +49,7 @@ def test_a_dropped_user_is_refused_at_once(admin: ConsoleVisitor) -> None:
 
 
 def test_the_metalakes_owner_stays(admin: ConsoleVisitor) -> None:
-    """The owner's page has no link, and the refusal says what to do."""
+    """The page of the metalake's owner has no link to remove the user, and the refusal says what to do."""
     link = "/console/people/drop/user/lake/admin"
 
     assert link not in admin.read("/console/people/user/lake/admin").hrefs
@@ -57,7 +59,7 @@ def test_the_metalakes_owner_stays(admin: ConsoleVisitor) -> None:
 
 
 def test_others_drop_nobody(admin: ConsoleVisitor) -> None:
-    """A user without privileges sees no link and is refused, also for names that do not exist."""
+    """A user without privileges sees no link, and their requests are refused, also for missing names."""
     for kind in ("user", "group", "role"):
         admin.post("/console/people/create", {"metalake": "lake", "kind": kind, "name": "kim"})
     admin.post("/console/people/create", {"metalake": "lake", "kind": "user", "name": "ana"})

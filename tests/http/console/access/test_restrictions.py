@@ -1,4 +1,4 @@
-"""The page of read restrictions: whoever may grant on an object sets and removes them; others are refused."""
+"""The page of restrictions: users who may grant on an object set and remove them, and others are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def restrictions_of(node: DriverNode) -> list[dict]:
 
 
 def test_a_column_is_masked_and_unmasked(lake: DriverNode) -> None:
-    """The access page leads to the form; a mask for one user is listed with its terms and can be removed."""
+    """The access page links to the form. A mask for one user is listed with its terms and can be removed."""
     add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
 
@@ -40,7 +40,9 @@ def test_a_column_is_masked_and_unmasked(lake: DriverNode) -> None:
 
 
 def test_a_restriction_of_a_namespace_is_shown_below_it(lake: DriverNode) -> None:
-    """A row filter on a namespace for everybody applies to its table, where it cannot be removed."""
+    """A row filter on a namespace for all users applies to its table. The table's page shows it without a button to
+    remove it.
+    """
     admin = ConsoleVisitor(lake).sign_in()
     fields = {"change": "set", "name": "few", "filter": "id < 10"}
 
@@ -54,7 +56,7 @@ def test_a_restriction_of_a_namespace_is_shown_below_it(lake: DriverNode) -> Non
 
 @pytest.mark.parametrize("user", ["ana", "stranger"])
 def test_others_neither_see_nor_set(lake: DriverNode, user: str) -> None:
-    """A reader and a stranger are refused alike, and their pages do not lead here."""
+    """A reader and a user without rights are refused the page and the form, and their pages have no link to it."""
     add_reader(lake)
     ConsoleVisitor(lake).sign_in().post(PAGE, MASK)
     visitor = ConsoleVisitor(lake).sign_in(user)
@@ -71,7 +73,7 @@ def test_others_neither_see_nor_set(lake: DriverNode, user: str) -> None:
     [{}, {"name": ""}, {"named": ""}, {"whom": "hat"}, {"whom": ""}, {"mask": "hide"}, {"column": "gone"}, {"change": "burn"}],
 )  # fmt: skip
 def test_wrong_forms_set_nothing(lake: DriverNode, fields: dict[str, str]) -> None:
-    """A missing name, user or change, and an unknown mask or column, are 400."""
+    """A missing name, user or change, and an unknown mask or column, are refused with 400, and nothing is set."""
     add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
 

@@ -1,4 +1,4 @@
-"""Secrets of service accounts: service admins create and end them; they are invisible to others."""
+"""Secrets of service accounts: service admins create and end them, and other users do not see them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def exchange_status(node: DriverNode, secret: str) -> int:
 
 
 def test_secret_is_made_shown_once_and_ended(lake: DriverNode) -> None:
-    """The user's page links to the secrets; a secret gets a token until it is ended."""
+    """The user's page links to the secrets. A secret can be exchanged for a token until it is ended."""
     lake.done("POST", f"{API}/lake/users", {"name": "bot"})
     admin = ConsoleVisitor(lake).sign_in()
     assert PAGE in admin.read(USER).hrefs
@@ -42,7 +42,7 @@ def test_secret_is_made_shown_once_and_ended(lake: DriverNode) -> None:
 
 
 def test_others_neither_see_nor_make_secrets(lake: DriverNode) -> None:
-    """Members and users themselves are refused all three requests; their pages have no link."""
+    """Members and the users themselves are refused to list, create and end secrets, and their pages have no link."""
     for name in ("bot", "ana"):
         lake.done("POST", f"{API}/lake/users", {"name": name})
     admin = ConsoleVisitor(lake).sign_in()
@@ -62,7 +62,7 @@ def test_others_neither_see_nor_make_secrets(lake: DriverNode) -> None:
 
 
 def test_wrong_forms_make_and_end_nothing(lake: DriverNode) -> None:
-    """A lifetime that is not offered, and another user's secret, are 400."""
+    """A lifetime that the form does not offer, and the id of another user's secret, are refused with 400."""
     admin = ConsoleVisitor(lake).sign_in()
     admin.post(PAGE, {"days": "7"})
     (row,) = secrets_of(lake)

@@ -1,4 +1,4 @@
-"""A user's own API tokens: created and shown once, listed without their text, revoked by that user only."""
+"""A user's own API tokens: created and shown once, listed without their text, and revoked only by that user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def token_in(text: str) -> str:
 
 
 def test_token_is_shown_once_and_opens_the_api(admin: ConsoleVisitor) -> None:
-    """The answer with the token is neither compressed nor stored; the list has the name without the token."""
+    """The answer with the token's text is neither compressed nor cached. The list has the token's name without its
+    text.
+    """
     answer = admin.post("/console/tokens/create", MAKE, sec_fetch_site="same-origin", accept_encoding="gzip")
 
     token = token_in(text_of(answer))
@@ -35,7 +37,7 @@ def test_token_is_shown_once_and_opens_the_api(admin: ConsoleVisitor) -> None:
 
 
 def test_revoked_token_opens_nothing(admin: ConsoleVisitor) -> None:
-    """The button in the list revokes the token; a second time it reports that no token was valid."""
+    """The button in the list revokes the token. A second revoke reports that no token was valid."""
     token = token_in(text_of(admin.post("/console/tokens/create", MAKE | {"days": ""})))
     number = admin.node.done("GET", f"{OWN}/tokens")["tokens"][-1]["id"]
 
@@ -49,7 +51,7 @@ def test_revoked_token_opens_nothing(admin: ConsoleVisitor) -> None:
 
 
 def test_others_see_and_revoke_nothing(lake: DriverNode) -> None:
-    """A member sees only their own tokens, and may not revoke another user's."""
+    """A member sees only their own tokens, and is refused to revoke another user's."""
     admin, ana = ConsoleVisitor(lake).sign_in(), ConsoleVisitor(lake)
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana.sign_in("ana")
@@ -74,7 +76,7 @@ def test_incomplete_forms_make_nothing(admin: ConsoleVisitor, fields: dict[str, 
 
 
 def test_ended_tokens_of_statements_are_left_out(admin: ConsoleVisitor) -> None:
-    """Each statement that reads data has a token for a moment; the list would be full of them."""
+    """The list of tokens omits the short-lived tokens of statements."""
     for name in ("statement 5c75", "laptop"):
         admin.post("/console/tokens/create", MAKE | {"name": name})
     assert "statement 5c75" in admin.read("/console/tokens").text

@@ -1,4 +1,4 @@
-"""Pages of objects of external systems: what the system says, who may see it, and a system that does not answer."""
+"""Pages of objects of external systems: shown fields, needed privileges, and systems that fail or do not answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLUMNS = [
 
 
 class FakeSystem:
-    """An external system with the schema `shop` and an object of each kind in it. It can fail or be silent."""
+    """An external system with the schema `shop` and an object of each kind in it. It can fail, or not answer."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -139,14 +139,14 @@ def add_bus(node: DriverNode) -> None:
 
 @pytest.fixture
 def far(system: FakeSystem, tmp_path: Path) -> Iterator[DriverNode]:
-    """A node with the catalog `far`, whose system has a minute to answer."""
+    """A node with the catalog `far`, whose system has a time limit of one minute."""
     assert system.failure is None
     with node_at(tmp_path / "data", sources=SourcesSection(allowed_addresses=(ADDRESS,), timeout_s=60.0)) as node:
         yield add_far(node)
 
 
 def test_schema_shows_its_objects(far: DriverNode) -> None:
-    """The catalog leads to the schema, the schema to an object of each kind; its properties are a tab."""
+    """The catalog links to the schema, and the schema to an object of each kind. The schema's properties are a tab."""
     admin = ConsoleVisitor(far).sign_in()
 
     schema = admin.read(SCHEMA)
@@ -163,7 +163,7 @@ def test_schema_shows_its_objects(far: DriverNode) -> None:
 
 
 def test_table_shows_columns_indexes_and_partitions(far: DriverNode) -> None:
-    """Names, types, nullability and comments as the system says them, as text."""
+    """The page shows names, types, nullability, comments, indexes and partitions of the system's table, all as text."""
     page = ConsoleVisitor(far).sign_in().read(ORDERS)
 
     for words in (
@@ -188,7 +188,7 @@ def test_view_and_topic_show_what_the_system_says(far: DriverNode) -> None:
 
 
 def test_missing_objects_are_404(far: DriverNode) -> None:
-    """What the system does not have, and kinds that no system has, do not exist."""
+    """Objects that the system does not have, and objects of kinds that no system has, are 404."""
     admin = ConsoleVisitor(far).sign_in()
 
     for path in (ORDERS + "x", LATE + "x", CLICKS + "x", SCHEMA + "x", "/console/o/fileset/lake/far/shop/f"):
@@ -196,9 +196,9 @@ def test_missing_objects_are_404(far: DriverNode) -> None:
 
 
 def test_refusals_do_not_tell_what_the_system_has(far: DriverNode) -> None:
-    """Without the right to load an object the answer is the same whether it exists.
+    """Without the privilege to load an object, the answer is the same for an existing and a missing object.
 
-    The privilege for a kind is not enough without the right to use the catalog.
+    The privilege for a kind is not enough without USE_CATALOG, and USE_CATALOG is not enough alone.
     """
     add_bus(far)
     clicks = CLICKS.replace("/far/", "/bus/")
@@ -213,7 +213,7 @@ def test_refusals_do_not_tell_what_the_system_has(far: DriverNode) -> None:
 
 
 def test_without_a_right_the_system_is_not_called(far: DriverNode, system: FakeSystem) -> None:
-    """The decision comes before the call."""
+    """The server decides about access before it calls the external system."""
     far.done("POST", f"{API}/lake/users", {"name": "ben"})
     ben = ConsoleVisitor(far).sign_in("ben")
 
@@ -224,7 +224,7 @@ def test_without_a_right_the_system_is_not_called(far: DriverNode, system: FakeS
 
 
 def test_one_privilege_shows_one_kind(far: DriverNode) -> None:
-    """The right to use the schema shows it and its names; a table, view or topic takes its own privilege."""
+    """USE_SCHEMA shows the schema and the names in it. A table, view or topic needs the privilege of its kind."""
     add_bus(far)
     clicks = CLICKS.replace("/far/", "/bus/")
     paths = {("far", "select_table"): ORDERS, ("far", "select_view"): LATE, ("bus", "consume_topic"): clicks}
@@ -240,7 +240,9 @@ def test_one_privilege_shows_one_kind(far: DriverNode) -> None:
 
 @pytest.mark.parametrize("path", [SHOP, SCHEMA, ORDERS, LATE, CLICKS])
 def test_a_failure_of_the_system_is_said(far: DriverNode, system: FakeSystem, path: str) -> None:
-    """The page keeps its heading and frame, says what failed, and does not call the system once more for the tree."""
+    """If the system fails, the page keeps its heading and frame, has the failure's message, and does not call the
+    system again for the tree.
+    """
     admin = ConsoleVisitor(far).sign_in()
     system.failure = SourceFailed("The source does not answer in time: try again, or check that system")
     system.calls.clear()
@@ -257,7 +259,7 @@ def test_a_failure_of_the_system_is_said(far: DriverNode, system: FakeSystem, pa
 
 
 def test_a_silent_system_ends_at_its_deadline(system: FakeSystem, tmp_path: Path) -> None:
-    """The page answers when `sources.timeout_s` is over, with the service's words."""
+    """If the system does not answer, the page reports that after `sources.timeout_s`."""
     with node_at(tmp_path / "data", sources=SourcesSection(allowed_addresses=(ADDRESS,), timeout_s=0.5)) as node:
         admin = ConsoleVisitor(add_far(node)).sign_in()
         system.silence = Event()
@@ -271,7 +273,7 @@ def test_a_silent_system_ends_at_its_deadline(system: FakeSystem, tmp_path: Path
 
 
 def test_a_silent_system_holds_no_other_request(far: DriverNode, system: FakeSystem) -> None:
-    """While one page waits for the system, the node answers others."""
+    """While one request waits for the system, the node answers others."""
     admin = ConsoleVisitor(far).sign_in()
     headers = {"host": HOST, "cookie": "; ".join(f"{name}={value}" for name, value in admin.cookies.items())}
     system.silence = Event()

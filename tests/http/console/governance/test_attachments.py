@@ -20,7 +20,9 @@ def tags_of(node: DriverNode, kind: str, name: str) -> list[str]:
 
 
 def test_tag_is_made_attached_and_detached(admin: ConsoleVisitor) -> None:
-    """A form creates a tag; its page attaches it to a table and lists the table, whose button detaches it."""
+    """A form creates a tag. The tag's page attaches it to a table, and lists the table with a button that detaches
+    it.
+    """
     made = admin.post("/console/tags/create", {"metalake": "lake", "name": "pii", "comment": NASTY})
     page = made.headers["location"].partition("?")[0]
     empty = admin.read(page)
@@ -43,7 +45,7 @@ def test_tag_is_made_attached_and_detached(admin: ConsoleVisitor) -> None:
     [("catalog", "main", "main"), ("namespace", "main.raw.nyc", "main.raw:nyc"), ("table", "main.raw.nyc.hops", "main.raw:nyc.hops")],
 )  # fmt: skip
 def test_tags_reach_every_depth(admin: ConsoleVisitor, kind: str, path: str, spelled: str) -> None:
-    """A path with any number of levels names its object."""
+    """A tag can be attached to objects at every depth of the tree."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "pii"})
 
     answer = admin.post(
@@ -55,7 +57,7 @@ def test_tags_reach_every_depth(admin: ConsoleVisitor, kind: str, path: str, spe
 
 
 def test_column_gets_a_tag_with_a_value(admin: ConsoleVisitor) -> None:
-    """A column's path ends with its name, and the value must be allowed by the tag."""
+    """A tag can be attached to a column, whose path ends with its name, with a value that the tag allows."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "level", "values": "high, low"})
     fields = {"metalake": "lake", "name": "level", "kind": "column", "path": "main.raw.flights.id", "change": "attach"}
 
@@ -69,7 +71,7 @@ def test_column_gets_a_tag_with_a_value(admin: ConsoleVisitor) -> None:
 
 
 def test_policy_is_made_attached_and_disabled(admin: ConsoleVisitor) -> None:
-    """A policy has a type and content; it is attached to a table, and disabled by its button."""
+    """A policy has a type and content. Its page attaches it to a table, and its button disables it."""
     made = admin.post("/console/policies/create", MAINTENANCE)
     attached = admin.post("/console/policy/attach", FLIGHTS | {"name": "tidy", "change": "attach"})
     disabled = admin.post("/console/policy/enable", {"metalake": "lake", "name": "tidy", "enabled": "no"})
@@ -84,7 +86,7 @@ def test_policy_is_made_attached_and_disabled(admin: ConsoleVisitor) -> None:
 
 @pytest.mark.parametrize("example", POLICY_EXAMPLES, ids=lambda each: each.policy_type)
 def test_examples_of_policies_are_valid(admin: ConsoleVisitor, example: PolicyExample) -> None:
-    """The form names each type, of maintenance first; the page has an example that the form takes."""
+    """The form offers each policy type, maintenance types first. The example content on the page is valid."""
     page = admin.read("/console/policies")
     fields = MAINTENANCE | {"type": example.policy_type, "content": example.content}
 
@@ -97,13 +99,13 @@ def test_examples_of_policies_are_valid(admin: ConsoleVisitor, example: PolicyEx
 
 
 def test_a_policy_without_content_has_the_defaults(admin: ConsoleVisitor) -> None:
-    """An empty content of a type of maintenance is valid."""
+    """A maintenance policy with empty content is valid and has the defaults."""
     assert admin.post("/console/policies/create", MAINTENANCE | {"content": ""}).status == 303
 
 
 @pytest.mark.parametrize("content", ["[]", "{", '{"minDataFileMse": -1}'])
 def test_policies_with_wrong_content_are_refused(admin: ConsoleVisitor, content: str) -> None:
-    """The form's content must be a JSON object that fits the type."""
+    """Policy content that is not a JSON object of the type's fields is refused."""
     assert admin.post("/console/policies/create", MAINTENANCE | {"content": content}).status == 400
 
 
@@ -111,7 +113,7 @@ def test_policies_with_wrong_content_are_refused(admin: ConsoleVisitor, content:
     FLIGHTS | {"name": "pii", "change": "attach", "kind": "user"}, FLIGHTS | {"name": "pii", "change": "attach", "path": "main"},
 ])  # fmt: skip
 def test_incomplete_forms_are_refused(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
-    """A form without object, known kind or known change is 400."""
+    """A form without an object, a known kind or a known change is refused with 400."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "pii"})
 
     assert admin.post("/console/tag/attach", fields).status == 400
@@ -122,7 +124,7 @@ def test_incomplete_forms_are_refused(admin: ConsoleVisitor, fields: dict[str, s
 
 @pytest.mark.parametrize("kind", ["tag", "policy"])
 def test_who_may_not_see_a_tag_or_policy_learns_nothing(admin: ConsoleVisitor, kind: str) -> None:
-    """Members do not see hidden tags and policies, in lists or by URL."""
+    """Hidden tags and policies are in no list of a member, and their pages are refused."""
     node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
     admin.post(f"/console/{plural}/create", MAINTENANCE | {"name": "canary", "comment": "feathers"})
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -136,7 +138,7 @@ def test_who_may_not_see_a_tag_or_policy_learns_nothing(admin: ConsoleVisitor, k
 
 @pytest.mark.parametrize("kind", ["tag", "policy"])
 def test_attaching_takes_the_right_to_apply_and_to_load(admin: ConsoleVisitor, kind: str) -> None:
-    """A user with the right on the tag only, or on the table only, attaches nothing."""
+    """Attaching a tag needs privileges on both the tag and the table; a user with only one of them is refused."""
     node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
     custom = {"type": "custom", "content": '{"supportedObjectTypes": ["TABLE"]}'}
     admin.post(f"/console/{plural}/create", MAINTENANCE | custom | {"name": "pii"})
@@ -154,7 +156,7 @@ def test_attaching_takes_the_right_to_apply_and_to_load(admin: ConsoleVisitor, k
 
 
 def test_values_take_the_right_to_apply_too(admin: ConsoleVisitor) -> None:
-    """Attaching a tag with a value needs the same right."""
+    """Attaching a tag with a value needs the same privilege as without one."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "level"})
     grant(admin.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     fields = FLIGHTS | {"name": "level", "change": "attach", "value": "high"}
@@ -168,7 +170,7 @@ def test_values_take_the_right_to_apply_too(admin: ConsoleVisitor) -> None:
 
 @pytest.mark.parametrize("kind", ["tag", "policy"])
 def test_creating_and_disabling_take_their_rights(admin: ConsoleVisitor, kind: str) -> None:
-    """Members may not create tags; a user who may apply a policy may not disable it."""
+    """Members may not create tags. A user who may apply a policy may not disable it."""
     node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
     admin.post("/console/policies/create", MAINTENANCE)
     grant(node, "ana", "apply_policy", kind="policy", on="tidy")

@@ -1,4 +1,4 @@
-"""The lineage page: steps, hidden objects, opened nodes, cycles and 2,000 nodes."""
+"""The lineage page: steps, hidden objects, expanded nodes, cycles, and a graph of 2,000 nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = "/console/lineage/table/lake/main/raw/flights"
 
 
 def tell(node: DriverNode, *pairs: tuple[str, str]) -> None:
-    """Report edges between tables of `main.raw`, or from outside datasets."""
+    """Report edges between tables of `main.raw`, or from external datasets."""
     events = [event(dataset(f"main.raw.{target}"), _source(source), job=f"from {source}") for source, target in pairs]
     send(node, events)
 
@@ -32,7 +32,7 @@ def _source(name: str) -> dict:
 
 @pytest.fixture
 def linked(lake: DriverNode) -> DriverNode:
-    """The chain from a file over flights and clean to report, with a cycle between clean and flights."""
+    """A chain from a file over flights and clean to report, with a cycle between clean and flights."""
     for name in ("clean", "report"):
         add_table(lake, "raw", name)
     tell(lake, ("files/2026.csv", "flights"), ("flights", "clean"), ("clean", "report"), ("clean", "flights"))
@@ -40,7 +40,7 @@ def linked(lake: DriverNode) -> DriverNode:
 
 
 def test_one_step_then_three(linked: DriverNode) -> None:
-    """One step shows the neighbours, three steps all objects; every line of the picture is in the list."""
+    """One step shows the direct neighbors, three steps show all objects of the chain, as a picture and as a list."""
     admin = ConsoleVisitor(linked).sign_in()
 
     near, far = admin.read(PAGE), admin.read(f"{PAGE}?depth=3")
@@ -53,7 +53,7 @@ def test_one_step_then_three(linked: DriverNode) -> None:
 
 
 def test_opened_node_adds_its_steps(linked: DriverNode) -> None:
-    """`open` shows the step around another object; a name that does not exist adds nothing."""
+    """`open` adds the next step around another object. A name that does not exist adds nothing."""
     admin = ConsoleVisitor(linked).sign_in()
 
     assert "main.raw.report" in admin.read(f"{PAGE}?open=main.raw.clean").text
@@ -61,7 +61,7 @@ def test_opened_node_adds_its_steps(linked: DriverNode) -> None:
 
 
 def test_hidden_objects_have_no_name(linked: DriverNode) -> None:
-    """A user of flights only sees a hidden box for clean, and nothing beyond it."""
+    """A user with rights on flights alone sees clean as a hidden node, and nothing beyond it."""
     grant(linked, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(linked, "ana", "use_schema", kind="SCHEMA", on="main.raw")
     grant(linked, "ana", "select_table", kind="TABLE", on="main.raw.flights")
@@ -75,21 +75,23 @@ def test_hidden_objects_have_no_name(linked: DriverNode) -> None:
 
 
 def test_lineage_needs_the_right_to_load_the_table(linked: DriverNode) -> None:
-    """The page is 403 like the table's own page."""
+    """The lineage page is 403 for users who may not load the table."""
     grant(linked, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
 
     assert ConsoleVisitor(linked).sign_in("ana").get(PAGE).status == 403
 
 
 def test_table_leads_to_its_lineage(linked: DriverNode) -> None:
-    """The tab has its own URL."""
+    """The table's page links to the lineage page, which has a URL of its own."""
     answer = ConsoleVisitor(linked).sign_in().get("/console/o/table/lake/main/raw/flights?tab=lineage")
 
     assert (answer.status, answer.headers["location"]) == (303, PAGE)
 
 
 def test_two_thousand_sources_stay_bounded(lake: DriverNode) -> None:
-    """The picture is bounded, the list 500 lines, the page less than 512 kB; the rest is counted."""
+    """For a table with 2,000 sources, the picture has a limited number of nodes, the list has 500 lines, and the page
+    is smaller than 512 kB. The page counts the omitted ones.
+    """
     sources = [_source(f"files/{number}.csv") for number in range(2_000)]
     target = dataset("main.raw.flights")
     send(lake, [event(target, *sources[at : at + 100], job=f"job {at}") for at in range(0, 2_000, 100)])
@@ -104,7 +106,7 @@ def test_two_thousand_sources_stay_bounded(lake: DriverNode) -> None:
 
 
 def test_lineage_is_one_more_tab(linked: DriverNode) -> None:
-    """The lineage page keeps the tabs of the table, suggests its columns, and draws the end of a file's path."""
+    """The lineage page has the table's tabs, suggests its columns, and labels a file with the end of its path."""
     page = ConsoleVisitor(linked).sign_in().read(PAGE)
 
     assert "/console/o/table/lake/main/raw/flights?tab=snapshots" in page.hrefs
@@ -113,7 +115,7 @@ def test_lineage_is_one_more_tab(linked: DriverNode) -> None:
 
 
 def restrict(node: DriverNode, table: str) -> None:
-    """Let ana read a table of `main.raw`, with its column `id` masked."""
+    """Allow ana to read a table of `main.raw`, with its column `id` masked."""
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(node, "ana", "use_schema", kind="SCHEMA", on="main.raw")
     grant(node, "ana", "select_table", kind="TABLE", on=f"main.raw.{table}")
@@ -125,7 +127,7 @@ def restrict(node: DriverNode, table: str) -> None:
 
 
 def test_restricted_readers_of_the_table_get_no_column_name(linked: DriverNode) -> None:
-    """The page of a restricted table is refused without a name of a column, also for a column that does not exist."""
+    """The lineage page of a restricted table is refused without any column name, for existing and missing columns."""
     restrict(linked, "flights")
     ana = ConsoleVisitor(linked).sign_in("ana")
 
@@ -137,8 +139,8 @@ def test_restricted_readers_of_the_table_get_no_column_name(linked: DriverNode) 
 
 
 def test_former_columns_of_restricted_tables_have_no_name(lake: DriverNode) -> None:
-    """A caller whom a restriction keeps from loading a source sees the names of its current columns, as on the table's
-    page, and of a former column only the table.
+    """For a restricted source, the page shows names of its current columns but not of former ones; those are shown as
+    the table alone.
     """
     fields = [
         {"id": number, "name": name, "required": False, "type": "long"} for number, name in ((1, "id"), (2, "pin"))

@@ -1,4 +1,4 @@
-"""The navigation: entries that the caller may open, and no others."""
+"""The navigation contains the pages that the caller may open, and no others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def sections(page: PageReader) -> set[str]:
 
 
 def test_every_entry_opens(lake: DriverNode) -> None:
-    """The admin, an owner of the metalake and a member get entries, and tabs of operations, that open."""
+    """The admin, an owner of the metalake and a member get different entries. The entries, and the tabs of the
+    operations page, of the first two can be opened.
+    """
     for name in ("olga", "ana"):
         lake.done("POST", f"{API}/lake/users", {"name": name})
     lake.done("PUT", f"{API}/lake/owners/metalake/lake", {"name": "olga", "type": "USER"})
@@ -49,7 +51,7 @@ def test_a_server_without_statements_has_no_worksheet(lake: DriverNode) -> None:
 
 
 def test_pages_are_those_of_routes() -> None:
-    """Each entry is a page of the console, and each key is of one entry."""
+    """Each entry is a page of the console, and no two entries have the same key."""
     paths = {route.path for route in CONSOLE_ROUTES if route.method == "GET"}
     keys = [each.key for each in CONSOLE_PAGES if each.key]
 
@@ -58,7 +60,7 @@ def test_pages_are_those_of_routes() -> None:
 
 
 def test_forms_that_create_are_of_those_who_may(lake: DriverNode) -> None:
-    """Tags and policies have a form for callers with the privilege alone."""
+    """The lists of tags and policies have a create form only for callers with the privilege."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     admin, ana = (ConsoleVisitor(lake).sign_in(user) for user in ("admin", "ana"))
 

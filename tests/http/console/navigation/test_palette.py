@@ -1,4 +1,4 @@
-"""The palette's links to pages, users, groups and roles; and the hints that say how to open it."""
+"""The command palette: its links to pages, users, groups and roles, and the hints of its keys."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def links(visitor: ConsoleVisitor, text: str) -> list[str]:
     ],
 )
 def test_pages_are_found_by_their_words(admin: ConsoleVisitor, text: str, path: str) -> None:
-    """A page is found by the starts of its words, and opens."""
+    """A page is found by the beginnings of its words, and its link works."""
     assert f"/console{path}" in links(admin, text)
     assert admin.get(f"/console{path}").status == 200
 
 
 def test_people_are_found_by_name(lake: DriverNode, admin: ConsoleVisitor) -> None:
-    """An admin finds users, groups and roles by a part of their name; at most five of each."""
+    """An admin finds users, groups and roles by a part of their name, at most five of each."""
     for number in range(7):
         lake.done("POST", f"{API}/lake/users", {"name": f"kim{number}"})
     lake.done("POST", f"{API}/lake/groups", {"name": "old-kim"})
@@ -53,7 +53,7 @@ def test_people_are_found_by_name(lake: DriverNode, admin: ConsoleVisitor) -> No
 
 
 def test_a_member_gets_only_links_that_open(lake: DriverNode) -> None:
-    """Users that a member may not see, and pages that would refuse it, are no links."""
+    """The palette of a member has no links to users that the member may not see, or to pages that are refused."""
     for name in ("ana", "canary"):
         lake.done("POST", f"{API}/lake/users", {"name": name})
     ana = ConsoleVisitor(lake).sign_in("ana")
@@ -67,7 +67,7 @@ def test_a_member_gets_only_links_that_open(lake: DriverNode) -> None:
 
 
 def test_keys_are_named_on_the_page(admin: ConsoleVisitor) -> None:
-    """Beside the search box are the keys of the search, of the palette and of the list of keys."""
+    """The page shows the keys of the search, of the palette and of the list of keys beside the search box."""
     text = text_of(admin.get("/console/"))
     header = text.partition('<div class="layout')[0]
 

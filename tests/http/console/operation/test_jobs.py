@@ -1,4 +1,6 @@
-"""Pages of jobs: the list leads to jobs and runs, a job has its state and a button that cancels it; refusals."""
+"""Pages of jobs: the list links to jobs and runs, a job has its state and a cancel button, and other users are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ def job(lake: DriverNode) -> str:
 
 
 def test_job_is_listed_shown_and_cancelled(lake: DriverNode, job: str) -> None:
-    """The list links to the job's page, whose button cancels it; an ended job has no button."""
+    """The list links to the job's page. Its button cancels the job; an ended job has no button."""
     admin = ConsoleVisitor(lake).sign_in()
     page = f"/console/job?metalake=lake&id={job}"
 
@@ -34,7 +36,7 @@ def test_job_is_listed_shown_and_cancelled(lake: DriverNode, job: str) -> None:
 
 
 def test_others_neither_see_nor_cancel(lake: DriverNode, job: str) -> None:
-    """A user who may run jobs of the template sees no other user's job, and cancels none."""
+    """A user who may run jobs of the template neither sees nor cancels another user's job."""
     grant(lake, "ana", "run_job use_job_template", kind="METALAKE", on="lake")
 
     for user in ("ana", "stranger"):
@@ -46,7 +48,7 @@ def test_others_neither_see_nor_cancel(lake: DriverNode, job: str) -> None:
 
 
 def test_unknown_jobs_are_missing(lake: DriverNode, job: str) -> None:
-    """An unknown job id is 404, and a missing one 400."""
+    """An unknown job id is 404, and a request without an id is refused with 400."""
     admin = ConsoleVisitor(lake).sign_in()
 
     assert admin.get("/console/job?metalake=lake&id=nothing").status == 404

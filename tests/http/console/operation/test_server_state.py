@@ -1,4 +1,4 @@
-"""Pages about the server: nodes and clocks, settings without secrets, service accounts, and who may see them."""
+"""Pages about the server: nodes and clocks, settings without secrets, service accounts, and the needed rights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def beats_of(node: DriverNode) -> NodeBeats:
 
 
 def test_nodes_and_clocks_are_shown(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answering node is marked, one without recent heartbeats is silent, and a wrong clock is marked."""
+    """The page marks the node that answers, a node without recent heartbeats as silent, and a wrong clock."""
     beats_of(lake)
     beats_of(lake)
     monkeypatch.setattr(type(lake.built.services.store.time), "offset_ms", 61_000)
@@ -41,7 +41,7 @@ def test_nodes_and_clocks_are_shown(lake: DriverNode, monkeypatch: pytest.Monkey
 
 
 def test_silent_node_is_marked_and_forgotten(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After two minutes without a heartbeat a node is silent, after a day it is removed; one that stops is removed
+    """A node is silent after two minutes without a heartbeat, and removed after a day. A node that stops is removed
     immediately.
     """
     gone, beats = beats_of(lake), beats_of(lake)
@@ -72,7 +72,7 @@ async def _left(beats: NodeBeats) -> None:
 
 
 def test_settings_hide_secrets(lake: DriverNode) -> None:
-    """Settings that are not the default come first; a secret has a mask on the page and over the API."""
+    """Settings that differ from the default come first. A secret is masked on the page and over the API."""
     lines = (
         SettingLine("names.separator", '"."', True, False),
         SettingLine("storage.keys", '"***"', False, True, "environment X"),
@@ -89,9 +89,7 @@ def test_settings_hide_secrets(lake: DriverNode) -> None:
 
 
 def test_service_accounts_are_listed(lake: DriverNode) -> None:
-    """A service account is listed while it has a valid secret, with the user who created it and a link to its
-    secrets.
-    """
+    """A service account is listed while it has a valid secret, with its creator and a link to its secrets."""
     lake.done("POST", f"{API}/lake/users", {"name": "bot"})
     first = lake.done("POST", f"{OWN}/users/bot/secrets", {"expires_in_s": 1000})
     lake.done("POST", f"{OWN}/users/robot/secrets", {})
@@ -114,7 +112,9 @@ def test_service_accounts_are_listed(lake: DriverNode) -> None:
 
 
 def test_a_service_account_has_its_roles(lake: DriverNode) -> None:
-    """The list names the roles; the account's page assigns and revokes them, has the secrets, and disables it."""
+    """The list of service accounts names the roles. The account's page assigns and revokes roles, links to the secrets,
+    and disables the account.
+    """
     lake.done("POST", f"{OWN}/users/bot/secrets", {})
     role = grant(lake, "bot", "use_catalog", kind="catalog", on="main")
     admin = ConsoleVisitor(lake).sign_in()
@@ -132,7 +132,7 @@ def test_a_service_account_has_its_roles(lake: DriverNode) -> None:
 
 
 def test_a_service_account_is_added_to_the_metalake(lake: DriverNode) -> None:
-    """One that is no user of the metalake has a page that says so, with a form that adds it."""
+    """The page of a service account that is not a user of the metalake says so, and has a form that adds it."""
     lake.done("POST", f"{OWN}/users/robot/secrets", {})
     admin = ConsoleVisitor(lake).sign_in()
 
@@ -148,7 +148,7 @@ def test_a_service_account_is_added_to_the_metalake(lake: DriverNode) -> None:
 
 
 def test_only_service_admins_see_them(lake: DriverNode) -> None:
-    """The owner of the metalake and a member are refused, on the pages and over the API."""
+    """The metalake's owner and a member are refused, on the pages and over the API."""
     for name in ("olga", "ana"):
         lake.done("POST", f"{API}/lake/users", {"name": name})
     lake.done("PUT", f"{API}/lake/owners/metalake/lake", {"name": "olga", "type": "USER"})
@@ -160,7 +160,7 @@ def test_only_service_admins_see_them(lake: DriverNode) -> None:
 
 
 def test_storage_of_a_catalog_is_checked(lake: DriverNode) -> None:
-    """The button shows each step of the check; members who do not own the catalog are refused."""
+    """The button runs the storage check and shows each of its steps. Members who do not own the catalog are refused."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     admin, ana = ConsoleVisitor(lake).sign_in(), ConsoleVisitor(lake).sign_in("ana")
     listed = admin.read("/console/storage")
@@ -176,7 +176,7 @@ def test_storage_of_a_catalog_is_checked(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("route", ["nodes", "settings"])
 def test_refusal_names_the_right_that_is_missing(lake: DriverNode, route: str) -> None:
-    """Members of every metalake are refused because they are no service admins."""
+    """The refusal names the missing right of a service admin."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     refused = lake.get(f"{OWN}/{route}", user="ana")

@@ -1,4 +1,4 @@
-"""The operations page: tasks by state with a button that retries one, webhooks, and who may see them."""
+"""The operations page: tasks by state with a retry button, webhooks, and the needed rights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add_dead_task(node: DriverNode) -> int:
 
 
 def test_dead_task_is_shown_and_retried(lake: DriverNode) -> None:
-    """The page has the task's error; its button makes the task due, so that it waits again."""
+    """The page shows the error of a failed task. Its button makes the task due again."""
     number = add_dead_task(lake)
     admin = ConsoleVisitor(lake).sign_in()
 
@@ -39,7 +39,7 @@ def test_dead_task_is_shown_and_retried(lake: DriverNode) -> None:
 
 
 def test_waiting_tasks_say_when_they_run(lake: DriverNode) -> None:
-    """A task of the future has the time until its run, an overdue one is called due."""
+    """A task of the future is shown with the time until it runs; an overdue task is shown as due."""
     add_dead_task(lake)
     with closing(sqlite3.connect(lake.data / DATABASE_FILE)) as connection, connection:
         connection.execute("UPDATE task SET ended_at = NULL, error = NULL WHERE id = 990001")
@@ -55,7 +55,7 @@ def test_waiting_tasks_say_when_they_run(lake: DriverNode) -> None:
 
 
 def test_wrong_requests_are_refused(lake: DriverNode) -> None:
-    """An unknown state or task, and a malformed id, are refused."""
+    """An unknown state, an unknown task and a malformed id are refused."""
     admin = ConsoleVisitor(lake).sign_in()
 
     assert admin.get(f"{PAGE}?state=odd").status == 400
@@ -64,7 +64,7 @@ def test_wrong_requests_are_refused(lake: DriverNode) -> None:
 
 
 def test_owner_of_the_metalake_sees_webhooks_and_no_tasks(lake: DriverNode) -> None:
-    """Tasks and webhooks are hidden from members."""
+    """The metalake's owner sees webhooks but no tasks; members see neither."""
     number = add_dead_task(lake)
     lake.done("POST", f"{OWN}/metalakes/lake/webhooks", {"url": URL})
     for name in ("olga", "ana"):

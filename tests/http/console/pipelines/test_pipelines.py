@@ -1,4 +1,4 @@
-"""The page of a pipeline: results of its expectations."""
+"""The page of a pipeline: the results of its expectations."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from limnos.http.console.pipelines.pipelines import FindingBody, _result_chip
 
 
 def test_results_have_thousands_separators() -> None:
-    """The label of a result has both numbers as other pages write them."""
+    """The numbers in the label of a result have thousands separators, as on other pages."""
     assert _result_chip(FindingBody(broken=1200, checked=336000)).text == "1\u202f200 of 336\u202f000"

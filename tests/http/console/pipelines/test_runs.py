@@ -1,4 +1,4 @@
-"""Pages of pipelines and runs: lists, time line, findings, and forms that publish, discard and cancel."""
+"""Pages of pipelines and runs: lists, timeline, findings, and forms that publish, discard and cancel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = [
 
 
 class PipelineLake:
-    """A lake with the pipeline `nyc` and one run, whose first step wrote flights on a branch."""
+    """A lake with the pipeline `nyc` and one run, whose first step wrote the table flights on a branch."""
 
     def __init__(self, node: DriverNode) -> None:
         self.node = node
@@ -68,7 +68,7 @@ class PipelineLake:
 
     @property
     def fields(self) -> dict[str, str]:
-        """Return the fields of a form about the run."""
+        """Return the fields of a form for the run."""
         return {"metalake": "lake", "id": self.run}
 
     def refs(self) -> dict[str, int]:
@@ -84,7 +84,9 @@ def lake_of_runs(lake: DriverNode) -> PipelineLake:
 
 
 def test_lists_lead_to_pipeline_and_run(lake_of_runs: PipelineLake) -> None:
-    """The list has the pipeline with its latest runs; its page has the steps as a graph, runs and rules."""
+    """The list has the pipeline with its latest runs. The pipeline's page has the steps as a graph, the runs and the
+    rules.
+    """
     listed = lake_of_runs.admin.read("/console/pipelines")
     page = lake_of_runs.admin.read("/console/pipeline?metalake=lake&name=nyc")
 
@@ -97,7 +99,7 @@ def test_lists_lead_to_pipeline_and_run(lake_of_runs: PipelineLake) -> None:
 
 
 def test_run_has_time_line_steps_and_findings(lake_of_runs: PipelineLake) -> None:
-    """While the run is active the page refreshes its part; each step has a bar or a text."""
+    """While the run is active, the page refreshes the run's part. Each step has a bar in the timeline, or a text."""
     page = lake_of_runs.admin.read(lake_of_runs.page)
     part = text_of(lake_of_runs.admin.get(lake_of_runs.page, x_limnos_part="1"))
 
@@ -113,7 +115,9 @@ def test_run_has_time_line_steps_and_findings(lake_of_runs: PipelineLake) -> Non
 
 
 def test_held_run_is_compared_and_published(lake_of_runs: PipelineLake) -> None:
-    """The page has each table's number of rows before and after; publishing moves main and removes the branch."""
+    """The page of a held run has each table's number of rows before and after. Publishing moves `main` and deletes the
+    branch.
+    """
     lake_of_runs.tell("mart", "skipped")
     lake_of_runs.finish("held")
 
@@ -131,7 +135,7 @@ def test_held_run_is_compared_and_published(lake_of_runs: PipelineLake) -> None:
 def test_columns_are_compared_only_if_both_schemas_are_known(
     lake_of_runs: PipelineLake, base: int, *, is_shown: bool
 ) -> None:
-    """A base snapshot without a schema id, as 300, is not taken for one with the first schema."""
+    """If the base snapshot (300) has no schema id, the page does not compare its columns with the first schema."""
     schema = {"type": "struct", "fields": [{"id": 99, "name": "other", "required": False, "type": "string"}]}
     before, after = wire.snapshot(3, parent=1), wire.snapshot(4, parent=1)
     del before["snapshot"]["schema-id"]
@@ -146,7 +150,9 @@ def test_columns_are_compared_only_if_both_schemas_are_known(
 
 
 def test_run_that_lost_its_base_is_not_published(lake_of_runs: PipelineLake) -> None:
-    """If another client wrote the table, publishing is 409 and nothing is moved."""
+    """If another client changed the table since the run's base, publishing is refused with 409 and `main` is not
+    moved.
+    """
     lake_of_runs.finish("held")
     lake_of_runs.commit(wire.snapshot(3, parent=1), wire.point(3))
 
@@ -157,7 +163,9 @@ def test_run_that_lost_its_base_is_not_published(lake_of_runs: PipelineLake) -> 
 
 
 def test_record_that_names_other_branches_publishes_nothing(lake_of_runs: PipelineLake) -> None:
-    """A branch in the run's record that is not the run's own is refused, because the run's user wrote the record."""
+    """A run whose record names a branch other than the run's own is not published, because the run's user wrote the
+    record.
+    """
     lake_of_runs.tell("load", "done", outputs=[{**lake_of_runs.output, "branch": "audit"}])
     lake_of_runs.finish("held")
 
@@ -166,7 +174,7 @@ def test_record_that_names_other_branches_publishes_nothing(lake_of_runs: Pipeli
 
 
 def test_discard_removes_the_branch(lake_of_runs: PipelineLake) -> None:
-    """After a discard the run's branch is deleted and main is unchanged."""
+    """A discard deletes the run's branch and leaves `main` unchanged."""
     lake_of_runs.finish("held")
 
     answer = lake_of_runs.admin.post("/console/run/discard", lake_of_runs.fields)
@@ -177,7 +185,7 @@ def test_discard_removes_the_branch(lake_of_runs: PipelineLake) -> None:
 
 
 def test_cancel_asks_the_process_to_stop(lake_of_runs: PipelineLake) -> None:
-    """The run is cancelling while its process may still be active."""
+    """After a cancel, the run is cancelling until its process reports the end."""
     answer = lake_of_runs.admin.post("/console/run/cancel", lake_of_runs.fields)
 
     assert answer.status == 303
@@ -186,7 +194,7 @@ def test_cancel_asks_the_process_to_stop(lake_of_runs: PipelineLake) -> None:
 
 @pytest.mark.parametrize("verb", ["publish", "discard", "cancel"])
 def test_others_change_no_run(lake_of_runs: PipelineLake, verb: str) -> None:
-    """Readers of the table, and users who may only run the pipeline, are refused, and nothing is changed."""
+    """Readers of the table, and users who may only run the pipeline, are refused all changes of the run."""
     node = lake_of_runs.node
     if verb != "cancel":
         lake_of_runs.finish("held")
@@ -204,7 +212,7 @@ def test_others_change_no_run(lake_of_runs: PipelineLake, verb: str) -> None:
 
 
 def test_others_see_no_run(lake_of_runs: PipelineLake) -> None:
-    """Lists omit hidden pipelines and runs, and their URLs are refused."""
+    """Lists omit hidden pipelines and runs, and requests for their pages are refused."""
     lake_of_runs.node.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake_of_runs.node).sign_in("ana")
 
@@ -221,7 +229,7 @@ def test_durations_have_units() -> None:
 
 
 def own_pipeline(lake: PipelineLake, user: str, privileges: str) -> ConsoleVisitor:
-    """Sign in the owner of the pipeline, who sees its runs and has some privileges on the catalog."""
+    """Sign in an owner of the pipeline, who sees its runs and has the given privileges on the catalog."""
     grant(lake.node, user, privileges, kind="CATALOG", on="main")
     grant(lake.node, user, "run_job", kind="METALAKE", on="lake")
     lake.node.done("PUT", "/api/metalakes/lake/owners/job_template/nyc", {"name": user, "type": "USER"})
@@ -229,7 +237,7 @@ def own_pipeline(lake: PipelineLake, user: str, privileges: str) -> ConsoleVisit
 
 
 def test_owner_of_the_pipeline_publishes_only_what_they_may_write(lake_of_runs: PipelineLake) -> None:
-    """Seeing the run and loading its tables is not enough to publish; writing the tables is required."""
+    """Publishing needs the privilege to write the run's tables; seeing the run and loading its tables is not enough."""
     lake_of_runs.tell("mart", "skipped")
     lake_of_runs.finish("held")
     reader = own_pipeline(lake_of_runs, "pia", "use_catalog use_schema select_table")
@@ -246,7 +254,9 @@ def test_owner_of_the_pipeline_publishes_only_what_they_may_write(lake_of_runs: 
 
 
 def test_owner_of_the_pipeline_discards_without_removing_branches_of_others(lake_of_runs: PipelineLake) -> None:
-    """A discard keeps the branch of a table that the user may only read, and the page says what removes it."""
+    """A discard by a user who may only read a table does not delete the run's branch of that table. The page says what
+    deletes it.
+    """
     lake_of_runs.finish("held")
     reader = own_pipeline(lake_of_runs, "pia", "use_catalog use_schema select_table")
 
@@ -258,7 +268,7 @@ def test_owner_of_the_pipeline_discards_without_removing_branches_of_others(lake
 
 
 def test_publishing_takes_the_right_to_run(lake_of_runs: PipelineLake) -> None:
-    """The pipeline's owner who may write its tables cannot publish without the privilege to run jobs."""
+    """A pipeline's owner who may write the tables cannot publish without the privilege to run jobs."""
     node = lake_of_runs.node
     lake_of_runs.tell("mart", "skipped")
     lake_of_runs.finish("held")
@@ -276,7 +286,7 @@ PIPELINE_PAGE = "/console/pipeline?metalake=lake&name=nyc"
 
 
 def test_tables_and_pipeline_of_a_run_are_links(lake_of_runs: PipelineLake) -> None:
-    """The outputs and inputs of steps lead to tables that exist; files and tables that do not exist are text."""
+    """The outputs and inputs of steps are links if they are existing tables. Files and missing tables are text."""
     page = lake_of_runs.admin.read(lake_of_runs.page)
 
     assert page.hrefs.count(TABLE_PAGE) == 2
@@ -286,7 +296,7 @@ def test_tables_and_pipeline_of_a_run_are_links(lake_of_runs: PipelineLake) -> N
 
 
 def test_hidden_tables_and_pipelines_of_a_run_are_no_links(lake_of_runs: PipelineLake) -> None:
-    """A user without rights to the table, who owns the pipeline, sees its name without a link."""
+    """The pipeline's owner, without rights on a table, sees the table's name without a link."""
     pia = own_pipeline(lake_of_runs, "pia", "use_catalog")
     page = pia.read(lake_of_runs.page)
 
@@ -295,7 +305,7 @@ def test_hidden_tables_and_pipelines_of_a_run_are_no_links(lake_of_runs: Pipelin
 
 
 def test_expectations_have_a_word_a_shape_and_a_colour(lake_of_runs: PipelineLake) -> None:
-    """A violated expectation that only warns is a warning, another one failed."""
+    """A violated expectation that only warns is shown as a warning, any other violated one as failed."""
     broken = [
         {**FINDING, "held": False},
         {**FINDING, "rule": "unique", "held": False, "action": "fail"},

@@ -1,4 +1,4 @@
-"""The comparison of two snapshots: columns matched by id, counts with differences."""
+"""The comparison of two snapshots: columns matched by id, and counts with their differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def struct(*fields: FieldPart) -> dict[str, object]:
 
 
 def test_columns_are_compared_by_id_at_every_depth() -> None:
-    """Renames, promotions, additions, drops and changes of nullability are shown; equal schemas have no differences."""
+    """Renames, type promotions, additions, drops and changes of nullability are shown at every depth. Equal schemas
+    have no differences.
+    """
     before = SchemaPart(
         [FieldPart(1, "id", "int", required=True), FieldPart(2, "place", struct(FieldPart(3, "town", "string"))), FieldPart(4, "old", "date")]
     )  # fmt: skip
@@ -37,7 +39,7 @@ def test_columns_are_compared_by_id_at_every_depth() -> None:
 
 
 def test_two_snapshots_are_compared(lake: DriverNode) -> None:
-    """The form chooses two snapshots; the page has the counts of both with their difference."""
+    """The form selects two snapshots. The page has the counts of both, and their differences."""
     first, second = wire.snapshot(1), wire.snapshot(2, parent=1)
     first["snapshot"]["summary"] = {"operation": "append", "total-records": "1000", "total-data-files": "3"}
     second["snapshot"]["summary"] = {"operation": "append", "total-records": "1234", "total-data-files": "odd"}

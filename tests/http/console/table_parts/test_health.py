@@ -1,4 +1,4 @@
-"""The maintenance tab: due operations with reasons, a form that requests one, and who may see it."""
+"""The maintenance tab: due operations with reasons, a form that requests an operation, and the needed rights."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ MAINTENANCE = f"{OWN}/metalakes/lake/catalogs/main/maintenance"
 
 @pytest.fixture
 def written(lake: DriverNode) -> ConsoleVisitor:
-    """The lake with two snapshots of flights, as admin."""
+    """The admin, in a lake whose table flights has two snapshots."""
     updates = [wire.snapshot(1), wire.point(1), wire.snapshot(2, parent=1), wire.point(2)]
     lake.done("POST", f"{ICEBERG}/namespaces/raw/tables/flights", {"requirements": [], "updates": updates})
     return ConsoleVisitor(lake).sign_in()
 
 
 def test_tab_says_what_is_due_and_what_keeps_snapshots(written: ConsoleVisitor) -> None:
-    """Each snapshot has the reason for its retention, empty lists say so, and reported statistics are listed."""
+    """The tab has the reason why each snapshot is kept, and the reported statistics. Empty lists say that they are
+    empty.
+    """
     told = f"{API}/lake/objects/table/main.raw.flights/statistics"
     written.node.done("PUT", told, {"updates": {"custom-rows": 4711}})
 
@@ -37,7 +39,7 @@ def test_tab_says_what_is_due_and_what_keeps_snapshots(written: ConsoleVisitor) 
 
 
 def test_form_asks_for_an_operation_that_the_tab_lists(written: ConsoleVisitor) -> None:
-    """The requested operation waits in the user's name and is listed on the page."""
+    """The form requests an operation as the user, and the tab lists it as waiting."""
     answer = written.post(FORM, {"operation": "expire"})
 
     assert answer.status == 303
@@ -51,7 +53,9 @@ def test_form_asks_for_an_operation_that_the_tab_lists(written: ConsoleVisitor) 
 
 
 def test_a_waiting_compaction_is_explained_and_cancelled(written: ConsoleVisitor) -> None:
-    """The tab says that it waits for an executor; its button cancels it, a number of another table does not."""
+    """The tab says that a requested compaction waits for an executor. Its button cancels the compaction; an unknown
+    number is 404.
+    """
     notice = written.read(written.post(FORM, {"operation": "compact"}).headers["location"]).text
     (number,) = [str(each["id"]) for each in written.node.done("GET", f"{MAINTENANCE}/operations")["operations"]]
 
@@ -69,13 +73,15 @@ def test_a_waiting_compaction_is_explained_and_cancelled(written: ConsoleVisitor
 
 @pytest.mark.parametrize("fields", [{}, {"operation": "burn"}])
 def test_unknown_operations_are_refused(written: ConsoleVisitor, fields: dict[str, str]) -> None:
-    """Unknown operations, and other objects than tables, are refused."""
+    """Unknown operations, and objects that are not tables, are refused."""
     assert written.post(FORM, fields).status == 400
     assert written.post("/console/maintain/namespace/lake/main/raw", {"operation": "expire"}).status == 400
 
 
 def test_readers_neither_see_nor_ask(written: ConsoleVisitor) -> None:
-    """A reader of the table sees a refusal in the tab, and requests no operation; a stranger sees no table."""
+    """A reader of the table gets a refusal in the tab and may request no operation. A user without rights does not see
+    the table.
+    """
     node = written.node
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     ana, stranger = (ConsoleVisitor(node).sign_in(user) for user in ("ana", "stranger"))
@@ -93,7 +99,9 @@ def test_readers_neither_see_nor_ask(written: ConsoleVisitor) -> None:
 
 
 def test_the_deciding_policy_is_named(written: ConsoleVisitor) -> None:
-    """The tab says which policy decides about what, with a link; without the right to see it, its name is hidden."""
+    """The tab names the policy that decides about each operation, with a link. A user who may not see the policy gets
+    neither name nor link.
+    """
     node = written.node
     add_policy(node, "near", "system_iceberg_compaction", {}, on="main.raw.flights", kind="table")
     add_policy(node, "far", "system_iceberg_table_maintenance", {"manifests": True}, on="main", kind="catalog")

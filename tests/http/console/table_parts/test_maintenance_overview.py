@@ -1,4 +1,4 @@
-"""The page about the maintenance of a catalog's tables: findings, operations, and who sees them."""
+"""The page about the maintenance of a catalog's tables: findings, operations, and the needed rights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TAB = "/console/o/table/lake/main/raw/flights?tab=maintenance"
 
 
 def test_operations_of_all_tables_are_listed(admin: ConsoleVisitor) -> None:
-    """Each operation leads to its table's tab; every page leads here."""
+    """The page lists an operation with a link to its table's tab. The console's other pages link to this page."""
     updates = [wire.snapshot(1), wire.point(1)]
     admin.node.done("POST", f"{ICEBERG}/namespaces/raw/tables/flights", {"requirements": [], "updates": updates})
     admin.post(FORM, {"operation": "expire"})
@@ -34,7 +34,9 @@ def test_operations_of_all_tables_are_listed(admin: ConsoleVisitor) -> None:
 
 
 def test_the_settings_say_who_does_the_work(admin: ConsoleVisitor) -> None:
-    """Without an executor, policies rewrite nothing; files of Lance tables are removed by a setting of their own."""
+    """Without an executor, the page says that rewrites by policies do not run. For Lance tables, it names the setting
+    that removes orphan files.
+    """
     services = admin.node.built.services
     policies_only, advice = "Rewrites files where a policy says so", "(no executor: run limnos maintenance work)"
     page, lance = (admin.read(path).text for path in (PAGE, PAGE.replace("catalog=main", "catalog=lance")))
@@ -48,7 +50,7 @@ def test_the_settings_say_who_does_the_work(admin: ConsoleVisitor) -> None:
 
 
 def test_the_time_of_the_last_assessment(admin: ConsoleVisitor) -> None:
-    """The page says when the findings were computed, once there was an assessment."""
+    """After an assessment, the page has its time."""
     store, permit = admin.node.built.services.store, upkeep_permit("test")
     before = admin.read(PAGE).text
     text = msgspec.json.encode(AssessmentPosition(ended_at_ms=store.time.now_ms())).decode()
@@ -59,7 +61,7 @@ def test_the_time_of_the_last_assessment(admin: ConsoleVisitor) -> None:
 
 
 def test_tables_of_others_are_not_listed(lake: DriverNode) -> None:
-    """A reader sees no operation on a table that the reader may not maintain, and no catalog that is not visible."""
+    """A reader sees no operation on a table that they may not maintain, and no hidden catalog."""
     grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     ConsoleVisitor(lake).sign_in().post(FORM, {"operation": "expire"})
     ana = ConsoleVisitor(lake).sign_in("ana")
@@ -71,7 +73,7 @@ def test_tables_of_others_are_not_listed(lake: DriverNode) -> None:
 
 
 def test_inherited_policies_are_called_so(admin: ConsoleVisitor) -> None:
-    """A policy on a namespace is shown on it, and as inherited by its namespaces and tables."""
+    """A policy on a namespace is shown on the namespace, and as inherited on its namespaces and tables."""
     fields = {"metalake": "lake", "name": "tidy", "type": "system_iceberg_compaction", "content": "{}"}
     assert admin.post("/console/policies/create", fields).status == 303
     namespace = admin.read("/console/o/namespace/lake/main/raw?tab=policies")
@@ -88,7 +90,7 @@ def test_inherited_policies_are_called_so(admin: ConsoleVisitor) -> None:
 
 
 def test_policies_of_others_are_hidden(admin: ConsoleVisitor) -> None:
-    """A reader of a namespace sees no policy that the reader may not load."""
+    """A reader of a namespace does not see policies that they may not load."""
     admin.node.done("POST", f"{API}/lake/users", {"name": "ana"})
     fields = {"metalake": "lake", "name": "tidy", "type": "system_iceberg_compaction", "content": "{}"}
     admin.post("/console/policies/create", fields)

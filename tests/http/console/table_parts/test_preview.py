@@ -1,4 +1,4 @@
-"""The preview tab: rows as the reader may see them, with refusals and failures as messages on the page."""
+"""The preview tab: the rows that the reader may see, and refusals and failures as messages on the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def table(tmp_path: Path) -> Iterator[PreviewedTable]:
 
 
 def test_rows_are_shown(table: PreviewedTable) -> None:
-    """The preview has names, types and values, and mentions no restriction to an unrestricted user."""
+    """The preview has names, types and values. For an unrestricted user it mentions no restriction."""
     text = ConsoleVisitor(table.node).sign_in("bob").read(TAB).text
 
     for words in ("The first 20 rows", "card string", "0 Rome 1111-0000", "audit has a record"):
@@ -34,7 +34,7 @@ def test_rows_are_shown(table: PreviewedTable) -> None:
 
 
 def test_restricted_reader_sees_masks(table: PreviewedTable) -> None:
-    """Masked columns are marked, and no stored value is on the page."""
+    """Masked columns are marked, and the page contains none of their stored values."""
     assert restrict(table.node, filter="City = 'Rome'", masks={"card": "show-last-4"}).status == 200
 
     text = ConsoleVisitor(table.node).sign_in("bob").read(TAB).text
@@ -46,7 +46,7 @@ def test_restricted_reader_sees_masks(table: PreviewedTable) -> None:
 
 
 def test_who_may_load_a_table_sees_no_rows(table: PreviewedTable) -> None:
-    """Without the right the page names the missing right."""
+    """A user who may load the table but not read it gets the name of the missing privilege."""
     grant(table.node, "eve", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
 
     text = ConsoleVisitor(table.node).sign_in("eve").read(TAB).text
@@ -57,7 +57,7 @@ def test_who_may_load_a_table_sees_no_rows(table: PreviewedTable) -> None:
 
 
 def test_dead_worker_is_a_page_with_the_next_step(table: PreviewedTable) -> None:
-    """A failed preview is 503 with advice."""
+    """A failed preview is answered with 503 and advice."""
     bob = ConsoleVisitor(table.node).sign_in("bob")
     table.workers.dies = True
 
@@ -71,7 +71,7 @@ def test_dead_worker_is_a_page_with_the_next_step(table: PreviewedTable) -> None
 
 
 def test_rows_of_a_lance_table(table: PreviewedTable) -> None:
-    """Rows with their types; a table without data says so."""
+    """The preview of a Lance table has rows with their types. A table without data says so."""
     make_space(table.node, "lance", "s")
     fill(table.node, "lance", "s", "t")
     declare(table.node, "lance", "s", "empty")

@@ -1,4 +1,4 @@
-"""The tab with reports of engines: counts in words, only for users who may change the table."""
+"""The tab with scan reports of engines: counts in words, only for users who may change the table."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ REPORT = {
 
 
 def send_report(node: DriverNode) -> None:
-    """Report a scan as an engine does, and write what the node has collected."""
+    """Send a scan report as an engine does, and write the queued reports."""
     assert node.post(f"{ICEBERG}/namespaces/raw/tables/flights/metrics", REPORT).status == 204
     node.runner.run(REPORTS.of(node.built.services).flush())
 
 
 def test_scans_are_told_in_words(lake: DriverNode) -> None:
-    """A report has its time, its user, its counts, its filter and its columns."""
+    """A report is shown with its time, user, counts, filter and columns."""
     admin = ConsoleVisitor(lake).sign_in()
     assert "No engine has reported a scan" in admin.read(TAB).text
     send_report(lake)

@@ -1,4 +1,4 @@
-"""Dropping objects in the console: the page before it, the drop into the trash, and who is refused."""
+"""Dropping objects in the console: the confirmation page, the drop into the trash, and refusals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VIEW = {
 
 
 def catalog(node: DriverNode, name: str, **fields: object) -> None:
-    """Make a catalog with the schema `s`."""
+    """Create a catalog with the schema `s`."""
     node.done("POST", f"{LAKE}/catalogs", {"name": name, "properties": {}, **fields})
     node.done("POST", f"{LAKE}/catalogs/{name}/schemas", {"name": "s"})
 
@@ -42,18 +42,20 @@ NOT_DROPPED = {
 
 
 def test_kinds_with_a_link_are_those_that_can_be_dropped() -> None:
-    """The heading offers a drop for the same kinds as the route has functions."""
+    """The kinds with a drop link are the kinds that the drop route can drop."""
     assert set(drops._DROPS) == DROPPABLE
 
 
 @pytest.mark.parametrize("kind", [each for each in Kind if each.home is ZoneKind.CATALOG], ids=lambda kind: kind.word)
 def test_each_kind_of_the_tree_is_dropped_or_has_a_reason(kind: Kind) -> None:
-    """A new kind gets a function in `_DROPS`, or a reason here."""
+    """Each kind of the tree has a function in `_DROPS` or a reason in `NOT_DROPPED`."""
     assert (kind in drops._DROPS) is not (kind in NOT_DROPPED), f"_DROPS or NOT_DROPPED needs the kind {kind.word}"
 
 
 def test_a_table_is_dropped_into_the_trash(admin: ConsoleVisitor) -> None:
-    """Its page leads to one that says what the drop does; after it the trash has the table."""
+    """The table's page links to a confirmation page that describes the drop. After the drop the table is in the
+    trash.
+    """
     link = f"/console/drop/{FLIGHTS}"
     assert link in admin.read(f"/console/o/{FLIGHTS}").hrefs
     before = admin.read(link)
@@ -73,7 +75,7 @@ def test_a_table_is_dropped_into_the_trash(admin: ConsoleVisitor) -> None:
 
 
 def test_each_kind_is_dropped(admin: ConsoleVisitor) -> None:
-    """A view, a model, a fileset, a topic, a Lance table and an empty namespace."""
+    """Views, models, filesets, topics, Lance tables and empty namespaces can be dropped."""
     node = admin.node
     node.done("POST", f"{ICEBERG}/namespaces/raw/views", VIEW)
     catalog(node, "models", type="MODEL", provider="model")
@@ -93,7 +95,9 @@ def test_each_kind_is_dropped(admin: ConsoleVisitor) -> None:
 
 
 def test_a_namespace_with_content_stays(admin: ConsoleVisitor) -> None:
-    """Its page counts what the caller sees in it and has no form; the POST is refused."""
+    """The confirmation page of a namespace with content counts the visible objects and has no form. The POST is
+    refused.
+    """
     page = admin.read("/console/drop/namespace/lake/main/raw")
 
     assert "It contains 2 objects. Drop these first." in page.text
@@ -103,7 +107,9 @@ def test_a_namespace_with_content_stays(admin: ConsoleVisitor) -> None:
 
 
 def test_others_drop_nothing(lake: DriverNode) -> None:
-    """A reader sees no link and no form, and is refused; an invisible name is refused as a missing one."""
+    """A reader sees no drop link and no form, and their POST is refused. A hidden object is refused like a missing
+    one.
+    """
     add_table(lake, "raw", "hidden")
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(lake, "ana", "select_table", kind="TABLE", on="main.raw.flights")
@@ -123,7 +129,7 @@ def test_others_drop_nothing(lake: DriverNode) -> None:
 
 
 def test_a_protected_table_stays(admin: ConsoleVisitor) -> None:
-    """The refusal says that the object is protected."""
+    """The drop of a protected table is refused with this reason."""
     admin.node.done("PUT", "/api/limnos/v1/metalakes/lake/objects/table/main.raw.flights/protection")
 
     answer = admin.post(f"/console/drop/{FLIGHTS}", {})
@@ -133,7 +139,9 @@ def test_a_protected_table_stays(admin: ConsoleVisitor) -> None:
 
 
 def test_objects_of_external_systems_stay(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They have no trash. Whoever does not see the object is not told that its catalog is in another system."""
+    """Objects of external systems cannot be dropped, with this reason. A user who may not see the object is refused
+    without the reason.
+    """
     monkeypatch.setattr(drops, "is_sourced", lambda _: True)
     admin.node.done("POST", f"{LAKE}/users", {"name": "ana"})
     ana = ConsoleVisitor(admin.node).sign_in("ana")
@@ -149,7 +157,9 @@ def test_objects_of_external_systems_stay(admin: ConsoleVisitor, monkeypatch: py
 
 
 def test_an_empty_catalog_is_dropped(admin: ConsoleVisitor) -> None:
-    """It need not be disabled before. The page says that this cannot be undone; one with content has no form."""
+    """An empty catalog can be dropped without disabling it first. The page says that the drop cannot be undone; the
+    page of a catalog with content has no form.
+    """
     admin.node.done("POST", f"{LAKE}/catalogs", {"name": "files", "type": "FILESET", "provider": "fileset"})
     link = "/console/drop/catalog/lake/files"
     assert link in admin.read("/console/o/catalog/lake/files").hrefs
@@ -171,7 +181,9 @@ def test_an_empty_catalog_is_dropped(admin: ConsoleVisitor) -> None:
 
 
 def test_a_catalog_of_another_system_is_dropped(tmp_path: Path) -> None:
-    """Its content does not matter, as it stays where it is; the system need not answer."""
+    """A connector catalog can be dropped whatever its content, which stays in the external system. The system need not
+    be reachable.
+    """
     with node_at(tmp_path / "data", sources=SourcesSection(allowed_addresses=("127.0.0.1:9",), timeout_s=1.0)) as node:
         body = {"type": "RELATIONAL", "provider": "iceberg-rest", "properties": {"uri": "http://127.0.0.1:9/"}}
         node.done("POST", f"{LAKE}/catalogs", {"name": "far", **body})
@@ -186,7 +198,7 @@ def test_a_catalog_of_another_system_is_dropped(tmp_path: Path) -> None:
 
 
 def test_a_user_of_a_catalog_does_not_drop_it(lake: DriverNode) -> None:
-    """The privilege to use a catalog is no right to drop it; one that is hidden is refused as a missing one."""
+    """The privilege to use a catalog is not enough to drop it. A hidden catalog is refused like a missing one."""
     for name in ("files", "hidden"):
         lake.done("POST", f"{LAKE}/catalogs", {"name": name, "type": "FILESET", "provider": "fileset"})
     grant(lake, "ana", "use_catalog create_schema", kind="CATALOG", on="files")
@@ -209,7 +221,7 @@ def test_a_user_of_a_catalog_does_not_drop_it(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("path", ["catalog/lake/main/raw", "table/lake/main"])
 def test_other_paths_are_refused(admin: ConsoleVisitor, path: str) -> None:
-    """A catalog has no levels, and a table has a namespace."""
+    """A catalog path with levels, and a table path without a namespace, are refused."""
     assert admin.get(f"/console/drop/{path}").status in {400, 404}
     assert admin.post(f"/console/drop/{path}", {}).status in {400, 404}
     assert admin.get("/console/o/catalog/lake/main").status == 200

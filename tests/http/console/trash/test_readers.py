@@ -1,4 +1,4 @@
-"""The page that drops a table or view: the objects that read it, and the way back."""
+"""The confirmation page that drops a table or view: the objects that read it, and the link back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ TABLE = "/console/o/table/lake/main/raw"
 
 
 def test_readers_of_a_table_are_listed(lake: DriverNode, admin: ConsoleVisitor) -> None:
-    """The page lists objects that read the table directly, not its sources or later steps, and goes back."""
+    """The page lists objects that read the table directly, but not its sources or later steps, and links back to the
+    table.
+    """
     for name in ("clean", "report"):
         add_table(lake, "raw", name)
     before = admin.read(DROP)
@@ -31,7 +33,7 @@ def test_readers_of_a_table_are_listed(lake: DriverNode, admin: ConsoleVisitor) 
 
 
 def test_hidden_readers_have_no_name(lake: DriverNode) -> None:
-    """Readers that the caller may not load are counted, as on the page of the lineage."""
+    """Readers of the table that the caller may not load are counted without their names, as on the lineage page."""
     add_table(lake, "raw", "canary")
     tell(lake, ("flights", "canary"))
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -44,7 +46,7 @@ def test_hidden_readers_have_no_name(lake: DriverNode) -> None:
 
 
 def test_a_user_is_not_dropped_by_going_back(lake: DriverNode, admin: ConsoleVisitor) -> None:
-    """The page that drops a user, group or role leads back to that object."""
+    """The confirmation page for a user, group or role links back to its page."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     page = admin.read("/console/people/drop/user/lake/ana")
 

@@ -15,7 +15,7 @@ def dropped_id(visitor: ConsoleVisitor) -> str:
 
 
 def test_dropped_table_comes_back(admin: ConsoleVisitor) -> None:
-    """A dropped table is listed; restoring it leads to its page with a message."""
+    """A dropped table is listed. Restoring it redirects to its page with a notice."""
     assert "Nothing that you may restore" in admin.read("/console/trash?catalog=main").text
     assert admin.node.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights").status == 204
 
@@ -27,7 +27,7 @@ def test_dropped_table_comes_back(admin: ConsoleVisitor) -> None:
 
 
 def test_reader_restores_nothing(lake: DriverNode) -> None:
-    """A reader sees no dropped object, and a POST with its id is refused."""
+    """A reader sees no dropped object, and their POST with its id is refused."""
     grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     admin = ConsoleVisitor(lake).sign_in()
     lake.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights")
@@ -41,14 +41,16 @@ def test_reader_restores_nothing(lake: DriverNode) -> None:
 
 
 def test_made_up_id_is_refused(admin: ConsoleVisitor) -> None:
-    """A malformed id is 400, and one that is not in the trash 404."""
+    """A malformed id is refused with 400, and an id that is not in the trash is 404."""
     for text, status in (("x", 400), ("999999", 404)):
         answer = admin.post("/console/trash/restore", {"metalake": "lake", "catalog": "main", "id": text})
         assert answer.status == status
 
 
 def test_all_catalogs_are_shown_first(admin: ConsoleVisitor) -> None:
-    """Without a catalog in the address, the newest dropped objects of all catalogs are listed and can be restored."""
+    """Without a catalog in the URL, the page lists the newest dropped objects of all catalogs, which can be
+    restored.
+    """
     admin.node.done(
         "POST", f"{API}/lake/catalogs", {"name": "alpha", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
     )
@@ -63,7 +65,7 @@ def test_all_catalogs_are_shown_first(admin: ConsoleVisitor) -> None:
 
 
 def test_page_of_a_dropped_table_names_the_trash(admin: ConsoleVisitor) -> None:
-    """The page of a missing object leads to the trash, whether it was dropped or never existed."""
+    """The page of a missing object links to the trash, whether or not the object was dropped."""
     admin.node.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights")
 
     for name in ("flights", "nothing"):

@@ -1,4 +1,4 @@
-"""Creating namespaces in the console: the form, refused names at the form, and who is refused."""
+"""Creating namespaces in the console: the form, messages about refused names, and refused users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAIN, RAW = "catalog/lake/main", "namespace/lake/main/raw"
     "parent,path", [(MAIN, "namespace/lake/main/fresh"), (RAW, "namespace/lake/main/raw/fresh")]
 )  # fmt: skip
 def test_a_namespace_is_created(admin: ConsoleVisitor, parent: str, path: str) -> None:
-    """The page of the catalog or namespace leads to a form; the new namespace has the comment."""
+    """The page of the catalog or namespace links to a form. The form creates the namespace with its comment."""
     link = f"/console/create-namespace/{parent}"
     assert link in admin.read(f"/console/o/{parent}").hrefs
     page = admin.read(link)
@@ -37,7 +37,7 @@ def test_a_namespace_is_created(admin: ConsoleVisitor, parent: str, path: str) -
 
 @pytest.mark.parametrize("name,status", [("", 400), ("nyc", 409), ("x" * 300, 400)])
 def test_a_refused_name_is_said_at_the_form(admin: ConsoleVisitor, name: str, status: int) -> None:
-    """A taken or bad name shows the form again, with what was typed and the service's message."""
+    """A name in use or an invalid name shows the form again, with the sent values and the service's message."""
     link = f"/console/create-namespace/{RAW}"
 
     answer = admin.post(link, {"name": name, "comment": NASTY})
@@ -50,7 +50,9 @@ def test_a_refused_name_is_said_at_the_form(admin: ConsoleVisitor, name: str, st
 
 
 def test_readers_create_nothing(lake: DriverNode) -> None:
-    """A reader sees no link and no form, and is refused; a hidden or missing parent is refused as its own page is."""
+    """A reader sees no link and no form, and their POST is refused. A hidden or missing parent is refused like its own
+    page.
+    """
     lake.done("POST", f"{ICEBERG}/namespaces", {"namespace": ["hidden"]})
     add_table(lake, "hidden", "t")
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
@@ -65,7 +67,7 @@ def test_readers_create_nothing(lake: DriverNode) -> None:
         assert ("post", link) not in page.actions
         for name in ("fresh", "nyc", "raw"):
             assert ana.post(link, {"name": name}).status == 403
-    for name in ("hidden", "nothing"):  # as the page of the namespace itself
+    for name in ("hidden", "nothing"):  # the same status as the page of the namespace itself
         link = f"/console/create-namespace/namespace/lake/main/{name}"
         status = ana.get(f"/console/o/namespace/lake/main/{name}").status
         assert (ana.get(link).status, ana.post(link, {"name": "fresh"}).status) == (status, status)
@@ -76,7 +78,7 @@ def test_readers_create_nothing(lake: DriverNode) -> None:
 
 
 def test_the_privilege_to_create_is_enough(lake: DriverNode) -> None:
-    """CREATE_SCHEMA on a namespace lets its holder create in it, and not beside it."""
+    """A user with CREATE_SCHEMA on a namespace may create namespaces in it, but not in the catalog."""
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(lake, "ana", "use_schema create_schema", kind="SCHEMA", on="main.raw")
     ana = ConsoleVisitor(lake).sign_in("ana")
@@ -87,7 +89,9 @@ def test_the_privilege_to_create_is_enough(lake: DriverNode) -> None:
 
 
 def test_schemas_that_do_not_nest_have_no_form(admin: ConsoleVisitor) -> None:
-    """A catalog of models has schemas on one level: its page has the link, the page of a schema has none."""
+    """In a catalog with flat schemas, the catalog's page has the link and a schema's page does not. A POST for a nested
+    schema is refused.
+    """
     add_catalog(admin.node, "ml", type="model", provider="model")
     inner = "/console/create-namespace/namespace/lake/ml/s"
 
@@ -101,7 +105,7 @@ def test_schemas_that_do_not_nest_have_no_form(admin: ConsoleVisitor) -> None:
 
 
 def test_tables_contain_no_namespace(admin: ConsoleVisitor) -> None:
-    """Other kinds are refused, and a missing parent is 404."""
+    """A parent of another kind is refused with 400, and a missing parent is 404."""
     flights = "/console/create-namespace/table/lake/main/raw/flights"
 
     assert (admin.get(flights).status, admin.post(flights, {"name": "x"}).status) == (400, 400)

@@ -1,4 +1,4 @@
-"""Renaming objects in the console: the form, refused names at the form, and who is refused."""
+"""Renaming objects in the console: the form, messages about refused names, and refused users."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ def full(admin: ConsoleVisitor) -> ConsoleVisitor:
 
 
 def test_kinds_with_a_link_are_those_that_can_be_renamed() -> None:
-    """The heading offers a rename for the same kinds as the route has functions."""
+    """The kinds with a rename link are the kinds that the rename route can rename."""
     assert set(renames._RENAMES) == RENAMABLE
 
 
 @pytest.mark.parametrize("path", OBJECTS)
 def test_each_kind_is_renamed(full: ConsoleVisitor, path: str) -> None:
-    """Its page leads to a form, which says what stays; the rename leads to the page under the new name."""
+    """The object's page links to a form that says what stays unchanged. The rename redirects to the page under the new
+    name.
+    """
     link = f"/console/rename/{path}"
     assert link in full.read(f"/console/o/{path}").hrefs
     page = full.read(link)
@@ -61,7 +63,7 @@ def test_each_kind_is_renamed(full: ConsoleVisitor, path: str) -> None:
 
 
 def test_grants_and_tags_stay(admin: ConsoleVisitor) -> None:
-    """What hangs on the object's id is there under the new name, and not under the former one."""
+    """Grants and tags of a renamed object apply under the new name, and not to a new object under the former name."""
     node = admin.node
     node.done("POST", f"{LAKE}/tags", {"name": "pii", "comment": "", "properties": {}})
     node.done("POST", TAGS.format("flights"), {"tagsToAdd": ["pii"], "tagsToRemove": []})
@@ -82,7 +84,9 @@ def test_grants_and_tags_stay(admin: ConsoleVisitor) -> None:
     [("", 400, "Give the new name"), ("nyc", 409, "nyc"), ("other", 409, "already exists"), ("x" * 300, 400, "x")],
 )
 def test_a_refused_name_is_said_at_the_form(admin: ConsoleVisitor, name: str, status: int, words: str) -> None:
-    """A taken or bad name shows the form again with the name and the service's message; nothing is renamed."""
+    """A name in use or an invalid name shows the form again with the sent name and the service's message. Nothing is
+    renamed.
+    """
     add_table(admin.node, "raw", "other")
     link = f"/console/rename/{FLIGHTS}" if name != "nyc" else "/console/rename/namespace/lake/main/far"
     if name == "nyc":
@@ -101,7 +105,7 @@ def test_a_refused_name_is_said_at_the_form(admin: ConsoleVisitor, name: str, st
 
 
 def test_a_taken_name_of_a_catalog_or_view_is_said_at_the_form(full: ConsoleVisitor) -> None:
-    """Each service's message is shown with its status."""
+    """A name in use by a catalog or a view shows the form again, with the service's message and status."""
     for path, name in (("catalog/lake/main", "vectors"), ("view/lake/main/raw/late", "flights")):
         answer = full.post(f"/console/rename/{path}", {"name": name})
         assert answer.status == 409, path
@@ -110,7 +114,7 @@ def test_a_taken_name_of_a_catalog_or_view_is_said_at_the_form(full: ConsoleVisi
 
 
 def test_a_hostile_name_is_text(admin: ConsoleVisitor) -> None:
-    """A name is escaped in the form, the message and the page that follows."""
+    """A name with markup is escaped in the form, in the message and on the page of the renamed object."""
     answer = admin.post(f"/console/rename/{FLIGHTS}", {"name": NASTY})
     page = PageReader(text_of(answer) if answer.status != 303 else text_of(admin.get(answer.headers["location"])))
 
@@ -119,7 +123,7 @@ def test_a_hostile_name_is_text(admin: ConsoleVisitor) -> None:
 
 
 def test_readers_rename_nothing(lake: DriverNode) -> None:
-    """A reader sees no link and no form, and is refused; an invisible name is refused as a missing one."""
+    """A reader sees no link and no form, and their POST is refused. A hidden object is refused like a missing one."""
     add_table(lake, "raw", "hidden")
     lake.done("POST", f"{ICEBERG}/namespaces/raw/views", VIEW)
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -144,7 +148,7 @@ def test_readers_rename_nothing(lake: DriverNode) -> None:
 
 
 def test_the_right_to_modify_a_table_renames_it(lake: DriverNode) -> None:
-    """The link is shown to those whom the service lets rename: it takes MODIFY_TABLE, not ownership."""
+    """MODIFY_TABLE is enough to see the rename link of a table and to rename it; ownership is not required."""
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(lake, "ana", "modify_table", kind="TABLE", on="main.raw.flights")
     ana = ConsoleVisitor(lake).sign_in("ana")
@@ -154,7 +158,9 @@ def test_the_right_to_modify_a_table_renames_it(lake: DriverNode) -> None:
 
 
 def test_objects_of_external_systems_stay(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The refusal says where to rename them. Whoever does not see the object is not told."""
+    """Objects of external systems cannot be renamed, with this reason. A user who may not see the object is refused
+    without the reason.
+    """
     monkeypatch.setattr(renames, "is_sourced", lambda _: True)
     admin.node.done("POST", f"{LAKE}/users", {"name": "ana"})
     ana = ConsoleVisitor(admin.node).sign_in("ana")
@@ -169,7 +175,7 @@ def test_objects_of_external_systems_stay(admin: ConsoleVisitor, monkeypatch: py
 
 
 def test_other_kinds_are_refused(admin: ConsoleVisitor) -> None:
-    """A kind without a rename is refused before it is looked up."""
+    """A kind that cannot be renamed is refused before the object is loaded."""
     answer = admin.post("/console/rename/model/lake/main/raw/m", {"name": "x"})
 
     assert answer.status == 400

@@ -1,4 +1,6 @@
-"""The worksheet's form: a reload repeats no change, each change needs a choice of its own, and a sample statement."""
+"""The worksheet's form: a reload repeats no change, each change must be allowed again, and the empty form has a sample
+statement.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ DROP = "DROP DATAVERSE made;"
 
 
 def change(visitor: ConsoleVisitor, text: str, own_id: str, **fields: str) -> str:
-    """Run a text in the mode that allows changes, with the id of a form. Returns the page's HTML."""
+    """Run a text in the mode that allows changes, with the given form id. Returns the page's HTML."""
     answer = visitor.post(PAGE, {"text": text, "mode": "change", "id": own_id, **fields})
     assert answer.status == 200, text_of(answer)
     return text_of(answer)
@@ -29,7 +31,7 @@ def is_made(visitor: ConsoleVisitor) -> bool:
 
 
 def test_a_reload_repeats_no_change(admin: ConsoleVisitor) -> None:
-    """The second POST of a form executes nothing, and keeps text and mode; its page has a form with another id."""
+    """The second POST of a form executes nothing and keeps text and mode. Its page has a form with a new id."""
     change(admin, CREATE, "one")
     change(admin, DROP, "two")
     page = change(admin, CREATE, "one", view="csv")
@@ -45,7 +47,7 @@ def test_a_reload_repeats_no_change(admin: ConsoleVisitor) -> None:
 
 
 def test_reads_and_wrong_statements_are_run_again(admin: ConsoleVisitor) -> None:
-    """Only a run with changes is remembered: one that reads, or whose text is wrong, is executed at each reload."""
+    """A form whose statements only read, or are wrong, is executed again at each reload."""
     assert admin.post(PAGE, {"text": "CREATE DATAVRSE made;", "mode": "change", "id": "one"}).status == 400
     change(admin, "SELECT VALUE 1;", "one")
 
@@ -55,7 +57,7 @@ def test_reads_and_wrong_statements_are_run_again(admin: ConsoleVisitor) -> None
 
 
 def test_ids_are_of_one_user_and_bounded(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another user's id does not matter, and a node forgets the oldest ids."""
+    """A form id counts for one user only, and a node forgets the oldest ids beyond a limit."""
     monkeypatch.setattr(service, "CHANGE_IDS_MAX", 2)
     grant(lake, "ana", "use_catalog use_schema create_schema", kind="CATALOG", on="main")
     admin, ana = ConsoleVisitor(lake).sign_in(), ConsoleVisitor(lake).sign_in("ana")
@@ -68,7 +70,7 @@ def test_ids_are_of_one_user_and_bounded(lake: DriverNode, monkeypatch: pytest.M
 
 
 def test_each_change_needs_a_choice(admin: ConsoleVisitor) -> None:
-    """After a change the form chooses reads, and the page says that the statements were executed."""
+    """After a change the form selects the mode that only reads, and the page says that the statements were executed."""
     page = change(admin, CREATE, "one")
 
     assert '<option value="read" selected>' in page
@@ -76,7 +78,7 @@ def test_each_change_needs_a_choice(admin: ConsoleVisitor) -> None:
 
 
 def test_the_sample_names_a_visible_table(lake: DriverNode) -> None:
-    """The empty field shows a query of a table that the user may see; else of a fictitious one."""
+    """The empty field suggests a query over a table that the user may see, or over a fictitious one."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     admin, ana = (ConsoleVisitor(lake).sign_in(user).read(PAGE) for user in ("admin", "ana"))
 

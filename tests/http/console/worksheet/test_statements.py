@@ -1,4 +1,6 @@
-"""The worksheet: statements run by POST only, under the user's rights, with results, plan, warnings and errors."""
+"""The worksheet: statements run by POST only, with the user's rights. Its page has results, plan, warnings and
+errors.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,16 @@ DATAVERSES = "SELECT VALUE d.DataverseName FROM Metadata.`Dataverse` AS d ORDER 
 
 
 def run(visitor: ConsoleVisitor, text: str, *, status: int = 200, **fields: str) -> PageReader:
-    """Run a text; the page must have a status."""
+    """Run a text. The page must have a status."""
     answer = visitor.post(PAGE, {"text": text, **fields})
     assert answer.status == status, text_of(answer)
     return PageReader(text_of(answer))
 
 
 def test_results_as_a_table(admin: ConsoleVisitor) -> None:
-    """Objects are shown with a column per field, which some may lack; other results have one column."""
+    """Objects are shown in a table with a column per field, which some objects may lack. Other results have one
+    column.
+    """
     page = run(admin, 'SELECT VALUE r FROM [{"a": 1, "b": "<b>x</b>"}, {"a": null, "c": [1, 2]}, 7] AS r;')
 
     assert page.faults == []
@@ -47,7 +51,7 @@ def test_results_as_a_table(admin: ConsoleVisitor) -> None:
 
 
 def test_results_as_json_and_plan(admin: ConsoleVisitor) -> None:
-    """JSON is indented, and the plan of a query is shown without running it; a change has no plan."""
+    """JSON results are indented. The plan of a query is shown without running it; a change has no plan."""
     assert '{ "a": 1 }' in run(admin, "SELECT VALUE {'a': 1};", view="json").text
     plan = run(admin, "SELECT VALUE 12345 + 1;", view="plan")
     assert "12346" not in plan.text
@@ -56,7 +60,7 @@ def test_results_as_json_and_plan(admin: ConsoleVisitor) -> None:
 
 
 def test_only_reads_unless_asked(admin: ConsoleVisitor) -> None:
-    """A change needs the option that allows it; without it nothing is changed."""
+    """A change needs the option that allows changes. Without it nothing is changed."""
     refusal = run(admin, "CREATE DATAVERSE made;", status=400).text
     assert "not supported in read-only mode" in refusal
     assert "CREATE DATAVERSE made;" in refusal
@@ -68,7 +72,7 @@ def test_only_reads_unless_asked(admin: ConsoleVisitor) -> None:
 
 
 def test_reading_the_page_runs_nothing(admin: ConsoleVisitor) -> None:
-    """A link may contain a text, which is shown in the field and not run."""
+    """A link with a text fills the field with it, and does not run it."""
     page = text_of(admin.get(f"{PAGE}?text=DROP+DATAVERSE+main.raw%3B%3C/textarea%3E&mode=change"))
 
     assert "DROP DATAVERSE main.raw;&lt;" in page
@@ -77,7 +81,9 @@ def test_reading_the_page_runs_nothing(admin: ConsoleVisitor) -> None:
 
 
 def test_rights_are_the_users_own(lake: DriverNode) -> None:
-    """A stranger is refused; a member without rights sees no names and cannot change anything."""
+    """A user who is not in the metalake is refused. A member without rights sees no names and cannot change
+    anything.
+    """
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     ana, stranger = (ConsoleVisitor(lake).sign_in(user) for user in ("ana", "stranger"))
 
@@ -91,7 +97,7 @@ def test_rights_are_the_users_own(lake: DriverNode) -> None:
 
 
 def test_wrong_statements_keep_their_text(admin: ConsoleVisitor) -> None:
-    """An error has its code and position, and the text stays in the field."""
+    """An error is shown with its code and position, and the field keeps the text."""
     page = run(admin, "SELEKT <1>;", status=400)
 
     assert "ASX1001" in page.text
@@ -99,7 +105,7 @@ def test_wrong_statements_keep_their_text(admin: ConsoleVisitor) -> None:
 
 
 def test_many_results_are_cut(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first rows are shown with a note that more exist, limited by rows and bytes."""
+    """The first rows are shown with a note that more exist. The number of rows and of bytes is limited."""
     many = "SELECT VALUE r FROM range(1, 20000) AS r;"
     page = run(admin, many)
     monkeypatch.setattr(service, "BYTES_MAX", 30)
@@ -112,7 +118,7 @@ def test_many_results_are_cut(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyP
 
 
 def test_deep_results_are_not_indented(admin: ConsoleVisitor) -> None:
-    """Deeply nested results are shown unformatted, because indentation would make many megabytes of a few bytes."""
+    """Deeply nested results are not indented, because indentation would turn a few bytes into megabytes."""
     lets = "".join(f", a{number} AS [a{number - 1}]" for number in range(1, 300))
     answer = admin.post(
         PAGE, {"text": f"WITH a0 AS [1]{lets} SELECT VALUE a299 FROM range(1, 400) AS r;", "view": "json"}
@@ -124,14 +130,14 @@ def test_deep_results_are_not_indented(admin: ConsoleVisitor) -> None:
 
 
 def test_wide_results_are_cut(admin: ConsoleVisitor) -> None:
-    """More than sixty columns are counted, not shown."""
+    """Columns beyond sixty are counted and not shown."""
     fields = ", ".join(f"'f{number}': 1" for number in range(70))
 
     assert "10 more columns are not shown" in run(admin, f"SELECT VALUE {{{fields}}};").text
 
 
 def test_late_statement_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A statement past its deadline ends, with the advice to use a client."""
+    """A statement that exceeds its deadline is cancelled, and the page advises using a client."""
     monkeypatch.setattr(service, "TIMEOUT_S", 0.3)
     slow = "SELECT VALUE count(*) FROM range(1, 900000) AS a, range(1, 900000) AS b;"
 
@@ -139,7 +145,9 @@ def test_late_statement_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPa
 
 
 def test_late_statement_while_the_engine_starts(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page says so without an error, keeps the text, and has a button that runs the statement again."""
+    """If the deadline passes while the engine starts, the page says so without an error, keeps the text, and has a
+    button that runs the statement again.
+    """
 
     class StartingEngine(NoSqlppEngine):
         is_starting = True
@@ -170,13 +178,13 @@ def test_late_statement_while_the_engine_starts(lake: DriverNode, monkeypatch: p
     ],
 )
 def test_hints(admin: ConsoleVisitor, text: str, hint: str) -> None:
-    """An error says what was probably meant."""
+    """An error has a hint about the probable mistake."""
     page = run(admin, text, status=400).text
     assert hint in page, page
 
 
 def test_own_run_is_cancelled_and_nobody_elses(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The button cancels the user's own statement; another user's id cancels nothing."""
+    """The button cancels the user's own statement. The id of another user's statement cancels nothing."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     requests = REQUESTS.of(lake.built.services)
     monkeypatch.setattr(requests, "reach_s", 0.0)
@@ -195,7 +203,7 @@ def test_own_run_is_cancelled_and_nobody_elses(lake: DriverNode, monkeypatch: py
 
 
 def test_running_statement_ends_at_its_cancel(lake: DriverNode) -> None:
-    """A running statement is cancelled by its id and reports that."""
+    """A running statement that is cancelled by its id ends and reports the cancellation."""
     ctx = Context(lake.built.services, Credential("admin", expires_ms=1 << 62), "r")
     text = "SELECT VALUE count(*) FROM range(1, 900000) AS a, range(1, 900000) AS b;"
     request = WorksheetRequest(text, may_change=False, is_plan=False, own_id="mine", request_id="r")
@@ -224,7 +232,7 @@ def test_no_worksheet_without_statements(admin: ConsoleVisitor) -> None:
 
 
 def test_results_as_a_csv_file(admin: ConsoleVisitor) -> None:
-    """The results come as a file with a header; nested values are JSON, null and missing are empty."""
+    """Results can be downloaded as a CSV file with a header. Nested values are JSON, and null and missing are empty."""
     text = 'SELECT VALUE r FROM [{"a": 1, "b": "x, \\"y\\""}, {"a": null, "c": [1, 2]}, 7] AS r;'
 
     answer = admin.post(PAGE, {"text": text, "view": "csv"})
@@ -237,7 +245,7 @@ def test_results_as_a_csv_file(admin: ConsoleVisitor) -> None:
 
 
 def test_a_cut_csv_file_says_so(admin: ConsoleVisitor) -> None:
-    """The name of a file without all results says how many it has; an error is a page."""
+    """The name of an incomplete CSV file has the number of its results. An error is a page, not a file."""
     answer = admin.post(PAGE, {"text": "SELECT VALUE n FROM range(1, 600) AS n;", "view": "csv"})
 
     assert answer.headers["content-disposition"] == 'attachment; filename="first-500-results.csv"'
@@ -245,7 +253,7 @@ def test_a_cut_csv_file_says_so(admin: ConsoleVisitor) -> None:
 
 
 def test_errors_have_hints(admin: ConsoleVisitor) -> None:
-    """A reserved word is named as such, and a misspelt dataset gets the similar names that the user may see."""
+    """The hint of an error names a reserved word, or similar dataset names that the user may see."""
     reserved = run(admin, "SELECT VALUE f FROM raw.flights AS f;", status=400).text
     misspelt = run(admin, "SELECT VALUE f FROM `raw`.flihgts AS f;", status=400).text
     other = run(admin, "SELECT VALUE f FROM `raw`.zebra AS f;", status=400).text
@@ -256,7 +264,7 @@ def test_errors_have_hints(admin: ConsoleVisitor) -> None:
 
 
 def test_hints_name_no_hidden_dataset(lake: DriverNode) -> None:
-    """A user without rights gets no similar name."""
+    """Hints for a user without rights contain no dataset name."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake).sign_in("ana")
 
@@ -267,14 +275,14 @@ def test_hints_name_no_hidden_dataset(lake: DriverNode) -> None:
 
 
 def test_numbers_stand_below_their_heading(admin: ConsoleVisitor) -> None:
-    """The heading of a column of numbers is aligned as they are."""
+    """The heading of a column of numbers is aligned like the numbers."""
     answer = admin.post(PAGE, {"text": 'SELECT VALUE r FROM [{"a": 1, "b": "x"}] AS r;'})
 
     assert '<th scope="col" class="number">a</th><th scope="col">b</th>' in text_of(answer)
 
 
 def test_hints_of_long_lines_are_cheap(admin: ConsoleVisitor) -> None:
-    """The search for a name before an error is bounded: a line of 60,000 letters takes no quadratic time."""
+    """The search for a name in front of an error is bounded: a line of 60,000 letters does not take quadratic time."""
     began = time.thread_time()
     for text in (f"SELECT VALUE {'a' * 60_000}+ . raw;", f"SELECT VALUE {'a' * 60_000}+ order;"):
         run(admin, text, status=400)

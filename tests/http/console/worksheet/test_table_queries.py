@@ -1,4 +1,6 @@
-"""Statements that the console writes for a table: the Connect tab's command and the link "Query"; both run as given."""
+"""Statements that the console writes for a table: the command of the Connect tab and the link "Query". Both run
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class RecordingEngine(NoSqlppEngine):
 
 @pytest.fixture
 def engine(lake: DriverNode) -> RecordingEngine:
-    """A fake engine in the node of the lake, which has a table with an odd name in a nested namespace, too."""
+    """A fake engine in the node of the lake, which also has a table with special characters in its name in a nested
+    namespace.
+    """
     add_table(lake, "raw%1Fnyc", ODD)
     recording = RecordingEngine()
     ENGINE.put(lake.built.services, recording)
@@ -46,13 +50,13 @@ def engine(lake: DriverNode) -> RecordingEngine:
 
 
 def query_link(page: PageReader) -> list[str]:
-    """Return the texts of links to the worksheet that have one."""
+    """Return the statement text of each link to the worksheet that has one."""
     return [text for href in page.hrefs for text in parse_qs(urlsplit(href).query).get("text", ())]
 
 
 @pytest.mark.parametrize("href, name", [(HOPS, "hops"), (ODD_HREF, ODD)])
 def test_the_connect_tabs_statement_runs(lake: DriverNode, engine: RecordingEngine, href: str, name: str) -> None:
-    """The copied command names a table in a nested namespace as the query service reads it."""
+    """The command of the Connect tab runs over the query service for a table in a nested namespace."""
     page = ConsoleVisitor(lake).sign_in().read(f"{href}?tab=connect")
     (command,) = [each for each in page.words if each.strip().startswith("limnos sql")]
 
@@ -61,7 +65,7 @@ def test_the_connect_tabs_statement_runs(lake: DriverNode, engine: RecordingEngi
 
 
 def test_no_statement_for_another_catalog(lake: DriverNode) -> None:
-    """Statements read one catalog only, so a table of another one has neither the command nor the link."""
+    """A table of a catalog that statements cannot read has neither the command nor the link."""
     lake.done("POST", f"{API}/lake/catalogs", CATALOG)
     lake.done("POST", "/iceberg/v1/lake.other/namespaces", {"namespace": ["raw"], "properties": {}})
     lake.done(
@@ -77,7 +81,7 @@ def test_no_statement_for_another_catalog(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("href", [HOPS, ODD_HREF])
 def test_the_query_link_opens_a_statement_that_runs(lake: DriverNode, engine: RecordingEngine, href: str) -> None:
-    """The link fills the worksheet and runs nothing; the filled statement runs."""
+    """The link fills the worksheet without running the statement. The statement runs when it is sent."""
     admin = ConsoleVisitor(lake).sign_in()
     page = admin.read(href)
     (text,) = query_link(page)
@@ -90,7 +94,7 @@ def test_the_query_link_opens_a_statement_that_runs(lake: DriverNode, engine: Re
 
 
 def test_the_query_link_needs_the_right_to_read(lake: DriverNode) -> None:
-    """A user who may only see a table gets no link; a reader gets it."""
+    """A user without the privilege to read the table gets no link; a reader gets it."""
     for user, privilege in (("ana", "modify_table"), ("ben", "select_table")):
         grant(lake, user, f"use_catalog use_schema {privilege}", kind="CATALOG", on="main")
 

@@ -1,4 +1,6 @@
-"""Gravitino's seven operations of table maintenance: jobs by a policy, statistics, metrics, and the needed rights."""
+"""Gravitino's seven operations of table maintenance: jobs by a policy, statistics, metrics, and the needed
+privileges.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ LINE = {"stats-type": "table", "identifier": "main.a.t", "custom-cost": 5}
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[DriverNode]:
-    """A node with a namespace `a`, a table `t` of twelve small files, and `u` of thirty, which are assessed."""
+    """A node with a namespace `a`, whose tables `t` of twelve and `u` of thirty small files are assessed."""
     with node_over(tmp_path) as running:
         make_space(running, "a")
         for name, files in (("t", 12), ("u", 30)):
@@ -57,7 +59,7 @@ def strategy(node: DriverNode, *tables: str, user: str = "admin", **more: object
 
 
 def reasons(node: DriverNode, *tables: str, policy: str = "small") -> dict[str, str]:
-    """Request the jobs of a policy that has none. Returns the beginning of the reason for each table."""
+    """Request the jobs of a policy that gives no jobs. Returns the beginning of the reason for each table."""
     answer = strategy(node, *tables, strategyName=policy).json()
     assert answer["results"] == []
     return {each["identifier"]: each["reason"].partition(".")[0].partition(":")[0] for each in answer["withoutJobs"]}
@@ -70,7 +72,7 @@ def lines(*records: dict[str, Any], **more: object) -> dict[str, object]:
 
 
 def test_jobs_of_a_policy(node: DriverNode) -> None:
-    """Tables with a finding are recommended, most urgent first; without `dryRun` each gets one job."""
+    """Tables with a finding are recommended, the most urgent first. Without `dryRun` each gets one job."""
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     dry = strategy(node, "main.a.t", "main.a.u", dryRun=True).json()
     scores = [(each["identifier"], each["score"], each["jobTemplate"]) for each in dry["results"]]
@@ -100,8 +102,8 @@ def test_jobs_have_the_options_of_the_policy(node: DriverNode) -> None:
 
 
 def test_policies_that_ask_for_nothing(node: DriverNode) -> None:
-    """A policy that does not apply, is disabled, or is about other operations gives no jobs but reasons; a missing one
-    is reported.
+    """A policy that does not apply, is disabled, or is about other operations creates no jobs and returns a reason for
+    each table. A missing policy is 404, and one of another type is refused.
     """
     add_policy(node, "small", WHOLE, {"compact": False}, on="main.a.t", kind="table")
     assert reasons(node, "main.a.t", "main.a.u") == {
@@ -122,7 +124,7 @@ def test_policies_that_ask_for_nothing(node: DriverNode) -> None:
 
 
 def test_policies_for_which_another_one_decides(node: DriverNode) -> None:
-    """The reason names the policy of another type that decides, to those who may load it."""
+    """If another policy decides about an operation, the reason has its type, and its name if the caller may load it."""
     add_policy(node, "whole", WHOLE, {"compact": True}, on="main", kind="catalog")
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     grant(node, "bob", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
@@ -140,7 +142,7 @@ def test_policies_for_which_another_one_decides(node: DriverNode) -> None:
 
 
 def test_the_bodies_of_the_guide(node: DriverNode) -> None:
-    """The bodies that the guide shows for these routes are accepted."""
+    """The routes accept the request bodies of the guide."""
     add_policy(node, "compact", WHOLE, {}, on="main", kind="catalog")
     text = GUIDE.read_text(encoding="utf-8").replace("main.raw.trips", "main.a.t").replace("'$started'", "1700000000")
     requests = re.findall(r"""\$ops/([\w/-]+\??[\w=]*)"? -d '([^']+)'""", text)
@@ -152,7 +154,7 @@ def test_the_bodies_of_the_guide(node: DriverNode) -> None:
 
 
 def test_jobs_of_statistics(node: DriverNode) -> None:
-    """Each table gets a job of the built-in template; metrics need no job."""
+    """Each table gets a job of the built-in template for statistics. For metrics, no job is created."""
     path = f"{OPS}/update-stats-jobs"
     options = {
         "updaterOptions": {"gravitino_uri": "http://x", "metalake": "lake"},
@@ -168,7 +170,9 @@ def test_jobs_of_statistics(node: DriverNode) -> None:
 
 
 def test_statistics_from_lines(node: DriverNode) -> None:
-    """Statistics of tables and partitions are visible over the other routes; lines about other tables are ignored."""
+    """Statistics of tables and partitions are returned by the statistics routes. Lines about tables that were not
+    requested are ignored.
+    """
     partition = {
         "stats-type": "partition", "identifier": "main.a.t", "partition-path": {"dt": "1", "hour": "2"},
         "custom-rows": {"value": 7}, "timestamp": 5,
@@ -214,7 +218,7 @@ def test_lines_that_are_refused(node: DriverNode, record: dict[str, Any], text: 
     ids=["missing", "reserved", "empty", "long", "none"],
 )
 def test_a_bad_later_line_writes_nothing(node: DriverNode, bad: dict[str, Any]) -> None:
-    """The statistics of all tables are written, or none."""
+    """If a later line is invalid, no statistics of any table are written."""
     record = {**LINE, "identifier": "main.a.u", **bad}
     if bad == {"custom-cost": "-"}:
         del record["custom-cost"]
@@ -230,7 +234,7 @@ def test_a_bad_later_line_writes_nothing(node: DriverNode, bad: dict[str, Any]) 
 
 
 def test_a_line_that_is_nested_too_deeply(node: DriverNode) -> None:
-    """It is refused as malformed."""
+    """A line that is nested too deeply is refused as malformed."""
     text = f'{{"identifier": "main.a.t", "custom-deep": {"[" * 3_000}{"]" * 3_000}}}'
     answer = node.post(f"{OPS}/statistics", {"calculatorName": "x", "statisticsPayload": text})
 
@@ -238,14 +242,16 @@ def test_a_line_that_is_nested_too_deeply(node: DriverNode) -> None:
 
 
 class SetOnly(list[str]):
-    """A list that can be read in order, but not searched."""
+    """A list that can be iterated but not searched."""
 
     def __contains__(self, key: object) -> bool:
         raise AssertionError(f"the list is searched for {key}")
 
 
 def test_lines_are_not_compared_with_all_tables(node: DriverNode) -> None:
-    """A body of 64 KiB has 1,000 lines and names thousands of tables: comparing all pairs takes half a second."""
+    """The server does not compare each line with each table: a body of 64 KiB can have 1,000 lines and name thousands
+    of tables.
+    """
     text = str(lines(LINE, {**LINE, "identifier": "main.a.u"})["statisticsPayload"])
     body = StatisticsPayload(calculator_name="x", statistics_payload=text, identifiers=SetOnly(["main.a.t"]))
     ctx = Context(node.built.services, Credential("admin", None, None), "request")
@@ -255,7 +261,7 @@ def test_lines_are_not_compared_with_all_tables(node: DriverNode) -> None:
 
 
 def test_metrics_are_encoded_table_by_table(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other requests run between two tables, which may have thousands of values each."""
+    """The node runs other requests between the metrics of two tables, each of which may have thousands of values."""
     turns, at = [0], list[int]()
 
     async def ask(method: str, target: str, body: object = None) -> DriverAnswer:
@@ -278,11 +284,13 @@ def test_metrics_are_encoded_table_by_table(node: DriverNode, monkeypatch: pytes
         [36, 90],
         200,
     )
-    assert (len(at), len(set(at))) == (6, 4)  # of each monitored table the values before and after a moment
+    assert (len(at), len(set(at))) == (6, 4)  # for each monitored table, the values before and after the given time
 
 
 def test_metrics_of_tables_and_jobs(node: DriverNode) -> None:
-    """Metrics are those of snapshots and operations; a compaction passes, a growing table does not."""
+    """Metrics of tables come from their snapshots and those of jobs from their operations. A table with a growing
+    number of files fails its evaluation. Unsupported parameters are refused.
+    """
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     at = f"{OPS}/metrics"
     (seen,) = node.get(f"{at}/tables?identifiers=main.a.t").json()["results"]
@@ -315,7 +323,7 @@ def test_metrics_of_tables_and_jobs(node: DriverNode) -> None:
 
 
 def requests(table: str, job: str) -> list[tuple[str, str, object]]:
-    """A request of each operation about a table, or a job on it."""
+    """Return a request of each operation for a table, or for a job on it."""
     return [
         ("POST", f"{OPS}/strategy-jobs", {"identifiers": [table], "strategyName": "small"}),
         ("POST", f"{OPS}/strategy-jobs", {"identifiers": [table], "strategyName": "small", "dryRun": True}),
@@ -329,7 +337,9 @@ def requests(table: str, job: str) -> list[tuple[str, str, object]]:
 
 
 def test_who_may_ask(node: DriverNode) -> None:
-    """Each operation needs the right to modify each table: reading it is not enough, nor modifying another one."""
+    """Each operation needs the privilege to modify every one of its tables. The privilege to read them, or to modify
+    another table, is not enough.
+    """
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     (job,) = strategy(node, "main.a.t").json()["results"]
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -358,7 +368,7 @@ def test_who_may_ask(node: DriverNode) -> None:
 
 
 def test_bad_requests(node: DriverNode) -> None:
-    """Names that are no tables, missing tables, too many, and another metalake."""
+    """Invalid table names, missing tables, too many tables, and another metalake are refused."""
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     for tables, status in ((["t"], 400), (["main.a"], 400), ([], 400), (["main.a.none"], 404), (["none.a.t"], 404)):
         assert strategy(node, *tables).status == status, tables
@@ -370,7 +380,7 @@ def test_bad_requests(node: DriverNode) -> None:
 
 
 def test_a_compaction_passes(node: DriverNode) -> None:
-    """A table that has fewer files after a rewrite has passed."""
+    """A table with fewer files after a rewrite passes its evaluation."""
     made = HistoryTable(node, "v")
     made.append(3)
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
