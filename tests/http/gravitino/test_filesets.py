@@ -1,6 +1,4 @@
-"""Filesets and topics over Gravitino REST: locations of files, from templates and from containers; none outside the
-roots.
-"""
+"""Filesets and topics over Gravitino REST: file locations from templates and containers, within the allowed roots."""
 
 from __future__ import annotations
 
@@ -33,13 +31,15 @@ def make(node: DriverNode, **body: object) -> dict:
 
 
 def warehouse(node: DriverNode) -> str:
-    """Return a location that the catalog may use."""
+    """Return a location within the catalog's warehouse."""
     location = make(node, name="probe")["storageLocation"]
     return str(location).rpartition("/")[0]
 
 
 def test_a_fileset_itself(files: DriverNode) -> None:
-    """A fileset is loaded, listed, changed, renamed, dropped and restored; its directory is created, and stays."""
+    """A fileset is loaded, listed, changed, renamed, dropped and restored. Its directory is created, and the drop keeps
+    it.
+    """
     made = make(files, comment="c", properties={"k": "v"}, storageLocations={})
     directory = Path(str(made["storageLocation"]).removeprefix("file://"))
     changes = [
@@ -65,13 +65,15 @@ def test_a_fileset_itself(files: DriverNode) -> None:
 
 
 def test_the_name_of_a_new_fileset_is_percent_decoded_once(files: DriverNode) -> None:
-    """The name in the body is percent-decoded once, because the Java client encodes it."""
+    """The server percent-decodes the name in the body once, because the Java client encodes it."""
     assert make(files, name="day%3D1")["name"] == "day=1"
     assert files.done("GET", f"{FILESETS}/day%3D1")["fileset"]["name"] == "day=1"
 
 
 def test_locations_from_above_and_from_templates(files: DriverNode) -> None:
-    """The schema's location precedes the catalog's; placeholders are names, the user and properties."""
+    """A schema's location overrides the catalog's. Placeholders in it are replaced by names, the user and
+    properties.
+    """
     root = warehouse(files)
     properties = [{"@type": "setProperty", "property": "location", "value": f"{root}/cat"}]
     files.done("PUT", CATALOG, {"updates": properties})
@@ -91,7 +93,7 @@ def test_locations_from_above_and_from_templates(files: DriverNode) -> None:
 
 
 def test_the_test_of_an_edit_checks_the_location_as_the_edit_does(files: DriverNode) -> None:
-    """A location outside of the allowed roots is refused by both."""
+    """A connection test with `updates` and the alter both refuse a location outside of the allowed roots."""
     edit = {"updates": [{"@type": "setProperty", "property": "location", "value": "file:///etc"}]}
     tested, altered = files.post(f"{CATALOG}/testConnection", edit).json(), files.put(CATALOG, edit).json()
     assert (tested["code"], altered["code"]) == (1001, 1001)
@@ -99,7 +101,9 @@ def test_the_test_of_an_edit_checks_the_location_as_the_edit_does(files: DriverN
 
 
 def test_several_locations(files: DriverNode) -> None:
-    """The default location is named by a property, another by the request; an unknown name is refused as such."""
+    """A request names the location, or the default location of a property applies. An unknown location name is
+    refused.
+    """
     root = warehouse(files)
     both = {"a": f"{root}/a", "b": f"{root}/b"}
     unclear = files.post(FILESETS, {"name": "f", "storageLocations": both})
@@ -117,7 +121,9 @@ def test_several_locations(files: DriverNode) -> None:
 
 
 def test_who_may_make_none_leaves_no_directory(files: DriverNode) -> None:
-    """A user who may create a fileset has its directory created; one who may only use the schema has not."""
+    """A create by a user without CREATE_FILESET is refused and creates no directory. With the privilege, the directory
+    is created.
+    """
     place = Path(warehouse(files).removeprefix("file://"))
     grant(files, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
     there = sorted(place.iterdir())
@@ -131,7 +137,7 @@ def test_who_may_make_none_leaves_no_directory(files: DriverNode) -> None:
 
 
 def test_what_lies_in_it(files: DriverNode, tmp_path: Path) -> None:
-    """Directories come before files, which have sizes; links are not listed, and nothing outside is shown."""
+    """Directories are listed before files, which have sizes. Links and files outside of the fileset are not listed."""
     directory = Path(str(make(files)["storageLocation"]).removeprefix("file://"))
     (directory / "day=1").mkdir()
     (directory / "day=1" / "deep.csv").write_text("1")
@@ -162,7 +168,7 @@ def test_what_lies_in_it(files: DriverNode, tmp_path: Path) -> None:
     ids=str,
 )  # fmt: skip
 def test_locations_that_are_refused(files: DriverNode, body: dict) -> None:
-    """A location outside of the roots, or a missing one, is 400, and nothing is created."""
+    """A location outside of the roots, or a missing one, is refused with 400, and nothing is created."""
     answer = files.post(FILESETS, {"name": "f", **body})
 
     assert (answer.status, answer["code"]) == (400, 1001)
@@ -209,8 +215,8 @@ def kept(node: DriverNode) -> list[str]:
 
 
 def test_files_go_when_a_managed_fileset_is_gone(files: DriverNode) -> None:
-    """Files of a managed fileset are deleted when it can no longer be restored; those of external ones stay, and links
-    are not followed.
+    """The files of a managed fileset are deleted once it can no longer be restored. Files of external filesets stay,
+    and links are not followed.
     """
     managed = fill(make(files, name="m"))
     root = managed.parent
@@ -236,12 +242,12 @@ def test_files_go_when_a_managed_fileset_is_gone(files: DriverNode) -> None:
 
 
 def test_files_stay_where_others_lie(files: DriverNode) -> None:
-    """Another fileset at, above or below the location keeps all files, and the task's result says so."""
+    """If another fileset is at, above or below the location, the purge keeps all files and its result says so."""
     directory = fill(make(files, name="m"))
     make(files, name="other", type="external", storageLocation=f"file://{directory}-2/day=1")
     older = Sql(f"UPDATE place SET location = 'file://{directory}/day=1' WHERE location = 'file://{directory}-2/day=1'")
     store = files.built.services.store
-    files.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(older, {})))  # as an older release let it
+    files.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(older, {})))  # an older release allowed it
     files.done("DELETE", f"{FILESETS}/m")
     upkeep(files)
 
@@ -251,7 +257,7 @@ def test_files_stay_where_others_lie(files: DriverNode) -> None:
 
 
 def test_filesets_share_no_files(files: DriverNode) -> None:
-    """A fileset at, above or below another one's location is refused; external filesets of one catalog may overlap."""
+    """A fileset at, above or below another one's location is refused, except for external filesets of one catalog."""
     root = warehouse(files)
     make(files, name="m", storageLocation=f"{root}/a/b")
     places = {"at": f"{root}/a/b", "below": f"{root}/a/b/c", "above": f"{root}/a"}
@@ -273,8 +279,8 @@ def test_filesets_share_no_files(files: DriverNode) -> None:
 
 
 def test_a_place_is_free_again(files: DriverNode) -> None:
-    """The user who dropped a fileset may create another one at its location and gets the files; others may not while it
-    can be restored.
+    """The user who dropped a fileset may create another one at its location, which gets the files. Other users are
+    refused while the fileset can be restored.
     """
     root = warehouse(files)
     directory = fill(make(files, name="m", storageLocation=f"{root}/a"))
@@ -290,8 +296,8 @@ def test_a_place_is_free_again(files: DriverNode) -> None:
 
 
 def test_nothing_is_made_where_files_are_going(files: DriverNode) -> None:
-    """While the purge runs, no fileset can be created at the location, not even an external one; afterwards it is
-    free.
+    """Until the purge has run, no fileset can be created at the location, not even an external one; the answer is 503.
+    Afterwards the location is free.
     """
     made = make(files, name="m")
     directory = fill(made)
@@ -332,8 +338,8 @@ def test_topics(node: DriverNode) -> None:
 
 
 def test_a_taken_name_is_told_before_its_place(files: DriverNode) -> None:
-    """A taken name is 409 with Gravitino's exception, whatever its location; users without the right are refused
-    first.
+    """A name in use is refused with 409 and Gravitino's exception, whatever the location. A user without the privilege
+    gets 403 instead.
     """
     made = make(files)
 
@@ -345,7 +351,7 @@ def test_a_taken_name_is_told_before_its_place(files: DriverNode) -> None:
 
 
 def test_an_external_fileset_elsewhere_is_told_what_lets_it(files: DriverNode, tmp_path: Path) -> None:
-    """A refused external location is answered with both the owner's and the operator's remedy."""
+    """The refusal of an external location says what the owner and what the operator can change."""
     body = {"name": "e", "type": "external", "storageLocation": f"file://{tmp_path}/far"}
     answer = files.post(FILESETS, body)
 
@@ -355,7 +361,7 @@ def test_an_external_fileset_elsewhere_is_told_what_lets_it(files: DriverNode, t
 
 
 def test_who_may_make_no_fileset_has_no_directory_made(files: DriverNode) -> None:
-    """A refused create leaves no directory; the right to list filesets is not enough."""
+    """A create by a user who may only list and read filesets is refused and creates no directory."""
     place = Path(warehouse(files).removeprefix("file://"))
     before = sorted(place.rglob("*"))
     grant(files, "ana", "use_catalog use_schema read_fileset", kind="CATALOG", on="files")

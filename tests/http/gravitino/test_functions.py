@@ -1,4 +1,4 @@
-"""Functions over Gravitino REST: registered with several definitions and runtimes, altered, and listed beside those of
+"""Functions over Gravitino REST: registered with several definitions and runtimes, altered, and listed with those of
 SQL++.
 """
 
@@ -42,7 +42,7 @@ def alter(node: DriverNode, *updates: dict[str, object]) -> dict:
 
 
 def test_a_function_itself(made: DriverNode) -> None:
-    """A function is returned as registered with normalized keywords, listed, altered, dropped and restored."""
+    """A registered function is returned with normalized keywords, and can be listed, altered, dropped and restored."""
     loaded = made.done("GET", f"{FUNCTIONS}/f")["function"]
     names = made.done("GET", FUNCTIONS)["identifiers"]
     details = made.done("GET", f"{FUNCTIONS}?details=true")["functions"]
@@ -67,7 +67,9 @@ def test_a_function_itself(made: DriverNode) -> None:
 
 
 def test_every_change(made: DriverNode) -> None:
-    """Definitions are changed by their parameters, implementations by their runtimes; others stay."""
+    """An alter changes definitions by their parameters and implementations by their runtimes, and leaves the others
+    unchanged.
+    """
     other = {"parameters": [X, Y], "returnType": "double", "impls": []}
     shorter = {**other, "parameters": [{"name": "t", "dataType": "string"}]}
     both = alter(made, {"@type": "addDefinition", "definition": shorter})["definitions"]
@@ -88,7 +90,9 @@ def test_every_change(made: DriverNode) -> None:
 
 
 def test_calls_that_could_mean_two_definitions(made: DriverNode) -> None:
-    """A definition that is ambiguous with another one's default arguments is refused, and nothing is changed."""
+    """A definition whose calls are ambiguous because of another definition's default arguments is refused, and nothing
+    is changed.
+    """
     both = {**DEFINITION, "parameters": [X, Y]}
     refused = [
         made.ask("PUT", f"{FUNCTIONS}/f", {"updates": [{"@type": "addDefinition", "definition": both}]}),
@@ -128,8 +132,8 @@ def test_what_is_wrong_is_told(made: DriverNode, wrong: dict[str, object], says:
 
 
 def test_functions_of_both_languages_share_their_names(made: DriverNode) -> None:
-    """SQL++ neither sees nor replaces registered functions. Its own are listed with their statements, changed by SQL++
-    only, and protected while needed.
+    """SQL++ neither sees nor replaces functions that were registered over Gravitino REST. Functions of SQL++ are listed
+    with their statements, changed only by SQL++, and not dropped while other objects need them.
     """
     outcomes = [
         made.ask("POST", "/query/service", {"statement": text}).json()

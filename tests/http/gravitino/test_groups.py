@@ -13,7 +13,7 @@ def told(answer: DriverAnswer) -> tuple[int, object, object]:
 
 
 def test_added_group_is_answered_whole(node: DriverNode) -> None:
-    """A new group is returned with name, external id and audit, without roles and without `enabled`."""
+    """The answer to a create has name, external id and audit, without roles and without `enabled`."""
     made = node.done("POST", ALL, {"name": "staff", "externalId": "s-1"})["group"]
 
     assert (made["name"], made["roles"], made["externalId"]) == ("staff", [], "s-1")
@@ -21,7 +21,7 @@ def test_added_group_is_answered_whole(node: DriverNode) -> None:
 
 
 def test_list_gives_names_or_everything(node: DriverNode) -> None:
-    """A list has names; with `details` whole groups."""
+    """A list has the names of groups; with `details` it has whole groups."""
     node.done("POST", ALL, {"name": "staff"})
 
     assert node.get(ALL)["names"] == ["staff"]
@@ -29,7 +29,7 @@ def test_list_gives_names_or_everything(node: DriverNode) -> None:
 
 
 def test_members_load_their_group(node: DriverNode) -> None:
-    """Members may load the group; others are refused alike whether it exists or not."""
+    """Members may load their group. Other users get the same refusal whether or not the group exists."""
     for name in ("ana", "ben"):
         node.done("POST", f"{API}/lake/users", {"name": name})
     node.done("POST", ALL, {"name": "staff"})
@@ -43,14 +43,14 @@ def test_members_load_their_group(node: DriverNode) -> None:
 
 
 def test_existing_group_is_409(node: DriverNode) -> None:
-    """A name that is taken is 409 with code 1004; a user may have the same name."""
+    """A name in use is refused with 409 and code 1004. A user may have the name of a group."""
     node.done("POST", ALL, {"name": "admin"})
 
     assert told(node.post(ALL, {"name": "admin"})) == (409, 1004, "GroupAlreadyExistsException")
 
 
 def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
-    """Removing a group ends its roles for members immediately; the answer says whether it existed."""
+    """Removing a group ends its roles for the members immediately. The answer says whether the group existed."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("POST", ALL, {"name": "staff"})
     node.done("POST", f"{OWN}/metalakes/lake/groups/staff/members", {"users": ["ana"]})

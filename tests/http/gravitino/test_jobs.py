@@ -13,7 +13,7 @@ TEMPLATES, JOBS = f"{API}/lake/jobs/templates", f"{API}/lake/jobs/runs"
 
 
 def own_names(node: DriverNode) -> list[str]:
-    """Return the templates of the metalake, without the built-in ones."""
+    """Return the names of the metalake's templates, without built-in ones."""
     return [each for each in node.get(TEMPLATES).json()["names"] if not each.startswith("builtin-")]
 
 
@@ -43,7 +43,7 @@ def test_a_pipeline_is_a_template(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_states_in_its_words(node: DriverNode, monkeypatch: pytest.MonkeyPatch, state: str, status: str) -> None:
-    """Each state of a run has a job status."""
+    """Each run state is returned as a job status of Gravitino."""
     run = started(node)
     if state == "cancelling":
         node.done("POST", f"{JOBS}/{run}")
@@ -71,8 +71,8 @@ def test_jobs_are_listed_by_template(node: DriverNode) -> None:
 
 
 def test_what_is_done_elsewhere(node: DriverNode) -> None:
-    """Changing a pipeline's template and starting a run by it are refused with advice; a template in use cannot be
-    deleted.
+    """The Gravitino routes refuse to change a pipeline's template or start a run by it, and name the route to use. A
+    template in use cannot be deleted.
     """
     started(node)
     answers = [
@@ -101,8 +101,8 @@ def altered(node: DriverNode, name: str, **fields: object) -> DriverAnswer:
 
 
 def test_templates_of_programs_and_of_spark(node: DriverNode) -> None:
-    """Templates are returned as registered, without fields of the other type; pipelines are listed too, but only they
-    by the own API.
+    """A template is returned as registered, without fields of the other type. Pipelines are listed among the templates,
+    but the admin API lists only pipelines.
     """
     declare(node)
     for each in (SPARK, {**PROGRAM, "name": "hello", "scripts": ["/srv/jobs/part.sh"]}):
@@ -121,7 +121,9 @@ def test_templates_of_programs_and_of_spark(node: DriverNode) -> None:
 
 
 def test_a_template_is_altered(node: DriverNode) -> None:
-    """Null fields stay unchanged, name and comment can be changed, and another type is refused."""
+    """An alter changes the name, the comment and the given fields. Null fields stay unchanged, and another template
+    type is refused.
+    """
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello", "arguments": ["a"]}})
 
     told = altered(node, "hello", **{"@type": "shell", "newExecutable": "/bin/false", "newArguments": None})
@@ -155,7 +157,9 @@ def test_what_is_no_template(node: DriverNode, fields: dict[str, object], words:
 
 
 def test_a_program_is_no_pipeline(node: DriverNode) -> None:
-    """The own API cannot declare, load, run or drop a program as a pipeline, and says what it is; its name is taken."""
+    """The admin API refuses to declare, load, run or drop a program as a pipeline. The message says that it is a
+    program.
+    """
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
     answers = [
         node.put(f"{PIPES}/hello", {"declaration": {}}), node.get(f"{PIPES}/hello"), begin(node, "hello"), node.delete(f"{PIPES}/hello"),
@@ -168,7 +172,7 @@ def test_a_program_is_no_pipeline(node: DriverNode) -> None:
 
 
 def test_a_server_runs_no_jobs_unless_it_is_told_to(node: DriverNode) -> None:
-    """Without the setting, a job is refused with the setting's name; templates can be registered."""
+    """Without the setting, a job request is refused with the setting's name. Templates can still be registered."""
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
     answer = node.post(JOBS, {"jobTemplateName": "hello", "jobConf": {}})
 

@@ -1,4 +1,6 @@
-"""Access to objects in schemas over Gravitino REST: a node answers as each cell of leaf_refusals.md says."""
+"""Access to objects in schemas over Gravitino REST: a node answers each request as the cell of leaf_refusals.md
+states.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +33,13 @@ def test_every_row_is_asked(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
-    """Every caller gets what the table states."""
+    """Every caller gets the status that the table states."""
     assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
 
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
 def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
-    """A caller who may load neither the existing nor the missing object gets the same answer for both, word for
-    word.
-    """
+    """A caller who may load neither the existing nor the missing object gets the same answer for both."""
     for who, *both in refusal_tables.refused_both(asked, pair, CALLERS):
         first, second = (leaf_refusals.same_words(str(each["message"]), who) for each in both)
         assert first == second, who

@@ -10,7 +10,7 @@ from tests.http.driver import API, DriverNode
 
 
 def test_create_answers_the_whole_metalake(node: DriverNode) -> None:
-    """A new metalake is returned with its comment, properties with `in-use`, and an ISO creation time."""
+    """A create returns the metalake with its comment, its properties with `in-use`, and an ISO creation time."""
     made = node.done("POST", API, {"name": "sea", "comment": "deep", "properties": {"k": "v"}})["metalake"]
 
     assert (made["name"], made["comment"], made["properties"]) == ("sea", "deep", {"k": "v", "in-use": "true"})
@@ -30,7 +30,7 @@ def test_maker_is_its_first_user_and_owner(node: DriverNode) -> None:
 
 
 def test_only_service_admins_make_metalakes(node: DriverNode) -> None:
-    """Other users are refused with the needed right."""
+    """A user who is not a service admin cannot create a metalake. The refusal names the needed right."""
     answer = node.post(API, {"name": "sea"}, user="ana")
 
     assert (answer.status, answer["code"], answer["type"]) == (403, 1008, "ForbiddenException")
@@ -38,7 +38,7 @@ def test_only_service_admins_make_metalakes(node: DriverNode) -> None:
 
 
 def test_list_shows_metalakes_of_the_caller(node: DriverNode) -> None:
-    """The list has the complete metalakes of the caller, and no others."""
+    """The list has exactly the metalakes of which the caller is a user, with all fields."""
     node.done("POST", API, {"name": "sea"})
     node.done("POST", f"{API}/sea/users", {"name": "ana"})
 
@@ -60,7 +60,9 @@ def test_member_loads_a_metalake(node: DriverNode) -> None:
 
 
 def test_missing_metalake_looks_like_one_of_others(node: DriverNode) -> None:
-    """With access control on, a missing metalake and one of others are the same 403, also for admins."""
+    """With access control on, a missing metalake and one without the caller as user are refused with the same 403, also
+    for service admins.
+    """
     real, absent = node.get(f"{API}/lake", user="zoe"), node.get(f"{API}/none", user="zoe")
     admin = node.get(f"{API}/none")
 
@@ -82,7 +84,7 @@ def test_missing_metalake_is_404_with_access_off(open_node: DriverNode) -> None:
 
 
 def test_alter_applies_all_changes(node: DriverNode) -> None:
-    """Rename, comment and properties are changed by one request, and the audit fields name the user."""
+    """One alter request changes name, comment and properties, and the audit fields name the user."""
     updates = [
         {"@type": "updateComment", "newComment": "x"},
         {"@type": "setProperty", "property": "a", "value": "1"},
@@ -122,7 +124,7 @@ def test_comment_can_be_cleared(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_updates_are_400_and_change_nothing(node: DriverNode, body: object) -> None:
-    """An invalid update is refused with code 1001, and nothing is changed."""
+    """An invalid update is refused with 400 and code 1001, and nothing is changed."""
     before = node.get(f"{API}/lake").body
 
     answer = node.put(f"{API}/lake", body)
@@ -132,7 +134,7 @@ def test_bad_updates_are_400_and_change_nothing(node: DriverNode, body: object) 
 
 
 def test_unknown_field_is_a_malformed_request(node: DriverNode) -> None:
-    """An unknown field of a body is 400 with Gravitino's message and the field's name."""
+    """An unknown field of a body is refused with 400, Gravitino's message and the field's name."""
     answer = node.post(API, {"name": "sea", "colour": "blue"})
 
     assert (answer.status, answer["code"]) == (400, 1001)
@@ -142,14 +144,14 @@ def test_unknown_field_is_a_malformed_request(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "system", "x" * 65, "é"])
 def test_illegal_names_are_refused(node: DriverNode, name: str) -> None:
-    """A metalake's name follows Gravitino's pattern."""
+    """The name of a new metalake must match Gravitino's pattern."""
     answer = node.post(API, {"name": name})
 
     assert (answer.status, answer["code"], answer["type"]) == (400, 1001, "IllegalArgumentException")
 
 
 def test_existing_name_is_409(node: DriverNode) -> None:
-    """A name that is taken is 409 with code 1004."""
+    """A name in use is refused with 409 and code 1004."""
     answer = node.post(API, {"name": "lake"})
 
     assert (answer.status, answer["code"], answer["type"]) == (409, 1004, "MetalakeAlreadyExistsException")
@@ -157,7 +159,7 @@ def test_existing_name_is_409(node: DriverNode) -> None:
 
 
 def test_disabled_metalake_refuses_what_is_below(node: DriverNode) -> None:
-    """Below a disabled metalake every request is 409 with code 1009; enabling is idempotent."""
+    """Every request below a disabled metalake is refused with 409 and code 1009. Enabling it is idempotent."""
     node.done("PATCH", f"{API}/lake", {"inUse": False})
 
     refused = [
@@ -172,7 +174,9 @@ def test_disabled_metalake_refuses_what_is_below(node: DriverNode) -> None:
 
 
 def test_drop_wants_an_empty_disabled_metalake(node: DriverNode) -> None:
-    """Dropping an enabled metalake is 1010, one with catalogs 1005, and `force` (in any case) drops it."""
+    """Dropping an enabled metalake is refused with 1010, and one with catalogs with 1005. `force`, in any letter case,
+    drops it.
+    """
     in_use = node.delete(f"{API}/lake")
     node.done("PATCH", f"{API}/lake", {"inUse": False})
     not_empty = node.delete(f"{API}/lake?force=False")
@@ -184,14 +188,14 @@ def test_drop_wants_an_empty_disabled_metalake(node: DriverNode) -> None:
 
 
 def test_dropping_a_missing_metalake(node: DriverNode) -> None:
-    """With access control on, dropping a missing metalake is refused like one of others."""
+    """With access control on, dropping a missing metalake is refused like dropping one without the caller as user."""
     answer = node.delete(f"{API}/none")
 
     assert (answer.status, answer["code"]) == (403, 1008)
 
 
 def test_dropping_a_missing_metalake_with_access_off(open_node: DriverNode) -> None:
-    """With access control off, dropping a missing metalake answers that nothing was dropped."""
+    """With access control off, dropping a missing metalake returns `dropped: false`."""
     answer = open_node.delete(f"{API}/none")
 
     assert answer.json() == {"code": 0, "dropped": False}

@@ -14,7 +14,7 @@ VERSIONS = f"{MODELS}/m/versions"
 
 @pytest.fixture
 def ml(node: DriverNode) -> DriverNode:
-    """A node with a catalog for models, made without a provider, and a model in it."""
+    """A node with a catalog for models, created without a provider, and a model in it."""
     made = node.done("POST", f"{API}/lake/catalogs", {"name": "ml", "type": "model", "properties": {}})["catalog"]
     assert (made["type"], made["provider"]) == ("model", "model")
     node.done("POST", f"{CATALOG}/schemas", {"name": "churn"})
@@ -23,12 +23,12 @@ def ml(node: DriverNode) -> DriverNode:
 
 
 def link(node: DriverNode, *aliases: str, **uris: str) -> None:
-    """Link a version."""
+    """Link a version to the model."""
     node.done("POST", VERSIONS, {"uris": uris, "aliases": list(aliases), "comment": "of " + ",".join(uris)})
 
 
 def test_model_itself(ml: DriverNode) -> None:
-    """A model is returned as sent, listed, changed, renamed with its versions, dropped and restored with them."""
+    """A model is returned as sent, and can be listed, changed, renamed, dropped and restored with its versions."""
     link(ml, "new", unknown="s3://lake/0")
 
     loaded = ml.done("GET", f"{MODELS}/m")["model"]
@@ -53,7 +53,7 @@ def test_model_itself(ml: DriverNode) -> None:
 
 
 def test_versions_count_from_0_and_no_number_comes_again(ml: DriverNode) -> None:
-    """Version numbers are never used again; a version is found by its number and by each alias."""
+    """A version number is never reused. A version can be loaded by its number and by each of its aliases."""
     link(ml, "first", unknown="s3://lake/0")
     link(ml, "second", "best", unknown="s3://lake/1", backup="s3://other/1")
     deleted = [ml.done("DELETE", f"{VERSIONS}/1")["dropped"] for _ in range(2)]
@@ -75,7 +75,7 @@ def test_versions_count_from_0_and_no_number_comes_again(ml: DriverNode) -> None
 
 
 def test_which_uri(ml: DriverNode) -> None:
-    """The URI is the named one, else the version's default, else the model's, else the only one."""
+    """The URI is the requested one; else the version's default, the model's default, or the only one."""
     link(ml, "one", hdfs="hdfs://x")
     link(ml, "two", s3="s3://x", gcs="gs://x")
 
@@ -96,7 +96,9 @@ def test_which_uri(ml: DriverNode) -> None:
 
 
 def test_a_version_is_changed(ml: DriverNode) -> None:
-    """Comment, properties, URIs and aliases of a version are changed by number and by alias, all or nothing."""
+    """Comment, properties, URIs and aliases of a version can be changed by number and by alias. A failing change of a
+    request rolls back all others.
+    """
     link(ml, "a", "b", s3="s3://x", gcs="gs://x")
     changes = [
         {"@type": "updateComment", "newComment": "d"}, {"@type": "setProperty", "property": "k", "value": "v"},
@@ -116,7 +118,7 @@ def test_a_version_is_changed(ml: DriverNode) -> None:
 
 
 def test_an_alias_leads_to_one_version(ml: DriverNode) -> None:
-    """An alias that is taken is refused, and nothing of the request is done: no version, no number."""
+    """An alias in use is refused, and the request creates no version and uses no number."""
     link(ml, "best", unknown="s3://lake/0")
 
     taken = ml.post(VERSIONS, {"uri": "s3://lake/1", "aliases": ["other", "best"]})
@@ -138,7 +140,7 @@ def test_an_alias_leads_to_one_version(ml: DriverNode) -> None:
     ids=str,
 )  # fmt: skip
 def test_links_that_make_no_sense(ml: DriverNode, body: object) -> None:
-    """A version without a URI, or with an invalid name, is 400."""
+    """A version without a URI, or with an invalid name, is refused with 400."""
     answer = ml.post(VERSIONS, body)
 
     assert (answer.status, answer["code"]) == (400, 1001)
@@ -152,7 +154,7 @@ def test_a_version_is_a_number(ml: DriverNode, number: str) -> None:
 
 
 def test_catalogs_hold_what_they_are_for(ml: DriverNode) -> None:
-    """A catalog for models has no tables and no nested schemas, and one for tables no models."""
+    """A catalog for models refuses tables and nested schemas, and a catalog for tables refuses models."""
     ml.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
 
     model = ml.post(f"{API}/lake/catalogs/main/schemas/a/models", {"name": "m"})
@@ -168,7 +170,7 @@ def test_catalogs_hold_what_they_are_for(ml: DriverNode) -> None:
 
 
 def test_tags_owners_and_grants_come_along(ml: DriverNode) -> None:
-    """A model is tagged, owned, granted on and explained like every other object."""
+    """A model can be tagged, owned, granted on and explained like every other object."""
     ml.done("POST", f"{API}/lake/tags", {"name": "red"})
     ml.done("POST", f"{API}/lake/users", {"name": "ana"})
     tagged = ml.done("POST", f"{API}/lake/objects/model/ml.churn.m/tags", {"tagsToAdd": ["red"]})

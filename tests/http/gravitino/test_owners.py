@@ -26,7 +26,7 @@ def filled(node: DriverNode) -> DriverNode:
 
 @pytest.mark.parametrize("path", ["metalake/lake", "CATALOG/main", "schema/main.a", "schema/main.a%3Ab", "role/r"])
 def test_ownership_passes_on(filled: DriverNode, path: str) -> None:
-    """The creator of any object owns it and may transfer it to a user or group; types are returned in lower case."""
+    """The creator of an object owns it and may transfer it to a user or group. Types are returned in lower case."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")  # the owner of a schema must be able to reach it
     seen = [filled.get(f"{OWNERS}/{path}")["owner"]]
     for name, kind in (("ana", "USER"), ("admin", "user")):
@@ -75,7 +75,7 @@ def test_bad_transfers_change_nothing(
 
 
 def test_only_owners_give_away(filled: DriverNode) -> None:
-    """A user of an object sees its owner, but cannot change it."""
+    """A user with rights on an object sees its owner but cannot change it."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
 
     seen = filled.get(f"{OWNERS}/catalog/main", user="ana")
@@ -96,7 +96,7 @@ def test_refusals_do_not_tell_what_exists(filled: DriverNode) -> None:
 
 
 def test_owner_of_an_ancestor_owns_the_subtree(filled: DriverNode) -> None:
-    """The owner of `a` may drop `a:b`, given USE_CATALOG."""
+    """The owner of `a` may drop `a:b` if they have USE_CATALOG."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
     filled.done("PUT", f"{OWNERS}/schema/main.a", {"name": "ana", "type": "USER"})
 
@@ -104,7 +104,7 @@ def test_owner_of_an_ancestor_owns_the_subtree(filled: DriverNode) -> None:
 
 
 def test_the_owner_of_a_disabled_metalake_is_told(filled: DriverNode) -> None:
-    """The owner of a disabled metalake can be loaded, as Gravitino's web UI needs, but nothing else of it; strangers
+    """The owner of a disabled metalake can be loaded, as Gravitino's web UI needs, but nothing else of it. Other users
     are refused.
     """
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")

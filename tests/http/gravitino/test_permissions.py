@@ -44,7 +44,7 @@ def test_trailing_slash_is_the_same_route(filled: DriverNode) -> None:
 
 
 def test_unknown_names_in_role_grants(filled: DriverNode) -> None:
-    """An unknown role is 400, an unknown user or group 404; an empty list is 400."""
+    """An unknown role is refused with 400, an unknown user or group with 404, and an empty list with 400."""
     answers = [
         filled.put(f"{GRANTS}/users/ana/grant", {"roleNames": ["none"]}),
         filled.put(f"{GRANTS}/users/none/grant", {"roleNames": ["r"]}),
@@ -62,7 +62,9 @@ def test_unknown_names_in_role_grants(filled: DriverNode) -> None:
 
 
 def test_privileges_are_granted_and_revoked(filled: DriverNode) -> None:
-    """Granting and revoking privileges return the role; types are case-insensitive, and both are idempotent."""
+    """Granting and revoking privileges return the role. Types are case-insensitive, and both requests are
+    idempotent.
+    """
     body = {"privileges": [{"name": "create_table", "condition": "allow"}]}
 
     seen = [
@@ -75,7 +77,7 @@ def test_privileges_are_granted_and_revoked(filled: DriverNode) -> None:
 
 
 def test_grant_counts_at_the_next_request(filled: DriverNode) -> None:
-    """A grant takes effect with the next request, and so does a revoke or denial."""
+    """A grant, a revoke and a denial take effect with the next request."""
     body = {"privileges": [{"name": "USE_CATALOG", "condition": "ALLOW"}]}
     filled.done("PUT", f"{GRANTS}/users/ana/grant", {"roleNames": ["r"]})
     statuses = [filled.get(f"{LAKE}/catalogs/main", user="ana").status]
@@ -88,7 +90,7 @@ def test_grant_counts_at_the_next_request(filled: DriverNode) -> None:
 
 
 def test_deny_wins(filled: DriverNode) -> None:
-    """A denial on any ancestor precedes a grant nearer to the object."""
+    """A denial on an ancestor overrides a grant on the object itself."""
     grant(filled, "ana", "use_catalog", kind="metalake", on="lake")
     grant(filled, "ana", "use_catalog", kind="catalog", on="main", condition="deny")
 
@@ -122,7 +124,7 @@ def test_bad_grants_change_nothing(
 
 
 def test_opposite_of_what_stands_is_refused(filled: DriverNode) -> None:
-    """A grant cannot be turned into a denial directly: 400 says to revoke it first."""
+    """A grant cannot be turned into a denial directly. The answer is 400 and says to revoke it first."""
     bodies = [{"privileges": [{"name": "use_catalog", "condition": word}]} for word in ("allow", "deny")]
 
     filled.done("PUT", f"{GRANTS}/roles/r/catalog/main/grant", bodies[0])
@@ -144,7 +146,7 @@ def test_override_replaces_everything(filled: DriverNode) -> None:
 
 
 def test_grants_take_manage_grants(filled: DriverNode) -> None:
-    """Every kind of grant needs MANAGE_GRANTS; for an object, on it or on an ancestor."""
+    """Every grant needs MANAGE_GRANTS: on the metalake, or on the object or one of its ancestors."""
     rules = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
     refused = [
         filled.put(f"{GRANTS}/users/ana/grant", {"roleNames": ["r"]}, user="ana"),

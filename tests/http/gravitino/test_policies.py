@@ -1,4 +1,4 @@
-"""Policies over Gravitino REST: created, altered, enabled or disabled, attached to the kinds that they support, and
+"""Policies over Gravitino REST: created, altered, enabled or disabled, attached to supported kinds of objects, and
 inherited.
 """
 
@@ -36,7 +36,7 @@ def names(node: DriverNode, path: str) -> list[str]:
 
 
 def test_a_policy_itself(made: DriverNode) -> None:
-    """A policy is returned as sent, listed, renamed, changed, disabled, enabled and dropped."""
+    """A policy is returned as sent, and can be listed, renamed, changed, disabled, enabled and dropped."""
     loaded = made.done("GET", KEEP)["policy"]
     details = made.done("GET", f"{LAKE}/policies?details=true")["policies"]
     content = {**POLICY["content"], "customRules": {"days": 9}}
@@ -60,7 +60,7 @@ def test_a_policy_itself(made: DriverNode) -> None:
 
 
 def test_policies_come_down_to_what_lies_below(made: DriverNode) -> None:
-    """A table has its own policies, then inherited ones, marked as such; a policy lists its objects."""
+    """A table's list has its own policies, then inherited ones, which are marked. A policy lists its objects."""
     on = made.done("POST", TABLE, {"policiesToAdd": ["keep"]})["names"]
     made.done("POST", f"{LAKE}/objects/schema/main.a/policies", {"policiesToAdd": ["compact", "keep"]})
     details = made.done("GET", f"{TABLE}?details=true")["policies"]
@@ -106,7 +106,7 @@ def test_what_is_wrong_is_told(made: DriverNode, method: str, path: str, body: o
 
 
 def test_a_policy_is_for_its_kinds_alone(made: DriverNode) -> None:
-    """A policy for tables cannot be attached to a view, and nothing of that request is done."""
+    """A policy for tables cannot be attached to a view. Nothing of such a request is carried out."""
     made.done("POST", f"{API}/lake/catalogs/main/schemas/a/functions", {
         "name": "f", "functionType": "scalar", "deterministic": True, "definitions": [{"returnType": "long"}],
     })  # fmt: skip
@@ -122,7 +122,9 @@ def test_a_policy_is_for_its_kinds_alone(made: DriverNode) -> None:
     "path", [TABLE, f"{LAKE}/objects/schema/main.a/policies", f"{LAKE}/objects/catalog/main/policies"]
 )
 def test_a_maintenance_policy_needs_the_right_to_change_the_object(made: DriverNode, path: str) -> None:
-    """A maintenance policy acts with its owner's rights, so attaching one needs the right to change the object."""
+    """Attaching a maintenance policy needs the privilege to change the object, because the policy acts with its owner's
+    rights.
+    """
     grant(made, "mallory", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(made, "mallory", "apply_policy", kind="METALAKE", on="lake")
 

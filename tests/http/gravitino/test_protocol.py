@@ -1,4 +1,4 @@
-"""The protocol as a whole: every route, access control off, and the error table."""
+"""The Gravitino protocol as a whole: every route, access control off, and the error table."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def understood(node: DriverNode, method: str, path: str, **headers: str | None) 
 
 @pytest.mark.parametrize("method, path", [r for r in ROUTES if not r[1].startswith(SERVICE)], ids=str)
 def test_every_route_refuses_a_stranger(node: DriverNode, method: str, path: str) -> None:
-    """Each route of a metalake answers strangers 403, or an empty list of metalakes."""
+    """Each route of a metalake refuses a user who is not in it with 403, or returns an empty list of metalakes."""
     served = understood(node, method, path, user="stranger")
 
     assert served
@@ -69,7 +69,7 @@ def test_every_route_refuses_a_stranger(node: DriverNode, method: str, path: str
 
 @pytest.mark.parametrize("method, path", ROUTES, ids=str)
 def test_every_route_refuses_a_wrong_token(node: DriverNode, method: str, path: str) -> None:
-    """An unverifiable credential is 401 with code 1011 on every route except health."""
+    """Every route except health refuses an unverifiable credential with 401 and code 1011."""
     served = understood(node, method, path, user=None, authorization="Bearer lim_77_wrong")
 
     expected = (200, 0) if "/health" in path else (401, 1011)
@@ -82,7 +82,7 @@ def test_every_route_refuses_a_wrong_token(node: DriverNode, method: str, path: 
     ids=str,
 )
 def test_access_routes_say_that_access_is_off(open_node: DriverNode, method: str, path: str) -> None:
-    """With access control off, the routes of access are 405 with code 1006, for every body, and name the setting."""
+    """With access control off, the access routes refuse every body with 405 and code 1006, and name the setting."""
     answer = open_node.ask(method, fill(path), {})
 
     assert (answer.status, answer["code"], answer["type"]) == (405, 1006, "UnsupportedOperationException")
@@ -90,7 +90,7 @@ def test_access_routes_say_that_access_is_off(open_node: DriverNode, method: str
 
 
 def test_everyone_may_do_everything_with_access_off(open_node: DriverNode) -> None:
-    """With access control off, a caller without a name creates and drops schemas."""
+    """With access control off, a request without credentials can create and drop schemas."""
     path = "/api/metalakes/lake/catalogs/main/schemas"
 
     made = open_node.post(path, {"name": "a:b"}, user=None)
@@ -155,7 +155,7 @@ def test_unexpected_failure_hides_its_cause(node: DriverNode, monkeypatch: pytes
 
 
 def test_body_over_the_limit_is_413(node: DriverNode) -> None:
-    """A body that is too large is 413 by its declared and by its actual length."""
+    """A body over the limit is refused with 413, by its declared and by its actual length."""
     limit = node.built.application.body_bytes_max
     node.built.application.body_bytes_max = 100
 

@@ -1,4 +1,4 @@
-"""Access over Gravitino REST: a node answers as each cell of refusals.md says."""
+"""Access over Gravitino REST: a node answers each request as the cell of refusals.md states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[s
 
 
 def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
-    """The table has every route that depends on the caller, and only rows that are requested."""
+    """The table contains every route whose answer depends on the caller, and each of its rows is requested."""
     others = {route for (route, _), _ in refusal_tables.written(leaf_refusals.TABLE, leaf_refusals.CALLERS)}
     assert {route for route, _ in WRITTEN} | others == refusals.routes()
     assert set(WRITTEN) == set(asked)
@@ -32,22 +32,20 @@ def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
-    """Every caller gets what the table states."""
+    """Every caller gets the status that the table states."""
     assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
 
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
 def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
-    """A caller who may load neither the existing nor the missing object gets the same answer for both, word for
-    word.
-    """
+    """A caller who may load neither the existing nor the missing object gets the same answer for both."""
     there = pair[1]
     for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):
         if there == "metalake" and who not in ("nobody", "stranger"):
-            continue  # its users know that it exists
+            continue  # users of the metalake know that it exists
         may_load = asked["GET /metalakes/{m}/catalogs/{c}", "catalog"][who].status == 200
         if "catalog" in there and (may_load or who == "keyless"):
-            continue  # so do those who may load a catalog, or hold other rights on it
+            continue  # so do callers who may load a catalog, or have other rights on it
         if there == "job template" and asked["GET /metalakes/{m}/jobs/templates/{template}", there][who].status == 200:
-            continue  # and those who may load a template
+            continue  # and callers who may load a template
         assert refusals.same_words(first, who) == refusals.same_words(second, who), who

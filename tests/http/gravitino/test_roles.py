@@ -22,12 +22,12 @@ def on(full_name: str, kind: str, *privileges: str, condition: str = "allow") ->
 
 
 def role(*objects: dict[str, object], name: str = "r") -> dict[str, object]:
-    """Return the body of a create."""
+    """Return the request body that creates a role."""
     return {"name": name, "properties": {"p": "v"}, "securableObjects": list(objects)}
 
 
 def test_role_comes_back_with_its_objects(node: DriverNode) -> None:
-    """Types are in lower case, names are complete, and objects of every kind are sorted by path."""
+    """A role's objects are returned with types in lower case and complete names, sorted by path."""
     node.done("POST", SCHEMAS, {"name": "a:b"})
     body = role(
         on("main.a:b", "SCHEMA", "USE_SCHEMA", "CREATE_TABLE"),
@@ -49,7 +49,7 @@ def test_role_comes_back_with_its_objects(node: DriverNode) -> None:
 
 
 def test_names_with_dots_have_one_reading(node: DriverNode) -> None:
-    """A schema name with a dot is returned in back-quotes, and accepted with and without them."""
+    """A schema name with a dot is returned in back-quotes, and is accepted with and without them."""
     node.done("POST", SCHEMAS, {"name": "a.b"})
 
     bare = node.done("POST", ALL, role(on("main.a.b", "schema", "use_schema")))["role"]
@@ -61,7 +61,7 @@ def test_names_with_dots_have_one_reading(node: DriverNode) -> None:
 
 
 def test_objects_follow_moves_and_drops(node: DriverNode) -> None:
-    """A role lists its objects under their present names, without dropped ones."""
+    """A role lists its objects under their current names, and omits dropped ones."""
     for name in ("a", "b"):
         node.done("POST", SCHEMAS, {"name": name})
     node.done("POST", ALL, role(on("main.a", "schema", "use_schema"), on("main.b", "schema", "use_schema")))
@@ -74,7 +74,7 @@ def test_objects_follow_moves_and_drops(node: DriverNode) -> None:
 
 
 def test_role_may_be_empty(node: DriverNode) -> None:
-    """An empty list of objects is accepted, a missing or null one is 400."""
+    """An empty list of objects is accepted. A missing or null list is refused with 400."""
     empty = node.post(ALL, role())
     missing = node.post(ALL, {"name": "q", "properties": {}})
     null = node.post(ALL, {"name": "q", "securableObjects": None})
@@ -100,7 +100,9 @@ def test_role_may_be_empty(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_objects_are_400(node: DriverNode, securable: dict[str, object], name: str) -> None:
-    """An invalid privilege, binding, kind or object is 400 with code 1001 and its exception; nothing is created."""
+    """An invalid privilege, condition, kind or object is refused with 400, code 1001 and its exception, and nothing is
+    created.
+    """
     answer = node.post(ALL, role(securable))
 
     assert told(answer) == (400, 1001, name)
@@ -108,7 +110,9 @@ def test_bad_objects_are_400(node: DriverNode, securable: dict[str, object], nam
 
 
 def test_same_privilege_both_ways_is_refused(node: DriverNode) -> None:
-    """A privilege both allowed and denied on one object, or an object listed twice, is 400."""
+    """A privilege that is both allowed and denied on one object, or an object that is listed twice, is refused with
+    400.
+    """
     both = on("main", "catalog", "use_catalog")
     both["privileges"] = [{"name": "use_catalog", "condition": word} for word in ("allow", "deny")]
     twice = on("main", "catalog", "use_catalog")
@@ -118,7 +122,7 @@ def test_same_privilege_both_ways_is_refused(node: DriverNode) -> None:
 
 
 def test_existing_role_is_409(node: DriverNode) -> None:
-    """A name that is taken is 409 with code 1004."""
+    """A name in use is refused with 409 and code 1004."""
     node.done("POST", ALL, role())
 
     answer = node.post(ALL, role())
@@ -130,7 +134,7 @@ def test_existing_role_is_409(node: DriverNode) -> None:
 
 
 def test_roles_are_seen_by_holders(node: DriverNode) -> None:
-    """Holders see their role only; other roles are refused alike whether they exist or not."""
+    """Users can load the roles that they hold. Other roles are refused alike whether or not they exist."""
     node.done("POST", ALL, role(name="secret"))
     held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
@@ -144,7 +148,7 @@ def test_roles_are_seen_by_holders(node: DriverNode) -> None:
 
 
 def test_drop_answers_under_both_names(node: DriverNode) -> None:
-    """Dropping answers `dropped` and `deleted`; a missing role is no failure; its rights end immediately."""
+    """A drop returns `dropped` and `deleted`, also for a missing role. The role's rights end immediately."""
     held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
     answers = [node.delete(f"{ALL}/{held}").json() for _ in range(2)]
@@ -166,7 +170,9 @@ def test_making_roles_takes_create_role(node: DriverNode) -> None:
 
 
 def test_roles_on_an_object(node: DriverNode) -> None:
-    """The visible roles with a rule on an object are listed, if the caller may know the object."""
+    """The list has the roles with rules on the object that the caller may load. A missing object is 404 for the owner
+    and 403 for others.
+    """
     node.done("POST", ALL, role(on("main", "catalog", "use_catalog"), name="hidden"))
     held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
     path = f"{API}/lake/objects/CATALOG/main/roles"
@@ -190,7 +196,7 @@ def test_roles_on_an_object(node: DriverNode) -> None:
 def test_a_role_tells_nothing_of_objects_that_its_maker_may_not_know(
     node: DriverNode, there: dict[str, object], absent: dict[str, object]
 ) -> None:
-    """A user with CREATE_ROLE only gets the same answer for existing and missing objects."""
+    """A user with only CREATE_ROLE gets the same refusal for a role on an existing object and on a missing one."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
     grant(node, "rolf", "create_role", kind="metalake", on="lake")
 

@@ -1,5 +1,5 @@
-"""Schemas over Gravitino REST: nesting, one request for a chain of schemas, and upstream's vectors (test names have
-their numbers).
+"""Schemas over Gravitino REST: nesting, creating a chain of schemas in one request, and upstream's vectors (test names
+have their numbers).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def owner(node: DriverNode, schema: str) -> object:
 
 
 def test_vector_1_one_call_makes_the_chain(node: DriverNode) -> None:
-    """After creating `A:B:C` the root lists `A` only, and each level lists the next one by its whole name."""
+    """After a create of `A:B:C`, the root lists only `A`, and each level lists the next one by its full name."""
     made = node.done("POST", ALL, {"name": "A:B:C", "comment": "x", "properties": {"k": "v"}})["schema"]
 
     levels = [names(node.get(ALL + query)) for query in ("", "?parentSchema=A", "?parentSchema=A%3AB")]
@@ -50,7 +50,7 @@ def test_vector_1_one_call_makes_the_chain(node: DriverNode) -> None:
 
 
 def test_made_parents_are_bare(node: DriverNode) -> None:
-    """Implicitly created parents have no comment and no properties."""
+    """Implicitly created parents have neither comment nor properties."""
     node.done("POST", ALL, {"name": "A:B", "comment": "x", "properties": {"k": "v"}})
 
     parent = node.done("GET", f"{ALL}/A")["schema"]
@@ -60,7 +60,9 @@ def test_made_parents_are_bare(node: DriverNode) -> None:
 
 
 def test_body_name_is_percent_decoded_once(node: DriverNode) -> None:
-    """The name in the body is percent-decoded once (`a%3Ab%3Ac` is `a:b:c`), because the Python client encodes it."""
+    """The server percent-decodes the name in the body once (`a%3Ab%3Ac` is `a:b:c`), because the Python client encodes
+    it.
+    """
     made = node.done("POST", ALL, {"name": "a%3Ab%3Ac"})
 
     assert made["schema"]["name"] == "a:b:c"
@@ -68,7 +70,7 @@ def test_body_name_is_percent_decoded_once(node: DriverNode) -> None:
 
 
 def test_vectors_2_3_4_creating_needs_a_grant_on_an_existing_ancestor(node: DriverNode) -> None:
-    """Without a grant a create is refused; CREATE_SCHEMA on `A:B` or `A` is enough, and the creator owns the schema."""
+    """A create without a grant is refused. CREATE_SCHEMA on `A:B` or `A` is enough, and the creator owns the schema."""
     make(node, "A:B:C")
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -103,7 +105,7 @@ def test_vector_5_use_on_the_leaf_loads_the_leaf(node: DriverNode) -> None:
 
 
 def test_vector_6_only_an_owner_drops(node: DriverNode) -> None:
-    """A user of a schema may not drop it; its owner may."""
+    """A user with rights on a schema may not drop it; its owner may."""
     make(node, "A:B")
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
     grant(node, "ana", "use_schema", kind="schema", on="main.A:B")
@@ -117,14 +119,14 @@ def test_vector_6_only_an_owner_drops(node: DriverNode) -> None:
 
 
 def test_vector_7_children_only(node: DriverNode) -> None:
-    """A list by parent has exactly the direct children."""
+    """A list with a parent has exactly the parent's direct children."""
     make(node, "P:Q:R", "P:Q:S:T", "P:U")
 
     assert names(node.get(f"{ALL}?parentSchema=P%3AQ")) == ["P:Q:R", "P:Q:S"]
 
 
 def test_vectors_8_23_parent_with_child_is_not_dropped(node: DriverNode) -> None:
-    """Dropping a schema with child schemas is 409 with code 1005."""
+    """Dropping a schema with child schemas is refused with 409 and code 1005."""
     make(node, "A:B")
 
     answer = node.delete(f"{ALL}/A")
@@ -144,7 +146,7 @@ def test_vector_9_maker_owns_every_new_level(node: DriverNode) -> None:
 
 
 def test_vectors_10_16_existing_parents_stay_as_they_are(node: DriverNode) -> None:
-    """Existing ancestors keep owner and record; only the new levels belong to the creator."""
+    """Existing ancestors keep their owner and fields. The creator owns only the new levels."""
     make(node, "A")
     before = node.get(f"{ALL}/A").body
     grant(node, "ana", "use_catalog create_schema", kind="catalog", on="main")
@@ -156,7 +158,7 @@ def test_vectors_10_16_existing_parents_stay_as_they_are(node: DriverNode) -> No
 
 
 def test_vector_18_parents_outlive_a_dropped_leaf(node: DriverNode) -> None:
-    """Dropping a leaf keeps its parents, implicit ones too; a second drop is no failure."""
+    """Dropping a leaf keeps its parents, also implicit ones. A second drop returns `dropped: false`."""
     make(node, "keepA:keepB:leaf")
 
     answers = [node.delete(f"{ALL}/keepA%3AkeepB%3Aleaf").json() for _ in range(2)]
@@ -167,7 +169,7 @@ def test_vector_18_parents_outlive_a_dropped_leaf(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("name", ["team:sales", "team:sales:reports", "a.b", "x=1-2"])
 def test_vector_19_legal_names(node: DriverNode, name: str) -> None:
-    """Nested names, and Gravitino's characters with the dot, are accepted."""
+    """Nested names, and Gravitino's allowed characters with the dot, are accepted."""
     answer = node.post(ALL, {"name": name})
 
     assert (answer.status, answer.json()["schema"]["name"]) == (200, name)
@@ -178,7 +180,9 @@ def test_vector_19_legal_names(node: DriverNode, name: str) -> None:
     ["team::sales", ":sales", "sales:", "", ":", "a b", "a:b c:d", "-x", "é", "x" * 65, "..", "a%25b", "a\u0001b"],
 )
 def test_vectors_20_26_illegal_names(node: DriverNode, name: str) -> None:
-    """An empty segment or name, or one that Gravitino's pattern refuses, is 400 with code 1001; nothing is created."""
+    """An empty segment or name, or one that does not match Gravitino's pattern, is refused with 400 and code 1001, and
+    nothing is created.
+    """
     answer = node.post(ALL, {"name": name})
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
@@ -186,8 +190,8 @@ def test_vectors_20_26_illegal_names(node: DriverNode, name: str) -> None:
 
 
 def test_only_new_segments_must_fit_gravitinos_pattern(node: DriverNode) -> None:
-    """Only new segments must match Gravitino's pattern: below a namespace that Iceberg clients named, schemas can be
-    created.
+    """Only new segments must match Gravitino's pattern. Schemas can be created below a namespace of an Iceberg client
+    with another name.
     """
     node.done("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": ["free name"], "properties": {}})
 
@@ -207,7 +211,7 @@ def test_vectors_24_25_listing_below_a_parent(node: DriverNode) -> None:
 
 
 def test_vector_29_python_clients_query(node: DriverNode) -> None:
-    """`parentSchema=a%3Ab` is the schema `a:b`; a blank parent is the catalog."""
+    """`parentSchema=a%3Ab` means the schema `a:b`, and a blank parent means the catalog."""
     make(node, "a:b:c")
 
     assert names(node.get(f"{ALL}?parentSchema=a%3Ab")) == ["a:b:c"]
@@ -215,7 +219,7 @@ def test_vector_29_python_clients_query(node: DriverNode) -> None:
 
 
 def test_vector_30_empty_segment_in_parent(node: DriverNode) -> None:
-    """An empty segment of the parent is 400, with Gravitino's message."""
+    """An empty segment of the parent is refused with 400 and Gravitino's message."""
     answer = node.get(f"{ALL}?parentSchema=A%3A%3AB")
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
@@ -223,7 +227,7 @@ def test_vector_30_empty_segment_in_parent(node: DriverNode) -> None:
 
 
 def test_flat_catalogs_have_no_parents(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a catalog without nested namespaces, listing by parent is 405 with code 1006."""
+    """In a flat catalog, listing with a parent is refused with 405 and code 1006."""
     monkeypatch.setitem(catalog_checks.PROVIDERS, "flat-provider", "RELATIONAL")
     node.done("POST", f"{API}/lake/catalogs", {"name": "flat", "type": "relational", "provider": "flat-provider"})
 
@@ -234,7 +238,7 @@ def test_flat_catalogs_have_no_parents(node: DriverNode, monkeypatch: pytest.Mon
 
 
 def test_existing_schema_is_409(node: DriverNode) -> None:
-    """A taken name is 409 with code 1004, also that of an implicit parent."""
+    """A name in use is refused with 409 and code 1004, also the name of an implicit parent."""
     make(node, "A:B")
 
     answers = [told(node.post(ALL, {"name": name})) for name in ("A:B", "A")]
@@ -243,7 +247,7 @@ def test_existing_schema_is_409(node: DriverNode) -> None:
 
 
 def test_load_of_a_missing_schema_is_404(node: DriverNode) -> None:
-    """A missing schema is 404 to users who could load it."""
+    """A missing schema is 404 for users who could load it."""
     answer = node.get(f"{ALL}/A%3AB")
 
     assert told(answer) == (404, 1003, "NoSuchSchemaException")
@@ -298,14 +302,16 @@ def test_alter_touches_the_target_alone(node: DriverNode) -> None:
     "update", [{"@type": "rename", "newName": "x"}, {"@type": "updateComment", "newComment": "x"}], ids=str
 )
 def test_schemas_have_no_other_updates(node: DriverNode, update: dict[str, str]) -> None:
-    """Renaming a schema and changing its comment are 400."""
+    """An alter that renames a schema, or that updates its comment, is refused with 400."""
     make(node, "A")
 
     assert told(node.put(f"{ALL}/A", {"updates": [update]})) == (400, 1001, "IllegalArgumentException")
 
 
 def test_comment_is_icebergs_property(node: DriverNode) -> None:
-    """The comment is Iceberg's property `comment`: setting that property changes the comment, and it is not listed."""
+    """The comment is Iceberg's property `comment`: setting the property changes the comment, and the list of properties
+    omits it.
+    """
     node.done("POST", ALL, {"name": "A", "properties": {"comment": "first"}})
 
     first = node.done("GET", f"{ALL}/A")["schema"]
@@ -321,7 +327,7 @@ def test_comment_is_icebergs_property(node: DriverNode) -> None:
 
 
 def test_cascade_is_refused_by_name(node: DriverNode) -> None:
-    """`cascade=false` is accepted, `true` in any case is 400 and names the parameter."""
+    """`cascade=false` is accepted. `true` in any letter case is refused with 400 and the parameter's name."""
     make(node, "A", "B")
 
     refused, accepted = node.delete(f"{ALL}/A?cascade=True"), node.delete(f"{ALL}/B?cascade=False")
@@ -332,7 +338,7 @@ def test_cascade_is_refused_by_name(node: DriverNode) -> None:
 
 
 def test_a_cascade_drops_what_is_in_the_schema(node: DriverNode) -> None:
-    """A cascade drops models and Lance tables with their schema; a missing schema is no failure."""
+    """A cascade drops the models and Lance tables of the schema. Dropping a missing schema returns `dropped: false`."""
     schemas = f"{API}/lake/catalogs/m/schemas"
     node.done("POST", f"{API}/lake/catalogs", {"name": "m", "type": "model"})
     node.done("POST", schemas, {"name": "s"})
@@ -351,7 +357,7 @@ def test_a_cascade_drops_what_is_in_the_schema(node: DriverNode) -> None:
 
 
 def test_a_cascade_is_for_who_may_drop_the_schema(node: DriverNode) -> None:
-    """A cascade needs the right to drop the schema; a user who may use it and create in it is refused."""
+    """A cascade needs the right to drop the schema. A user who may use it and create objects in it is refused."""
     schemas = f"{API}/lake/catalogs/m/schemas"
     node.done("POST", f"{API}/lake/catalogs", {"name": "m", "type": "model"})
     node.done("POST", schemas, {"name": "s"})
@@ -363,8 +369,8 @@ def test_a_cascade_is_for_who_may_drop_the_schema(node: DriverNode) -> None:
 
 
 def test_a_flat_catalogs_names_may_hold_the_separator(fresh: Callable[[str], Path]) -> None:
-    """Under `unrestricted`, names in flat catalogs may contain the separator, as over Iceberg REST; other characters
-    are refused.
+    """Under `unrestricted`, names in flat catalogs may contain the separator, as over Iceberg REST. Invalid characters
+    are still refused.
     """
     with node_at(fresh("data"), names=NamesSection(separator_policy="unrestricted")) as node:
         flat = {"name": "flat", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {"nested-namespaces": "false"}}  # fmt: skip
@@ -380,14 +386,14 @@ def test_a_flat_catalogs_names_may_hold_the_separator(fresh: Callable[[str], Pat
 
 
 def test_dropping_in_a_missing_catalog_is_404(node: DriverNode) -> None:
-    """Dropping a missing schema is no failure, but in a missing catalog it is 404."""
+    """Dropping a missing schema is not an error, but in a missing catalog it is 404."""
     answer = node.delete(f"{API}/lake/catalogs/none/schemas/A")
 
     assert told(answer) == (404, 1003, "NoSuchCatalogException")
 
 
 def test_names_travel_encoded_in_paths(node: DriverNode) -> None:
-    """Names with a slash or an equals sign are percent-encoded in paths."""
+    """Names with a slash or an equals sign work percent-encoded in paths."""
     make(node, "a/b=c")
 
     assert node.get(f"{ALL}/a%2Fb%3Dc").json()["schema"]["name"] == "a/b=c"
@@ -396,7 +402,9 @@ def test_names_travel_encoded_in_paths(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("segment", ["%zz", "%ff"])
 def test_badly_encoded_path_is_an_illegal_identifier(node: DriverNode, segment: str) -> None:
-    """A broken escape, or bytes that are not UTF-8, is 400; percent signs in the message are doubled."""
+    """An invalid escape, and bytes that are not UTF-8, are refused with 400. Percent signs in the message are
+    doubled.
+    """
     answer = node.get(f"{ALL}/{segment}")
 
     assert told(answer) == (400, 1001, "IllegalNameIdentifierException")
@@ -404,7 +412,9 @@ def test_badly_encoded_path_is_an_illegal_identifier(node: DriverNode, segment: 
 
 
 def test_an_alter_without_updates_modifies_nothing(node: DriverNode) -> None:
-    """An alter without updates, or with the current values, changes no modification time and writes no change."""
+    """An alter without updates, or with the current values, does not change the modification time and writes no change
+    row.
+    """
     schemas = f"{API}/lake/catalogs/main/schemas"
     node.done("POST", schemas, {"name": "a", "properties": {"k": "v"}})
     feed = "/api/limnos/v1/metalakes/lake/catalogs/main/changes"
@@ -420,7 +430,7 @@ def test_an_alter_without_updates_modifies_nothing(node: DriverNode) -> None:
 
 
 def test_a_full_schema_is_refused_by_its_whole_name(node: DriverNode) -> None:
-    """The refusal to drop a nested schema with content has its whole name."""
+    """The refusal to drop a nested schema with content contains the schema's full name."""
     schemas = f"{API}/lake/catalogs/main/schemas"
     node.done("POST", schemas, {"name": "a:b:c"})
 

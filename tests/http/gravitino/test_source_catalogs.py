@@ -1,5 +1,5 @@
-"""Connector catalogs of PostgreSQL: schemas and tables over Gravitino REST, under the tree's rights, with any behaviour
-of the source.
+"""Connector catalogs of PostgreSQL: schemas and tables over Gravitino REST, with the rights of the tree, also while the
+source fails.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLUMNS = [{"name": "id", "type": "long", "nullable": False}, {"name": "who", "t
 
 
 class Shop(NamedTuple):
-    """A node with catalog `shop`, which shows a database, and a connection to that database."""
+    """A node with a catalog `shop` of a database, and a connection to that database."""
 
     node: DriverNode
     bridge: Bridge
@@ -47,7 +47,7 @@ class Shop(NamedTuple):
 
 @pytest.fixture
 def shop(postgres_server: PostgresServer, fresh: Callable[[str], Path]) -> Iterator[Shop]:
-    """A node, and a database of its own with schema `sales`."""
+    """A node, and a separate database with schema `sales`."""
     database = postgres_server.empty_database()
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA sales")
@@ -68,7 +68,7 @@ def _catalog(properties: dict[str, str], name: str = "shop") -> dict[str, object
 
 
 def test_table_is_made_loaded_and_known_to_the_source(shop: Shop) -> None:
-    """A table created over Gravitino REST exists in the database with types, keys and comments, and is loaded
+    """A table created over Gravitino REST exists in the database with types, keys and comments, and a load returns it
     unchanged.
     """
     body = {
@@ -94,7 +94,7 @@ def test_table_is_made_loaded_and_known_to_the_source(shop: Shop) -> None:
 
 
 def test_schemas_come_and_go(shop: Shop) -> None:
-    """System schemas are not listed; schemas are created with a comment, and dropped when they are empty."""
+    """Schemas can be created with a comment, and dropped while empty. System schemas are not listed."""
     made = shop.node.done("POST", f"{SHOP}/schemas", {"name": "Odd-one", "comment": "5% \"x\" 'y'"})["schema"]
 
     assert (made["comment"], made["name"]) == ("5% \"x\" 'y'", "Odd-one")
@@ -112,7 +112,9 @@ def test_schemas_come_and_go(shop: Shop) -> None:
 
 
 def test_every_change_that_a_database_knows_is_carried_out(shop: Shop) -> None:
-    """Columns, keys and comments are added, changed and removed; a request is executed as a whole."""
+    """Columns, keys and comments can be added, changed and removed. All changes of a request are carried out
+    together.
+    """
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     after = shop.node.done(
         "PUT", f"{ORDERS}/t",
@@ -182,7 +184,7 @@ WRONG: tuple[tuple[int, dict[str, object]], ...] = (
 
 
 def test_wrong_changes_are_told_and_nothing_is_half_done(shop: Shop) -> None:
-    """Each invalid change is refused with a message, and earlier changes of the request are not made."""
+    """Each invalid change is refused with a message, and earlier changes of the request are rolled back."""
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     before = shop.node.done("GET", f"{ORDERS}/t")["table"]
     for status, wrong in WRONG:
@@ -202,7 +204,7 @@ TYPES = (
 
 
 def test_types_are_told_as_they_were_made(shop: Shop) -> None:
-    """Each documented type is returned unchanged; types known to the source only are returned as external."""
+    """Each documented type is returned unchanged. Types of the source that Gravitino lacks are returned as external."""
     columns = [{"name": f"c{at}", "type": each} for at, each in enumerate(TYPES)]
 
     made = shop.node.done("POST", ORDERS, {"name": "t", "columns": columns})["table"]
@@ -225,7 +227,7 @@ def test_types_are_told_as_they_were_made(shop: Shop) -> None:
 
 
 def test_rename_and_drop(shop: Shop) -> None:
-    """A renamed table keeps owner and grants; a dropped one is missing; purge and moves to another schema are
+    """A renamed table keeps owner and grants, and a dropped one is 404. Purges and moves to another schema are
     refused.
     """
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
@@ -251,7 +253,7 @@ def test_rename_and_drop(shop: Shop) -> None:
 
 
 def test_rights_hang_on_names_and_bind_the_next_request(shop: Shop) -> None:
-    """A grant on a table of the source takes effect immediately, and so does its revoke; a denial hides one of many."""
+    """A grant on a table of the source, and its revoke, take effect immediately. A denial hides one of many tables."""
     shop.sql("CREATE TABLE sales.a (id int)", "CREATE TABLE sales.b (id int)", "CREATE SCHEMA other")
     node = shop.node
     grant(node, "bea", "use_catalog", kind="CATALOG", on="shop")
@@ -279,7 +281,9 @@ def test_rights_hang_on_names_and_bind_the_next_request(shop: Shop) -> None:
 
 
 def test_owners_tags_and_roles_hang_on_what_the_source_has(shop: Shop) -> None:
-    """The creator of a table owns it; existing tables can get an owner and tags; missing objects get no node."""
+    """The creator of a table owns it. Existing tables of the source can get an owner and tags; missing objects get no
+    placeholder node.
+    """
     node, lake = shop.node, f"{API}/lake"
     shop.sql("CREATE TABLE sales.a (id int)")
     grant(node, "bea", "use_catalog use_schema create_table", kind="CATALOG", on="shop")
@@ -304,7 +308,9 @@ def test_owners_tags_and_roles_hang_on_what_the_source_has(shop: Shop) -> None:
 
 
 def test_reads_of_what_hangs_on_an_object_make_nothing(shop: Shop) -> None:
-    """Reads of owner, tags, policies, statistics, roles, credentials and protection create no placeholder node."""
+    """Reads of an object's owner, tags, policies, statistics, roles, credentials and protection create no placeholder
+    node.
+    """
     node, lake = shop.node, f"{API}/lake"
     shop.sql("CREATE TABLE sales.a (id int)")
     node.done("POST", f"{lake}/tags", {"name": "red"})
@@ -334,7 +340,7 @@ def test_reads_of_what_hangs_on_an_object_make_nothing(shop: Shop) -> None:
 
 
 def test_two_thousand_tables_answer_in_seconds(shop: Shop) -> None:
-    """All of two thousand tables are listed to users who may see all, and a few to users who may see a few."""
+    """A user of all tables gets all of two thousand in a list, and a user of a few gets those."""
     shop.sql("DO $$ BEGIN FOR i IN 1..2000 LOOP EXECUTE format('CREATE TABLE sales.t%s (id int)', i); END LOOP; END $$")
     grant(shop.node, "bea", "use_catalog use_schema", kind="CATALOG", on="shop")
     for at in (7, 1999):
@@ -349,8 +355,8 @@ def test_two_thousand_tables_answer_in_seconds(shop: Shop) -> None:
 
 
 def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody(shop: Shop) -> None:
-    """While the source is disconnected or silent: 502 with code 1007, other catalogs answer, access is decided; then it
-    works again.
+    """While the source is disconnected or does not answer, its requests are refused with 502 and code 1007. Other
+    catalogs are answered, and access is decided. Afterwards requests succeed again.
     """
     node = shop.node
     node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
@@ -367,7 +373,7 @@ def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody(shop: Shop) -> N
 
 
 def test_connection_is_tested_in_both_forms(shop: Shop) -> None:
-    """A connection test reaches the database, reports its errors, and never contains the password."""
+    """A connection test connects to the database and reports its errors. No answer contains the password."""
     node, new = shop.node, f"{API}/lake/catalogs/testConnection"
 
     assert node.done("POST", f"{SHOP}/testConnection")["code"] == 0
@@ -382,7 +388,7 @@ def test_connection_is_tested_in_both_forms(shop: Shop) -> None:
 
 
 def test_properties_that_lead_elsewhere_are_refused(shop: Shop) -> None:
-    """A catalog whose properties would lead to another host can be neither created nor altered."""
+    """A catalog whose properties lead to another host can be neither created nor altered."""
     elsewhere = {"jdbc-url": "jdbc:postgresql://10.0.0.1:5432/"}
     made = shop.node.post(f"{API}/lake/catalogs", _catalog({**shop.properties, **elsewhere}, "other"))
     altered = shop.node.put(SHOP, updates(set_to("jdbc-url", elsewhere["jdbc-url"])))
@@ -394,7 +400,7 @@ def test_properties_that_lead_elsewhere_are_refused(shop: Shop) -> None:
 
 
 def test_other_doors_say_where_to_go(shop: Shop) -> None:
-    """Over Iceberg REST lists are empty; views, models, moves and protection are refused by name, and nothing is
+    """Over Iceberg REST the lists are empty. Views, models, moves and protection are refused by name, and nothing is
     created.
     """
     node = shop.node
@@ -422,7 +428,7 @@ def test_other_doors_say_where_to_go(shop: Shop) -> None:
 
 
 def test_a_catalog_goes_with_what_stands_in_it(shop: Shop) -> None:
-    """A catalog with placeholder nodes can be dropped, and the source keeps its objects."""
+    """A catalog with placeholder nodes can be dropped. The source keeps its objects."""
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     shop.node.patch(SHOP, {"inUse": False})
     assert shop.node.get(ORDERS).status == 409
@@ -434,7 +440,7 @@ def test_a_catalog_goes_with_what_stands_in_it(shop: Shop) -> None:
 
 
 def test_protected_catalogs_keep_what_is_below(shop: Shop) -> None:
-    """A table of the source cannot be dropped over this server while its catalog is protected with its content."""
+    """While a catalog is protected with its content, the server refuses to drop a table of the source."""
     shop.sql("CREATE TABLE sales.a (id int)")
     protection = "/api/limnos/v1/metalakes/lake/objects/{}/protection"
     assert shop.node.put(protection.format("table/shop.sales.a"), {}).status == 405

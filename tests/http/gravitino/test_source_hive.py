@@ -1,5 +1,5 @@
-"""Connector catalogs of a Hive metastore: databases and tables over Gravitino REST, under the tree's rights, with any
-behaviour of the metastore.
+"""Connector catalogs of a Hive metastore: databases and tables over Gravitino REST, with the rights of the tree, also
+while the metastore fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBERS = count(1)
 
 
 class Warehouse(NamedTuple):
-    """A node with catalog `hive`, the metastore that it shows, and a separate schema."""
+    """A node with a catalog `hive` of a metastore, the metastore, and a separate schema."""
 
     node: DriverNode
     server: HiveServer
@@ -49,7 +49,7 @@ class Warehouse(NamedTuple):
         return f"{HIVE}/schemas/{self.schema}/tables"
 
     def seen(self, *, user: str = "admin") -> list[str]:
-        """Return the names of its tables, as listed."""
+        """Return the names of the tables that a list has."""
         return listed(self.node, self.tables, user=user)
 
     def made(self, *names: str, kind: str = "MANAGED_TABLE", **parameters: str) -> None:
@@ -69,7 +69,7 @@ class Warehouse(NamedTuple):
 
 @pytest.fixture
 def warehouse(hive_server: HiveServer, fresh: Callable[[str], Path]) -> Iterator[Warehouse]:
-    """A node, and the metastore behind the bridge."""
+    """A node, and its metastore behind a bridge."""
     with _warehouse(hive_server, fresh("hive"), timeout_s=25.0) as found:
         yield found
 
@@ -98,8 +98,8 @@ def _catalog(port: int, name: str = "hive", **more: str) -> dict[str, object]:
 
 
 def test_table_is_made_loaded_and_known_to_the_metastore(warehouse: Warehouse) -> None:
-    """A table created over Gravitino REST exists in the metastore with types, partitioning, buckets and format, and is
-    loaded unchanged.
+    """A table created over Gravitino REST exists in the metastore with types, partitioning, buckets and format, and a
+    load returns it unchanged.
     """
     by_id = {"type": "field", "fieldName": ["id"]}
     body = {
@@ -129,7 +129,7 @@ def test_table_is_made_loaded_and_known_to_the_metastore(warehouse: Warehouse) -
 
 
 def test_schemas_come_change_and_go(warehouse: Warehouse) -> None:
-    """Databases are listed, created with comment and properties, changed, and dropped when they are empty."""
+    """Databases can be listed, created with comment and properties, changed, and dropped while empty."""
     node, name = warehouse.node, f"{warehouse.schema}_more"
     made = node.done("POST", f"{HIVE}/schemas", {"name": name, "comment": "c", "properties": {"a": "b"}})["schema"]
 
@@ -153,7 +153,7 @@ def test_schemas_come_change_and_go(warehouse: Warehouse) -> None:
 
 
 def test_table_is_altered(warehouse: Warehouse) -> None:
-    """Columns, comments and properties are changed by one request; the last column can be dropped."""
+    """One request changes columns, comments and properties. The last column can be dropped."""
     warehouse.node.done("POST", warehouse.tables, {"name": "t", "columns": COLUMNS})
     one = f"{warehouse.tables}/t"
     after = warehouse.node.done(
@@ -213,7 +213,7 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(warehouse: Warehouse) -
 
 
 def test_wrong_tables_are_not_made(warehouse: Warehouse) -> None:
-    """Unknown names, types and layouts, and reserved properties, are refused."""
+    """Tables with unknown names, types and layouts, or reserved properties, are refused."""
     column = {"name": "id", "type": "long"}
     for status, wrong in (
         (400, {"name": "Orders"}), (400, {"name": "a-b"}), (400, {"columns": []}), (400, {"columns": [column, column]}),
@@ -232,7 +232,9 @@ def test_wrong_tables_are_not_made(warehouse: Warehouse) -> None:
 
 
 def test_another_spelling_of_a_name_is_no_way_round_a_right(warehouse: Warehouse) -> None:
-    """The metastore ignores case, but rights apply to exact names only, so another spelling is missing."""
+    """A table name in another spelling, which the metastore would accept, is refused as invalid or missing. A denial on
+    the table cannot be bypassed with it.
+    """
     node = warehouse.node
     warehouse.made("t")
     grant(node, "bea", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="hive")
@@ -248,7 +250,7 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(warehouse: Warehouse
 
 
 def test_rights_and_owners_hang_on_names_and_bind_the_next_request(warehouse: Warehouse) -> None:
-    """A grant on an existing table takes effect immediately, and so does its revoke; the creator of a table owns it."""
+    """A grant on an existing table, and its revoke, take effect immediately. The creator of a table owns it."""
     node, schema = warehouse.node, warehouse.schema
     warehouse.made("a", "b")
     grant(node, "bea", "use_catalog", kind="CATALOG", on="hive")
@@ -272,8 +274,8 @@ def test_rights_and_owners_hang_on_names_and_bind_the_next_request(warehouse: Wa
 
 
 def test_files_go_with_managed_tables_only(warehouse: Warehouse) -> None:
-    """A managed table's directory is deleted with it, with and without purge; an external one's stays and cannot be
-    purged.
+    """Dropping a managed table deletes its directory, with and without purge. The directory of an external table stays,
+    and purging the table is refused.
     """
     for name, kind, purge in (
         ("m", "MANAGED_TABLE", False),
@@ -294,8 +296,8 @@ def test_files_go_with_managed_tables_only(warehouse: Warehouse) -> None:
 
 
 def test_tables_of_other_formats_are_told_and_kept_as_they_are(warehouse: Warehouse) -> None:
-    """Iceberg tables are shown with their format and cannot be changed here, views are no tables, and secrets in
-    properties are hidden.
+    """Iceberg tables are returned with their format and cannot be changed over this catalog. Views are not listed as
+    tables, and secrets in properties are masked.
     """
     warehouse.made(
         "ice", kind="EXTERNAL_TABLE", EXTERNAL="TRUE", table_type="ICEBERG", metadata_location="s3://b/m.json"
@@ -316,8 +318,8 @@ def test_tables_of_other_formats_are_told_and_kept_as_they_are(warehouse: Wareho
 
 
 def test_a_metastore_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Warehouse) -> None:
-    """While the metastore is disconnected or silent: 502 with code 1007, other catalogs answer, access is decided; then
-    it works again.
+    """While the metastore is disconnected or does not answer, its requests are refused with 502 and code 1007. Other
+    catalogs are answered, and access is decided. Afterwards requests succeed again.
     """
     node, bridge = hasty.node, hasty.server.bridge
     grant(node, "bea", "use_catalog", kind="CATALOG", on="hive")
@@ -334,7 +336,7 @@ def test_a_metastore_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Wareho
 
 
 def test_connection_is_tested_and_addresses_are_held_to(warehouse: Warehouse) -> None:
-    """A connection test reaches the metastore; an address that is not allowed, or Kerberos, is refused."""
+    """A connection test connects to the metastore. An address that is not allowed, or Kerberos, is refused."""
     node, new, port = warehouse.node, f"{API}/lake/catalogs/testConnection", warehouse.server.bridge.port
 
     assert node.done("POST", new, _catalog(port, "other"))["code"] == 0

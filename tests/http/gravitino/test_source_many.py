@@ -1,5 +1,5 @@
-"""Connector sources with thousands of tables, many callers, silence, and wrong counts: real servers, with counted
-calls.
+"""Connector sources with thousands of tables, many concurrent callers, no answers, and invalid answers: real servers,
+with counted calls.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _THRIFT = re.compile(rb"\x80\x01\x00\x01\x00\x00\x00.([a-z_]+)", re.DOTALL)
 
 
 class Held(NamedTuple):
-    """A node whose catalog `shown` shows a source with many tables in one schema, and a connection to the source."""
+    """A node with a catalog `shown` of a source with many tables in one schema, and a connection to the source."""
 
     node: DriverNode
     bridge: Bridge
@@ -59,7 +59,7 @@ class Held(NamedTuple):
         return f"{SHOWN}/schemas/{self.schema}/tables"
 
     async def crowd(self) -> list[DriverAnswer]:
-        """Let many callers load one table each, concurrently."""
+        """Let many callers concurrently load one table each."""
         names = NAMES[:: MANY // CROWD][:CROWD]
         return await asyncio.gather(*(self.node.answer("GET", f"{self.tables}/{name}") for name in names))
 
@@ -174,7 +174,7 @@ KINDS = {"jdbc-postgresql": _postgresql, "jdbc-mysql": _mysql, "hive": _hive, "i
 
 @pytest.fixture(scope="module", params=KINDS)
 def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
-    """A source of each kind with two thousand tables, connected already."""
+    """A source of each kind with two thousand tables, to which the node is already connected."""
     with KINDS[request.param](request, tmp_path_factory.mktemp("many")) as found:
         assert found.node.get(f"{found.tables}/t0000").status == 200
         grant(found.node, "bea", "use_catalog use_schema", kind="CATALOG", on="shown")
@@ -184,7 +184,9 @@ def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_all_are_listed_by_a_few_calls(held: Held) -> None:
-    """All tables are listed to a user of all, two to a user of two, with as many calls as a list of one."""
+    """A list has all tables for a user of all, and two for a user of two. The two lists need at most twelve calls to
+    the source.
+    """
     held.calls(held)
 
     assert listed(held.node, held.tables) == NAMES
@@ -193,8 +195,8 @@ def test_all_are_listed_by_a_few_calls(held: Held) -> None:
 
 
 def test_a_crowd_is_served_on_a_few_connections(held: Held) -> None:
-    """64 callers each load a table with as many calls as alone, and no caller lists all names."""
-    held.node.runner.run(held.crowd())  # connections are there
+    """64 concurrent callers each load a table with as many calls as a single caller, and without listing all names."""
+    held.node.runner.run(held.crowd())  # the connections exist now
     held.calls(held)
 
     answers = held.node.runner.run(held.crowd())
@@ -206,7 +208,7 @@ def test_a_crowd_is_served_on_a_few_connections(held: Held) -> None:
 
 
 def test_silence_holds_up_nobody_else(held: Held) -> None:
-    """While many callers wait for a silent source, a table of another catalog is loaded."""
+    """While many callers wait for a source that does not answer, a table of another catalog is loaded."""
     node = held.node
     main = "/iceberg/v1/lake.main/namespaces"
     node.done("POST", main, {"namespace": ["here"]})
@@ -233,7 +235,7 @@ def test_silence_holds_up_nobody_else(held: Held) -> None:
 
 
 def test_a_source_that_has_very_many_is_listed(fresh: Callable[[str], Path]) -> None:
-    """A hundred thousand names are listed on one page or on a hundred; more names than the limit are refused."""
+    """A hundred thousand names are listed, from one page and from a hundred pages of the source."""
     many = 100_000
     with scripted() as source:
         rows = [{"namespace": ["a"], "name": f"t{at}"} for at in range(many)]
@@ -305,7 +307,9 @@ def _babbles(client: socket.socket) -> None:
 def test_a_metastore_that_lies_is_told_and_fills_no_memory(
     fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, answer: Callable[[socket.socket], None]
 ) -> None:
-    """A list with an impossible length, an endless name, or another protocol is refused as a malformed answer."""
+    """A metastore's answer with an impossible length, an endless name, or another protocol is refused with 502 as
+    malformed.
+    """
     monkeypatch.setattr(metastore, "ANSWER_BYTES_MAX", 8 << 20)
     with contextmanager(_says)(answer) as port:
         sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{port}",), timeout_s=60.0)

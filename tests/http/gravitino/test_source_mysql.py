@@ -1,5 +1,5 @@
-"""Connector catalogs of MySQL, here MariaDB: databases and tables over Gravitino REST, under the tree's rights, with
-any behaviour of the server.
+"""Connector catalogs of MySQL, here MariaDB: databases and tables over Gravitino REST, with the rights of the tree,
+also while the server fails.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NUMBERS = count(1)
 
 
 class Store(NamedTuple):
-    """A node with catalog `store`, the server that it shows, and a separate schema."""
+    """A node with a catalog `store` of a server, the server, and a separate schema."""
 
     node: DriverNode
     server: MariaServer
@@ -53,7 +53,7 @@ class Store(NamedTuple):
 
 @pytest.fixture
 def store(maria_server: MariaServer, fresh: Callable[[str], Path]) -> Iterator[Store]:
-    """A node, and the server behind the bridge."""
+    """A node, and its server behind a bridge."""
     with _store(maria_server, fresh("store"), timeout_s=25.0) as found:
         yield found
 
@@ -86,8 +86,8 @@ NASTY = "100% of 'them' \\ \"x\" `y` é\nz"
 
 
 def test_table_is_made_loaded_and_known_to_the_server(store: Store) -> None:
-    """A table created over Gravitino REST exists in the server with types, keys, defaults and comments, and is loaded
-    unchanged.
+    """A table created over Gravitino REST exists in the server with types, keys, defaults and comments, and a load
+    returns it unchanged.
     """
     now = {"type": "function", "funcName": "current_timestamp", "funcArgs": []}
     literal = {"type": "literal", "dataType": "varchar(20)", "value": "it's \\ 5%"}
@@ -125,7 +125,7 @@ EXTERNAL = ("year", "mediumint", "tinytext", "varbinary(9)", "bit(5)", "uuid", "
 
 
 def test_every_type_comes_back_as_it_was_said(store: Store) -> None:
-    """Types are returned with Gravitino's names, and with the server's own where Gravitino has none."""
+    """Every type is returned under Gravitino's name, or as external under the server's name if Gravitino lacks it."""
     kinds = [*PLAIN, *({"type": "external", "catalogString": each} for each in EXTERNAL)]
     columns = [{"name": f"c{at}", "type": kind} for at, kind in enumerate(kinds)]
 
@@ -135,7 +135,9 @@ def test_every_type_comes_back_as_it_was_said(store: Store) -> None:
 
 
 def test_what_others_made_is_told(store: Store) -> None:
-    """Existing tables with special types, prefix keys, expressions, views and sequences are shown correctly."""
+    """Existing tables with special types, prefix keys and expressions, and views and sequences, are returned
+    correctly.
+    """
     store.sql(
         "CREATE TABLE t (a ENUM('x','y'), b JSON, c INT(5) ZEROFILL, d TEXT, e VARCHAR(200), f INT AS (c + 1), g TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP "
         "ON UPDATE CURRENT_TIMESTAMP, h INT DEFAULT (1 + 1), UNIQUE KEY part (e(10)), UNIQUE KEY whole (c)) ENGINE=Aria COMMENT='theirs'",
@@ -158,7 +160,7 @@ def test_what_others_made_is_told(store: Store) -> None:
 
 
 def test_schemas_come_and_go(store: Store) -> None:
-    """System databases are not listed; databases are created, and dropped when they are empty."""
+    """Databases can be created, and dropped while empty. System databases are not listed."""
     node, name = store.node, f"{store.schema}.Odd-one"
     one = f"{STORE}/schemas/{name}"
     assert node.done("POST", f"{STORE}/schemas", {"name": name})["schema"]["name"] == name
@@ -185,7 +187,7 @@ def test_schemas_come_and_go(store: Store) -> None:
 
 
 def test_every_change_that_the_server_knows_is_carried_out(store: Store) -> None:
-    """Columns, keys and comments are added, moved, changed and removed by one request, and everything else stays."""
+    """One request adds, moves, changes and removes columns, keys and comments, and leaves everything else unchanged."""
     store.sql(
         "CREATE TABLE t (id BIGINT NOT NULL, who VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin DEFAULT 'a\\\\b' COMMENT 'whom', "
         "at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), old INT, kind ENUM('a','b') NOT NULL DEFAULT 'b')",
@@ -286,7 +288,7 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(store: Store) -> None:
 
 
 def test_wrong_tables_are_not_made(store: Store) -> None:
-    """Unknown names, layouts and properties are refused, and nothing is created."""
+    """Tables with unknown names, layouts and properties are refused, and nothing is created."""
     for status, body in (
         (405, {"properties": {"engine": "CONNECT"}}), (405, {"properties": {"data-directory": "/etc"}}), (400, {"columns": []}),
         (405, {"partitioning": [{"strategy": "identity", "fieldName": ["id"]}]}), (400, {"columns": [*COLUMNS, {"name": "ID", "type": "long"}]}),
@@ -298,8 +300,8 @@ def test_wrong_tables_are_not_made(store: Store) -> None:
 
 
 def test_tables_move_and_go(store: Store) -> None:
-    """A table is renamed within and between schemas with its placeholder node; taken names and referenced tables are
-    refused.
+    """A table can be renamed within and between schemas, with its placeholder node. Names in use and referenced tables
+    are refused.
     """
     node, other = store.node, f"{store.schema}_b"
     node.done("POST", f"{STORE}/schemas", {"name": other})
@@ -323,8 +325,8 @@ def test_tables_move_and_go(store: Store) -> None:
 
 
 def test_another_spelling_of_a_name_is_no_way_round_a_right(store: Store, fresh: Callable[[str], Path]) -> None:
-    """With every case rule of the server, only the exact name is found; on a lower-case server other names cannot be
-    created.
+    """Only the exact name of a table is found, whatever the server's case rules. On a lower-case server, names with
+    upper-case letters cannot be created.
     """
     store.sql("CREATE TABLE t (a INT)", "CREATE TABLE T (b INT)", "CREATE TABLE `é` (c INT)")
     columns = {name: store.node.done("GET", f"{store.tables}/{name}")["table"]["columns"] for name in ("t", "T")}
@@ -344,7 +346,7 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(store: Store, fresh:
 
 
 def test_rights_and_owners_hang_on_names_and_bind_the_next_request(store: Store) -> None:
-    """A grant on an existing table takes effect immediately, and so does its revoke; the creator of a table owns it."""
+    """A grant on an existing table, and its revoke, take effect immediately. The creator of a table owns it."""
     store.sql("CREATE TABLE a (x INT)", "CREATE TABLE b (x INT)")
     node = store.node
     grant(node, "bea", "use_catalog use_schema create_table", kind="CATALOG", on="store")
@@ -361,8 +363,8 @@ def test_rights_and_owners_hang_on_names_and_bind_the_next_request(store: Store)
 
 
 def test_a_server_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Store) -> None:
-    """While the server is disconnected or silent: 502 with code 1007, other catalogs answer, access is decided; then it
-    works again.
+    """While the server is disconnected or does not answer, its requests are refused with 502 and code 1007. Other
+    catalogs are answered, and access is decided. Afterwards requests succeed again.
     """
     node, bridge = hasty.node, hasty.server.bridge
     grant(node, "bea", "use_catalog", kind="CATALOG", on="store")
@@ -381,8 +383,8 @@ def test_a_server_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Store) ->
 
 
 def test_connection_is_tested_and_properties_are_held_to(store: Store) -> None:
-    """A connection test reaches the server and reports its errors without the password; properties cannot lead
-    elsewhere.
+    """A connection test connects to the server and reports its errors without the password. Properties that lead to
+    another host are refused.
     """
     node, port, new = store.node, store.server.bridge.port, f"{API}/lake/catalogs/testConnection"
     assert node.done("POST", new, _catalog(port, "x"))["code"] == 0
@@ -392,7 +394,7 @@ def test_connection_is_tested_and_properties_are_held_to(store: Store) -> None:
     assert node.done("GET", STORE)["catalog"]["properties"]["jdbc-password"] == "******"
     url = f"jdbc:mysql://127.0.0.1:{port}"
     tls = node.done("POST", new, _catalog(port, "x", **{"jdbc-url": f"{url}/?sslMode=REQUIRED"}))
-    assert tls["code"] in (0, 1007)  # as the server has it
+    assert tls["code"] in (0, 1007)  # as the server writes it
     for said in ("?allowLoadLocalInfile=true", "/shop", "?sslMode=VERIFY_CA", "?user=root"):
         assert node.post(f"{API}/lake/catalogs", _catalog(port, "x", **{"jdbc-url": f"{url}{said}"})).status == 400, (
             said
@@ -402,7 +404,9 @@ def test_connection_is_tested_and_properties_are_held_to(store: Store) -> None:
 
 
 def test_what_the_user_may_not_is_told(store: Store) -> None:
-    """A permission error of the source is 502, and the message says that this server's account lacks the right."""
+    """A permission error of the source is answered with 502. The message says that the account of this server lacks the
+    privilege.
+    """
     store.sql(
         f"CREATE USER IF NOT EXISTS 'poor_{store.schema}'@'%' IDENTIFIED BY 'x'", f"GRANT SELECT ON {store.schema}.* TO 'poor_{store.schema}'@'%'",
         "CREATE TABLE t (x INT)",

@@ -1,5 +1,5 @@
-"""Access to objects of an external system: a node over a real PostgreSQL answers as each cell of source_refusals.md
-says.
+"""Access to objects of an external system: a node over a real PostgreSQL answers each request as the cell of
+source_refusals.md states.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def test_every_row_is_asked(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
-    """Every caller gets what the table states."""
+    """Every caller gets the status that the table states."""
     assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
 
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
 def test_a_refusal_does_not_tell_what_there_is(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
-    """A caller who is refused both gets the same message, but for the name, whether the source has the object or
-    not.
+    """A caller who is refused an existing and a missing object of the source gets the same message for both, except for
+    the name.
     """
     for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):
         assert first["type"] == second["type"], who

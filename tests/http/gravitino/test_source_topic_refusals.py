@@ -1,4 +1,6 @@
-"""Access to topics of a cluster: a node over a real broker answers as each cell of source_topic_refusals.md says."""
+"""Access to topics of a cluster: a node over a real broker answers each request as the cell of source_topic_refusals.md
+states.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ SEES = {"consumer", "producer", "topic_owner", "keeper", "owner", "laker"}
 
 @pytest.fixture(scope="module")
 def node(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with everybody and everything."""
+    """A node with all users and objects of the rows."""
     with source_topic_refusals.node_over(tmp_path_factory.mktemp("topic_refusals"), kafka_server) as running:
         source_topic_refusals.prepare(running)
         yield running
@@ -43,12 +45,12 @@ def test_every_row_is_asked(asked: Asked) -> None:
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: Asked, row: Row) -> None:
-    """Every caller gets what the table states."""
+    """Every caller gets the status that the table states."""
     assert {who: cell(row[0], asked[row][who]) for who in CALLERS} == WRITTEN[row]
 
 
 def test_lists_show_what_each_may_see(node: DriverNode, asked: Asked) -> None:
-    """A user of the schema may list topics, and sees those that the user may load."""
+    """A user with the right to use the schema may list topics. The list has only topics that the user may load."""
     assert asked
     for who in CALLERS:
         user = None if who == "nobody" else who
@@ -64,8 +66,8 @@ PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (rou
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_a_refusal_does_not_tell_what_there_is(asked: Asked, pair: tuple[str, str, str]) -> None:
-    """A caller who is refused both gets the same message, but for the name, whether the cluster has the topic or
-    not.
+    """A caller who is refused an existing and a missing topic of the cluster gets the same message for both, except for
+    the name.
     """
     route, there, gone = pair
     for who in CALLERS:

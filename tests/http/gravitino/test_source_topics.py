@@ -1,5 +1,5 @@
-"""Connector catalogs of a Kafka cluster: topics over Gravitino REST, under the tree's rights, with any behaviour of the
-cluster.
+"""Connector catalogs of a Kafka cluster: topics over Gravitino REST, with the rights of the tree, also while the
+cluster fails.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NUMBERS = count(1)
 
 
 class Bus(NamedTuple):
-    """A node with catalog `bus`, the cluster that it shows, and the prefix of a test's topics."""
+    """A node with a catalog `bus` of a cluster, the cluster, and the prefix of the test's topics."""
 
     node: DriverNode
     server: KafkaServer
@@ -48,18 +48,18 @@ class Bus(NamedTuple):
         for each in done.values():
             each.result(60)
         while not set(topics) <= set(self.client.list_topics(timeout=60).topics):
-            time.sleep(0.05)  # the controller knows of them, and tells the broker
+            time.sleep(0.05)  # the controller knows them and informs the broker
         return topics
 
     def seen(self, *, user: str = "admin") -> list[str]:
-        """Return the names of this test's topics, as listed."""
+        """Return the names of this test's topics that a list has."""
         names = listed(self.node, TOPICS, user=user)
         return [each.removeprefix(self.mine) for each in names if each.startswith(self.mine)]
 
 
 @pytest.fixture
 def bus(kafka_server: KafkaServer, fresh: Callable[[str], Path]) -> Iterator[Bus]:
-    """A node, and the cluster behind the bridge."""
+    """A node, and its cluster behind a bridge."""
     with _bus(kafka_server, fresh("bus"), timeout_s=20.0) as found:
         yield found
 
@@ -86,8 +86,8 @@ def _catalog(port: int, name: str = "bus", **more: str) -> dict[str, object]:
 
 
 def test_topic_is_made_loaded_and_known_to_the_cluster(bus: Bus) -> None:
-    """A topic created over Gravitino REST exists in the cluster with partitions and settings; its comment is stored
-    here.
+    """A topic created over Gravitino REST exists in the cluster with partitions and settings. The server stores its
+    comment.
     """
     name = f"{bus.mine}orders"
     body = {"name": name, "comment": "whose", "properties": {"partition-count": "3", "retention.ms": "60000"}}
@@ -108,7 +108,7 @@ def test_topic_is_made_loaded_and_known_to_the_cluster(bus: Bus) -> None:
 
 
 def test_the_one_schema_is_told_and_stays(bus: Bus) -> None:
-    """A cluster has exactly the schema `default`."""
+    """A cluster has exactly the schema `default`, which cannot be changed."""
     assert [each["name"] for each in bus.node.done("GET", f"{BUS}/schemas")["identifiers"]] == ["default"]
     assert bus.node.done("GET", SCHEMA)["schema"]["name"] == "default"
     assert bus.node.get(f"{BUS}/schemas/other").status == 404
@@ -123,7 +123,7 @@ def test_the_one_schema_is_told_and_stays(bus: Bus) -> None:
 
 
 def test_topic_is_altered(bus: Bus) -> None:
-    """Settings, the number of partitions and the comment can be changed, with immediate effect."""
+    """Settings, the number of partitions and the comment of a topic can be changed."""
     (name,) = bus.made("a")
     one = f"{TOPICS}/{name}"
     changed = bus.node.done(
@@ -181,7 +181,9 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(bus: Bus) -> None:
 
 
 def test_wrong_topics_are_not_made(bus: Bus) -> None:
-    """A name, number or setting that the cluster refuses is reported with its message, and nothing is created."""
+    """A name, number or setting that the cluster refuses is answered with the cluster's message, and nothing is
+    created.
+    """
     bus.made("a_b")
     for name, properties, words in (
         ("bad name", {}, "illegal"),
@@ -200,8 +202,8 @@ def test_wrong_topics_are_not_made(bus: Bus) -> None:
 
 
 def test_what_is_not_there_is_not_made_by_looking(bus: Bus) -> None:
-    """On a cluster that creates requested topics, loads, lists, owners and drops create none; internal topics are
-    hidden.
+    """Loads, owner requests and drops of a missing topic do not create it, although the cluster creates topics that
+    clients request. Internal topics are hidden.
     """
     name = f"{bus.mine}none"
 
@@ -214,7 +216,7 @@ def test_what_is_not_there_is_not_made_by_looking(bus: Bus) -> None:
 
 
 def test_another_spelling_of_a_name_is_no_way_round_a_right(bus: Bus) -> None:
-    """Names that are no topic names are missing, even if a part of them is a hidden topic."""
+    """Names that are not valid topic names are refused or missing. A denial on a topic cannot be bypassed with them."""
     node, (name,) = bus.node, bus.made("a")
     grant(node, "bea", "use_catalog use_schema consume_topic produce_topic", kind="CATALOG", on="bus")
     grant(node, "bea", "consume_topic produce_topic", kind="TOPIC", on=f"bus.default.{name}", condition="deny")
@@ -238,7 +240,7 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(bus: Bus) -> None:
 
 
 def test_topic_is_dropped_with_what_stands_for_it(bus: Bus) -> None:
-    """A dropped topic is missing immediately; a later one of the same name has neither its comment nor its rights."""
+    """A dropped topic is 404 immediately. A later topic of its name has neither its comment nor its grants."""
     name = f"{bus.mine}a"
     bus.node.done("POST", TOPICS, {"name": name, "comment": "old"})
     grant(bus.node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")
@@ -254,7 +256,7 @@ def test_topic_is_dropped_with_what_stands_for_it(bus: Bus) -> None:
 
 
 def test_rights_hang_on_names_and_bind_the_next_request(bus: Bus) -> None:
-    """A grant on an existing topic takes effect immediately, and so does its revoke; a denial hides one of many."""
+    """A grant on an existing topic, and its revoke, take effect immediately. A denial hides one of many topics."""
     node, (first, second) = bus.node, bus.made("a", "b")
     grant(node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")
     assert bus.seen(user="bea") == []
@@ -278,7 +280,9 @@ def test_rights_hang_on_names_and_bind_the_next_request(bus: Bus) -> None:
 
 
 def test_owners_and_tags_hang_on_topics(bus: Bus) -> None:
-    """The creator of a topic owns it; existing topics can get an owner and tags; privileges of tables are refused."""
+    """The creator of a topic owns it. Existing topics can get an owner and tags, and privileges of tables are
+    refused.
+    """
     node, lake, (name,) = bus.node, f"{API}/lake", bus.made("a")
     grant(node, "bea", "use_catalog use_schema create_topic", kind="CATALOG", on="bus")
     node.done("POST", TOPICS, {"name": f"{bus.mine}mine"}, user="bea")
@@ -297,8 +301,8 @@ def test_owners_and_tags_hang_on_topics(bus: Bus) -> None:
 
 
 def test_a_cluster_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Bus) -> None:
-    """While the cluster is disconnected or silent: 502 with code 1007, other catalogs answer, access is decided; then
-    it works again.
+    """While the cluster is disconnected or does not answer, its requests are refused with 502 and code 1007. Other
+    catalogs are answered, and access is decided. Afterwards requests succeed again.
     """
     node, bridge, (name,) = hasty.node, hasty.server.bridge, hasty.made("a")
     grant(node, "bea", "use_catalog", kind="CATALOG", on="bus")
@@ -313,8 +317,8 @@ def test_a_cluster_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Bus) -> 
 
 
 def test_users_and_passwords_are_taken_as_java_clients_have_them(bus: Bus) -> None:
-    """A login with Java clients' settings works; a wrong one is distinguished from a silent cluster, without the
-    password.
+    """Login settings of Java clients are accepted. A wrong password is reported as a refused sign-in, and no answer
+    contains the password.
     """
     node, port, new = bus.node, bus.server.login_port, f"{API}/lake/catalogs/testConnection"
 
@@ -331,7 +335,7 @@ def test_users_and_passwords_are_taken_as_java_clients_have_them(bus: Bus) -> No
 
 
 def test_brokers_that_point_elsewhere_are_not_followed(bus: Bus, fresh: Callable[[str], Path]) -> None:
-    """A cluster whose brokers advertise another address is refused, without that address in the message."""
+    """A cluster whose brokers advertise another address is refused. The message does not contain that address."""
     sources = SourcesSection(allowed_addresses=(f"localhost:{bus.server.port}",), timeout_s=60.0)
     with node_at(fresh("elsewhere"), sources=sources) as node:
         body = _catalog(bus.server.port)
@@ -348,7 +352,7 @@ def test_brokers_that_point_elsewhere_are_not_followed(bus: Bus, fresh: Callable
 
 
 def test_a_protected_catalog_keeps_its_topics(bus: Bus) -> None:
-    """A topic cannot be dropped over this server while its catalog is protected with its content."""
+    """While a catalog is protected with its content, the server refuses to drop a topic of it."""
     (name,) = bus.made("a")
     bus.node.done("PUT", "/api/limnos/v1/metalakes/lake/objects/catalog/bus/protection", {"below": True})
 
@@ -359,7 +363,7 @@ def test_a_protected_catalog_keeps_its_topics(bus: Bus) -> None:
 
 
 def test_two_thousand_topics_answer_in_seconds(bus: Bus) -> None:
-    """All of two thousand topics are listed to users who may see all, and a few to users who may see a few."""
+    """A user of all topics gets all of two thousand in a list, and a user of a few gets those."""
     bus.made(*(f"{at}" for at in range(2000)))
     grant(bus.node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")
     for at in (7, 1999):

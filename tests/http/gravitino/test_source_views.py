@@ -1,5 +1,5 @@
-"""Views of a connector catalog of another Iceberg catalog, over Gravitino REST: a real server behind a socket, under
-this server's rights.
+"""Views of a connector catalog of another Iceberg catalog, over Gravitino REST: a real server behind a socket, with the
+rights of this server's tree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TEXT = {
 
 @pytest.fixture
 def far(fresh: Callable[[str], Path]) -> Iterator[FarCatalog]:
-    """Two nodes, one shown by the other."""
+    """Two nodes; the first has a catalog of the second one."""
     with far_at(fresh("near"), fresh("away")) as pair:
         yield pair
 
@@ -37,7 +37,9 @@ def _changed(far: FarCatalog, name: str, *updates: dict[str, object], user: str 
 
 
 def test_views_are_made_told_changed_renamed_and_dropped(far: FarCatalog) -> None:
-    """Views of the source are listed in Gravitino's form and changed, with the same state over Iceberg REST."""
+    """Views of the source can be created, listed, changed, renamed and dropped in Gravitino's format. Iceberg REST
+    returns the same state.
+    """
     made = far.node.done("POST", VIEWS, _new("v", comment="one", properties={"a": "1"}))["view"]
 
     told = far.node.done("GET", f"{VIEWS}/v")["view"]
@@ -73,7 +75,9 @@ def test_views_are_made_told_changed_renamed_and_dropped(far: FarCatalog) -> Non
 
 
 def test_what_cannot_be_is_refused_with_words(far: FarCatalog) -> None:
-    """A taken name, a missing view or schema, and an invalid view are refused with the client's errors."""
+    """A name in use, a missing view or schema, and an invalid view are refused with the exceptions that clients
+    expect.
+    """
     far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table("t"))
     far.node.done("POST", VIEWS, _new("v"))
 
@@ -113,7 +117,7 @@ NEEDED = {
 
 
 def test_who_may(far: FarCatalog) -> None:
-    """Each operation needs the same right as over Iceberg REST; a list has the views that its reader may load."""
+    """Each operation needs the same privilege as over Iceberg REST. A list has the views that the caller may load."""
     for user, privileges in GRANTS.items():
         far.node.done("POST", f"{API}/lake/users", {"name": user})
         if privileges:
@@ -144,7 +148,7 @@ def test_who_may(far: FarCatalog) -> None:
 
 
 def test_makers_own_views_and_rights_follow_them(far: FarCatalog) -> None:
-    """The creator of a view may alter and drop it; grants follow its name and end with the view."""
+    """The creator of a view may alter and drop it. Grants follow a rename of the view and end with its drop."""
     far.use("ann", "use_catalog use_schema create_view")
     far.use("bea", "use_catalog use_schema")
     far.node.done("POST", VIEWS, _new("v"), user="ann")

@@ -1,4 +1,4 @@
-"""Tables created and altered over Gravitino REST: Iceberg REST shows each change at once."""
+"""Tables created and altered over Gravitino REST: Iceberg REST returns each change immediately."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEW = {
 
 @pytest.fixture
 def lake(node: DriverNode) -> DriverNode:
-    """A node with a schema in another, and a table in that."""
+    """A node with a nested schema and a table in it."""
     make_space(node, "a", "b")
     node.done("POST", TABLES, NEW)
     return node
@@ -39,7 +39,7 @@ def alter(node: DriverNode, *changes: dict, name: str = "t") -> dict:
 
 
 def test_a_create_is_an_iceberg_table(lake: DriverNode) -> None:
-    """A created table is returned as sent, by the create and by a load; Iceberg REST has its schema, spec and
+    """A created table is returned as sent, by the create and by a load. Iceberg REST returns its schema, spec and
     properties.
     """
     made = lake.done("POST", TABLES, {**NEW, "name": "u"})["table"]
@@ -57,7 +57,7 @@ def test_a_create_is_an_iceberg_table(lake: DriverNode) -> None:
 
 
 def test_both_faces_change_one_table(lake: DriverNode) -> None:
-    """Changes over one protocol are visible over the other, and parts that one cannot express are kept."""
+    """Changes over one protocol are visible over the other. Parts that one protocol cannot express are preserved."""
     before = metadata(lake, "a", "b", "t")
     schema = {**before["schemas"][0], "schema-id": 1}
     schema["fields"] = [{**schema["fields"][1], "name": "label"}, schema["fields"][0], schema["fields"][2]]
@@ -80,7 +80,7 @@ def test_both_faces_change_one_table(lake: DriverNode) -> None:
 
 
 def test_a_table_of_others_is_changed(node: DriverNode) -> None:
-    """A table created over Iceberg REST takes every change; the changes of a request are all made or none."""
+    """A table created over Iceberg REST can be altered in every way. If one change of a request fails, none is made."""
     make_table(node, "a", "b", "x")
     changes = [
         {"@type": "deleteColumn", "fieldName": ["city"]},
@@ -97,7 +97,9 @@ def test_a_table_of_others_is_changed(node: DriverNode) -> None:
 
 
 def test_rename_drop_and_purge(lake: DriverNode) -> None:
-    """A rename must be the only change, keeps grants, and may go to another schema; drops of missing tables say so."""
+    """A rename must be the only change of a request, keeps grants, and can move the table to another schema. Dropping a
+    missing table returns `dropped: false`.
+    """
     make_space(lake, "c")
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(lake, "ana", "select_table", kind="TABLE", on="main.a:b.t")
@@ -117,7 +119,7 @@ def test_rename_drop_and_purge(lake: DriverNode) -> None:
 
 
 def test_taken_names_and_missing_schemas(lake: DriverNode) -> None:
-    """Taken names and missing schemas have the codes and exceptions that clients expect."""
+    """Names in use and missing schemas are refused with the codes and exceptions that clients expect."""
     taken = lake.post(TABLES, NEW)
     missing = lake.post(f"{API}/lake/catalogs/main/schemas/none/tables", NEW)
     illegal = lake.post(TABLES, {**NEW, "name": "a:b"})
@@ -130,7 +132,7 @@ def test_taken_names_and_missing_schemas(lake: DriverNode) -> None:
 
 
 def test_unknown_changes_and_lance(lake: DriverNode) -> None:
-    """An unknown change is 400; a Lance table is changed over Lance REST."""
+    """An unknown change is refused with 400. Altering a Lance table is refused with a reference to Lance REST."""
     unknown = lake.put(f"{TABLES}/t", {"updates": [{"@type": "explode"}]})
     lake.post(f"{API}/lake/catalogs", {"name": "lance", "type": "relational", "provider": "lakehouse-generic"})
     lake.done("POST", f"{API}/lake/catalogs/lance/schemas", {"name": "s"})
@@ -144,7 +146,7 @@ def test_unknown_changes_and_lance(lake: DriverNode) -> None:
 
 
 def test_a_load_may_ask_for_more(lake: DriverNode) -> None:
-    """A load may request the privilege to modify, which readers lack."""
+    """A load can request the privilege to modify; it is then refused to readers."""
     grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
 
     plain, more = (lake.get(f"{TABLES}/t{query}", user="ana") for query in ("", "?privileges=MODIFY_TABLE"))
@@ -154,7 +156,7 @@ def test_a_load_may_ask_for_more(lake: DriverNode) -> None:
 
 
 def test_partitions_are_those_of_the_rows(lake: DriverNode) -> None:
-    """Partitions cannot be listed or added here, and the answer says where they are visible."""
+    """Partitions can be neither listed nor added over Gravitino REST. The answer says where they are visible."""
     answers = [lake.get(f"{TABLES}/t/partitions"), lake.post(f"{TABLES}/t/partitions", {"partitions": []})]
 
     assert [(answer.status, answer["code"]) for answer in answers] == [(405, 1006)] * 2

@@ -1,4 +1,4 @@
-"""Tables over Gravitino REST, of both formats: lists, columns, and tables directly in a Lance catalog."""
+"""Tables of both formats over Gravitino REST: lists, columns, and tables directly in a Lance catalog."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEFINITION = {"parameters": [], "returnType": "integer", "impls": [_IMPL]}
 
 @pytest.fixture
 def lake(node: DriverNode) -> DriverNode:
-    """A node with a catalog for Lance tables, too."""
+    """A node that also has a catalog for Lance tables."""
     new = {"name": "lance", "type": "RELATIONAL", "provider": "lakehouse-generic", "properties": {}}
     answer = node.post(f"{API}/lake/catalogs", new)
     assert answer.status in (200, 409), answer
@@ -31,7 +31,7 @@ def names(answer: DriverAnswer) -> list[str]:
 
 @pytest.mark.parametrize("sent, made", [("a%3Db", "a=b"), ("a%2Fb%3D1", "a/b=1"), ("plain", "plain")])
 def test_the_name_of_a_new_table_is_percent_decoded_once(lake: DriverNode, sent: str, made: str) -> None:
-    """The name in the body is percent-decoded once, because the Java client encodes it."""
+    """The server percent-decodes the name in the body once, because the Java client encodes it."""
     lake.done("POST", MAIN, {"name": "encoded"})
     body = {"name": sent, "columns": [{"name": "id", "type": "long"}]}
     told = lake.done("POST", f"{MAIN}/encoded/tables", body)["table"]["name"]
@@ -42,7 +42,7 @@ def test_the_name_of_a_new_table_is_percent_decoded_once(lake: DriverNode, sent:
 
 @pytest.mark.parametrize("path, kind", [("tables", "TABLE"), ("views", "VIEW"), ("functions", "FUNCTION")])
 def test_a_refused_name_is_told_with_its_kind(lake: DriverNode, path: str, kind: str) -> None:
-    """Vector 21: for each kind, the separator is refused in names other than schemas'."""
+    """Vector 21: the names of all kinds except schemas must not contain the separator. The refusal names the kind."""
     lake.done("POST", MAIN, {"name": "kinds"})
     columns = [{"name": "id", "type": "long"}]
     view = {"columns": columns, "representations": [{"type": "sql", "dialect": "spark", "sql": "select 1 id"}]}
@@ -88,8 +88,8 @@ def test_a_table_without_data_has_no_columns(lake: DriverNode) -> None:
 
 
 def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: DriverNode) -> None:
-    """Tables directly in a catalog are listed and loaded in the schema of the setting; a namespace of that name takes
-    precedence.
+    """Tables directly in a catalog are listed and loaded in a schema with the name of the setting. A namespace of that
+    name takes precedence.
     """
     declare(lake, "lance", "top")
 
@@ -106,7 +106,9 @@ def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: DriverNode) -> Non
 
 
 def test_the_schema_that_stands_for_a_catalog_is_no_object_of_its_own(lake: DriverNode) -> None:
-    """Grants, owners, tags and changes of that schema are refused with advice; with a table's full name they work."""
+    """Grants, owners, tags and changes of the schema that represents the catalog are refused with advice. With the full
+    name of a table in it, they succeed.
+    """
     declare(lake, "lance", "top")
     lake.done("POST", f"{API}/lake/roles", {"name": "r", "securableObjects": []})
     lake.done("POST", f"{API}/lake/tags", {"name": "red"})
@@ -173,8 +175,8 @@ def test_an_iceberg_table_lists_and_loads(lake: DriverNode) -> None:
 
 
 def test_rights_on_lance_tables_are_those_of_the_tree(lake: DriverNode) -> None:
-    """A stranger is refused, a right on a table makes it visible, and a broken table is reported without a server
-    error.
+    """A user without rights is refused a Lance table, and a privilege on the table is enough to load it. A damaged
+    table is reported without a server error.
     """
     make_space(lake, "lance", "ml")
     fill(lake, "lance", "ml", "docs")
@@ -201,7 +203,7 @@ def test_rights_on_lance_tables_are_those_of_the_tree(lake: DriverNode) -> None:
 
 
 def test_a_format_is_refused_by_what_the_catalog_holds(lake: DriverNode) -> None:
-    """A catalog refuses tables of another format and names its own."""
+    """A catalog refuses tables of another format, and the message names its own format."""
     make_space(lake, "lance", "a")
     lake.done("POST", MAIN, {"name": "a"})
     body = {"name": "t", "columns": [{"name": "id", "type": "long"}], "properties": {"format": "lance"}}
@@ -214,7 +216,9 @@ def test_a_format_is_refused_by_what_the_catalog_holds(lake: DriverNode) -> None
 
 
 def test_a_reader_is_refused_before_they_hear_what_is_not_served(lake: DriverNode) -> None:
-    """A user who may not change a Lance table is refused; others are told which protocol to use."""
+    """A user who may not change a Lance table is refused with 403, before others are refused with 405 because the
+    operation is not served.
+    """
     make_space(lake, "lance", "kept")
     declare(lake, "lance", "kept", "t")
     grant(lake, "reader", "use_catalog use_schema select_table", kind="METALAKE", on="lake")
@@ -228,7 +232,9 @@ def test_a_reader_is_refused_before_they_hear_what_is_not_served(lake: DriverNod
 
 
 def test_a_table_is_moved_by_who_owns_it(lake: DriverNode) -> None:
-    """Moving a table to another schema needs ownership; the rights to change it and to create there are not enough."""
+    """Moving a table to another schema needs ownership of it. The privileges to change it and to create tables in the
+    target are not enough.
+    """
     for schema in ("from", "to"):
         lake.done("POST", MAIN, {"name": schema})
     lake.done("POST", f"{MAIN}/from/tables", {"name": "t", "columns": [{"name": "id", "type": "long"}]})

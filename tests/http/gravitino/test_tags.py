@@ -57,7 +57,9 @@ def alter(node: DriverNode, *updates: dict[str, object]) -> None:
 
 
 def test_tags_are_told_with_what_they_allow(made: DriverNode) -> None:
-    """Allowed values are returned as sent; a tag with any value omits them, one without values has an empty list."""
+    """Allowed values of a tag are returned as sent. A tag that allows any value omits them, and a tag without values
+    has an empty list.
+    """
     made.done("POST", f"{LAKE}/tags", {"name": "bare", "allowedValues": []})
     tags = {each["name"]: each for each in made.done("GET", f"{LAKE}/tags?details=true")["tags"]}
 
@@ -70,7 +72,7 @@ def test_tags_are_told_with_what_they_allow(made: DriverNode) -> None:
 
 
 def test_values_come_down_with_the_nearest_tag(made: DriverNode) -> None:
-    """An object's own tag hides the inherited one with its values; lists of names are unchanged."""
+    """An object's own tag overrides the inherited one and its values. Lists of names contain the tag once."""
     first = associate(made, on("catalog", "main"), pair("domain", "sales"), pair("red"))
     associate(made, on("table", TABLE), pair("domain", "risk"), pair("domain", "sales"))
 
@@ -83,7 +85,7 @@ def test_values_come_down_with_the_nearest_tag(made: DriverNode) -> None:
 
 
 def test_objects_by_value(made: DriverNode) -> None:
-    """With a value, the objects with exactly that value are listed; without, all objects of the tag."""
+    """With a value, a tag lists the objects with exactly that value; without one, all of its objects."""
     associate(made, on("catalog", "main"), pair("red"))
     associate(made, on("table", TABLE), pair("red", "x"), pair("red", "y"))
     associate(made, on("column", COLUMN), pair("red", "y"))
@@ -99,7 +101,9 @@ def test_objects_by_value(made: DriverNode) -> None:
 
 
 def test_names_stay_what_they_were(made: DriverNode) -> None:
-    """Version 1 attaches without a value, refuses an attached tag, and detaches a tag with all its values."""
+    """Version 1 attaches tags without a value, refuses a tag that is already attached, and detaches a tag with all its
+    values. Pairs of version 2 are refused with 400.
+    """
     associate(made, on("table", TABLE), pair("red", "x"))
     again = made.post(on("table", TABLE), {"tagsToAdd": ["red"]})
     mixed = made.post(on("table", TABLE), {"tagsToAdd": ["blue"], "tagsToRemove": [pair("red")]})
@@ -123,7 +127,7 @@ def test_names_stay_what_they_were(made: DriverNode) -> None:
     ],
 )
 def test_wrong_pairs(made: DriverNode, pairs: list[dict[str, object]], status: int, kind: str, words: str) -> None:
-    """Each invalid pair is refused with its own message, and valid pairs of the request are not added."""
+    """Each invalid pair of tag and value is refused with its own message, and no pair of the request is added."""
     answer = associate(made, on("table", TABLE), pair("blue", "good"), *pairs)
 
     assert (answer.status, answer["type"]) == (status, kind)
@@ -132,7 +136,9 @@ def test_wrong_pairs(made: DriverNode, pairs: list[dict[str, object]], status: i
 
 
 def test_columns_take_tags_policies_and_statistics(made: DriverNode) -> None:
-    """Attachments of a column are listed with the column, besides inherited ones; the table has none of them."""
+    """Attachments of a column are listed with the column, together with inherited ones. The table does not have
+    them.
+    """
     associate(made, on("table", TABLE), pair("blue", "t"))
     associate(made, on("column", COLUMN), pair("red", "c"))
     made.done("POST", on("column", COLUMN, "policies"), {"policiesToAdd": ["keep"]})
@@ -151,8 +157,8 @@ def test_columns_take_tags_policies_and_statistics(made: DriverNode) -> None:
 
 
 def test_what_is_on_a_column_follows_its_id(made: DriverNode) -> None:
-    """Attachments follow the column's id through renames over both protocols; a new column of an old name has none, a
-    rollback restores them.
+    """Attachments follow the column's id through renames over both protocols. A new column under an old name has none,
+    and a rollback restores them.
     """
     associate(made, on("column", COLUMN), pair("red", "c"))
     made.done("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}})
@@ -177,7 +183,7 @@ def test_what_is_on_a_column_follows_its_id(made: DriverNode) -> None:
 
 
 def test_a_table_from_the_trash_has_its_columns_tags(made: DriverNode) -> None:
-    """Attachments are restored with the table, and a new table of its name has none."""
+    """Attachments of columns are restored with the table. A new table under its name has none."""
     associate(made, on("column", COLUMN), pair("red"))
     made.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/t")
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
@@ -199,7 +205,7 @@ def test_a_table_from_the_trash_has_its_columns_tags(made: DriverNode) -> None:
     ],
 )
 def test_columns_that_are_not_there(made: DriverNode, name: str, status: int, kind: str) -> None:
-    """Tags, policies and statistics of a missing column are refused alike."""
+    """Tags, policies and statistics of a missing column are refused with the same error."""
     for what in ("tags", "policies", "statistics"):
         answer = made.get(on("column", name, what))
 
@@ -207,8 +213,8 @@ def test_columns_that_are_not_there(made: DriverNode, name: str, status: int, ki
 
 
 def test_who_may_load_the_table_knows_its_columns(made: DriverNode) -> None:
-    """Users who may not load the table get the same refusal for existing and missing columns; writing statistics needs
-    the right to alter.
+    """Users who may not load the table get the same refusal for existing and missing columns. Writing statistics needs
+    the privilege to alter the table.
     """
     for who, rights in (("ana", "use_catalog use_schema"), ("bob", "use_catalog use_schema select_table")):
         made.done("POST", f"{LAKE}/users", {"name": who})
@@ -226,8 +232,8 @@ def test_who_may_load_the_table_knows_its_columns(made: DriverNode) -> None:
 
 
 def test_names_with_dots(made: DriverNode) -> None:
-    """A full name is read in every way; if two columns match, back-quotes are required, but only users who may know
-    both are told.
+    """If a full name with dots fits two columns, the message asks for back-quotes. A user without rights on them gets
+    403 without this hint.
     """
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "b.c", "type": "long", "required": False}]}
     other = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "c", "type": "long", "required": False}]}
@@ -244,8 +250,8 @@ def test_names_with_dots(made: DriverNode) -> None:
 
 
 def test_columns_of_others_than_tables(made: DriverNode) -> None:
-    """Columns of views take no attachments, columns have no partitions or owner, and a policy states whether it
-    supports columns.
+    """Columns of views have no attachments, and columns have no partitions or owner. A policy must support columns in
+    order to be attached to one.
     """
     made.done("POST", f"{LAKE}/policies", {"name": "wide", "policyType": "custom", "content": {"supportedObjectTypes": ["TABLE"]}})  # fmt: skip
     answers = (

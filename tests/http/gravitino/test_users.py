@@ -15,7 +15,7 @@ def told(answer: DriverAnswer) -> tuple[int, object, object]:
 
 
 def test_added_user_is_answered_whole(node: DriverNode) -> None:
-    """A new user has no roles, is enabled by default, and keeps its external id."""
+    """A created user has no roles, is enabled by default, and has its external id."""
     plain = node.done("POST", ALL, {"name": "ana"})["user"]
     full = node.done("POST", ALL, {"name": "ben", "externalId": "b-1", "enabled": False})["user"]
 
@@ -25,7 +25,7 @@ def test_added_user_is_answered_whole(node: DriverNode) -> None:
 
 
 def test_list_gives_names_or_everything(node: DriverNode) -> None:
-    """A list has names; with `details` whole users with their roles."""
+    """A list has the names of users; with `details` it has whole users with their roles."""
     role = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
     names, details = node.get(ALL)["names"], node.get(f"{ALL}?details=true").json()["users"]
@@ -37,7 +37,7 @@ def test_list_gives_names_or_everything(node: DriverNode) -> None:
 @pytest.mark.parametrize("kind", ["users", "groups", "roles"])
 @pytest.mark.parametrize("name", ["limit", "pageSize", "pageToken"])
 def test_a_page_is_refused_by_name(node: DriverNode, kind: str, name: str) -> None:
-    """Lists have no pages, as in Gravitino: parameters of pages are refused by name."""
+    """As in Gravitino, lists are not paged: paging parameters are refused by name."""
     refused = node.get(f"{API}/lake/{kind}?{name}=1")
 
     assert told(refused) == (400, 1001, "IllegalArgumentException")
@@ -46,14 +46,14 @@ def test_a_page_is_refused_by_name(node: DriverNode, kind: str, name: str) -> No
 
 
 def test_list_shrinks_to_oneself(node: DriverNode) -> None:
-    """A member without MANAGE_USERS sees only themselves."""
+    """A member without MANAGE_USERS sees only their own name in the list."""
     node.done("POST", ALL, {"name": "ana"})
 
     assert node.get(ALL, user="ana")["names"] == ["ana"]
 
 
 def test_user_is_loaded_by_managers_and_by_themselves(node: DriverNode) -> None:
-    """Others are refused alike whether the user exists or not; managers get 404."""
+    """Members who do not manage users get the same refusal whether or not another user exists. Managers get 404."""
     node.done("POST", ALL, {"name": "ana"})
     node.done("POST", ALL, {"name": "ben"})
 
@@ -66,7 +66,7 @@ def test_user_is_loaded_by_managers_and_by_themselves(node: DriverNode) -> None:
 
 
 def test_existing_user_is_409(node: DriverNode) -> None:
-    """A taken name is 409 with code 1004, with Gravitino's message for users."""
+    """A name in use is refused with 409, code 1004 and Gravitino's message for users."""
     answer = node.post(ALL, {"name": "admin"})
 
     assert told(answer) == (409, 1004, "UserAlreadyExistsException")
@@ -77,14 +77,14 @@ def test_existing_user_is_409(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("body", [{"name": ""}, {"name": "a\nb"}, {"name": "x" * 256}, {}, {"name": 1}], ids=str)
 def test_bad_users_are_400(node: DriverNode, body: object) -> None:
-    """An empty or too long name, or one with control characters, is 400 with code 1001."""
+    """An empty or too long name, or one with control characters, is refused with 400 and code 1001."""
     answer = node.post(ALL, body)
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
 
 
 def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
-    """Removing answers whether the user existed; the removed user's next request is refused."""
+    """Removing a user returns whether the user existed. The removed user's next request is refused."""
     node.done("POST", ALL, {"name": "ana"})
 
     answers = [node.delete(f"{ALL}/ana").json() for _ in range(2)]
@@ -94,7 +94,7 @@ def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
 
 
 def test_owner_of_the_metalake_stays(node: DriverNode) -> None:
-    """The owner of the metalake cannot be removed: 400 says to transfer the ownership first."""
+    """Removing the metalake's owner is refused with 400, and the message says to transfer the ownership first."""
     answer = node.delete(f"{ALL}/admin")
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
@@ -102,7 +102,7 @@ def test_owner_of_the_metalake_stays(node: DriverNode) -> None:
 
 
 def test_managing_takes_manage_users(node: DriverNode) -> None:
-    """Adding and removing need MANAGE_USERS, from the next request on."""
+    """Adding and removing users need MANAGE_USERS. A grant of it takes effect with the next request."""
     node.done("POST", ALL, {"name": "ana"})
 
     refused = [node.post(ALL, {"name": "ben"}, user="ana"), node.delete(f"{ALL}/zoe", user="ana")]
@@ -114,7 +114,7 @@ def test_managing_takes_manage_users(node: DriverNode) -> None:
 
 
 def test_names_may_hold_nearly_anything(node: DriverNode) -> None:
-    """Names with an address, a space, a percent sign or other alphabets are returned unchanged."""
+    """Names with an e-mail address, a space, a percent sign or other alphabets are returned unchanged."""
     for name, path in [("ana@x.org", "ana%40x.org"), ("a b", "a%20b"), ("50%", "50%25"), ("øle", "%C3%B8le")]:
         node.done("POST", ALL, {"name": name})
 

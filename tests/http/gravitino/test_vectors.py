@@ -1,4 +1,4 @@
-"""Expectations of Gravitino's own tests and clients, listed in `vectors.md`: each has a test, and those without one
+"""Expectations of Gravitino's own tests and clients, listed in `vectors.md`. Each has a test; those that have none
 elsewhere are here.
 """
 
@@ -27,7 +27,7 @@ _ROW = re.compile(r"^\| (\d+) \| (.+) \| (.*) \|$")
 
 
 def expectations() -> Iterator[tuple[str, int, list[str]]]:
-    """Return the rows of the list: part, number, and named tests."""
+    """Return the rows of the list: part, number, and names of tests."""
     part = ""
     for line in LIST.read_text(encoding="utf-8").splitlines():
         part = line.removeprefix("## ") if line.startswith("## ") else part
@@ -73,7 +73,7 @@ def listed(node: DriverNode, parent: str = "") -> list[str]:
 
 @pytest.fixture(params=[":", "|"])
 def spelled(request: pytest.FixtureRequest, fresh: Callable[[str], Path]) -> Iterator[tuple[DriverNode, str]]:
-    """A node with a separator."""
+    """A node with another separator."""
     with node_at(
         fresh("data"), names=NamesSection(separator=request.param, separator_policy="unrestricted")
     ) as running:
@@ -81,7 +81,9 @@ def spelled(request: pytest.FixtureRequest, fresh: Callable[[str], Path]) -> Ite
 
 
 def test_vectors_13_14_neighbours_by_prefix_stay(spelled: tuple[DriverNode, str]) -> None:
-    """When a level is moved, its descendants move with it immediately, and schemas with the same prefix stay."""
+    """Moving a level moves its descendants immediately. Schemas whose names only begin with the same characters
+    stay.
+    """
     node, sep = spelled
     make(node, *(name.replace(":", sep) for name in ("raw:events:2024", "raw:events2", "raw2:events")))
     make_table(node, "raw", "events", "2024", "t")
@@ -96,7 +98,9 @@ def test_vectors_13_14_neighbours_by_prefix_stay(spelled: tuple[DriverNode, str]
 
 
 def test_vector_15_marks_of_like_are_characters(node: DriverNode) -> None:
-    """Dropping `pa_b` with content, or `50%`, keeps schemas that such a LIKE pattern would match."""
+    """Characters of LIKE patterns in names have no special meaning: dropping `pa_b` with content, or `50%`, keeps other
+    schemas that match the pattern.
+    """
     for levels in (("pa_b", "leaf"), ("paxb", "leaf"), ("50%", "leaf"), ("50x", "leaf")):
         make_space(node, *levels)
     gone = [
@@ -109,7 +113,7 @@ def test_vector_15_marks_of_like_are_characters(node: DriverNode) -> None:
 
 
 def test_vector_16_a_second_leaf_reuses_ids(node: DriverNode) -> None:
-    """Existing parents keep their rows when another leaf is created."""
+    """Creating another leaf adds one row and keeps the rows of the existing parents."""
     make(node, "A:B:C")
     before = rows_of(node)["node"]
     make(node, "A:B:D")
@@ -120,7 +124,7 @@ def test_vector_16_a_second_leaf_reuses_ids(node: DriverNode) -> None:
 
 
 def test_vector_17_parents_are_dropped_by_their_owner(node: DriverNode) -> None:
-    """Implicit parents stay when their leaf is dropped, and can be dropped themselves."""
+    """Implicit parents stay when their leaf is dropped. Their owner can drop them."""
     make(node, "orphanA:orphanB:orphanC")
     node.done("DELETE", f"{SCHEMAS}/orphanA%3AorphanB%3AorphanC")
     stayed = (listed(node), listed(node, "orphanA"), listed(node, "orphanA:orphanB"))
@@ -139,7 +143,7 @@ def test_vector_21_no_separator_in_names_of_tables(node: DriverNode) -> None:
 
 
 def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
-    """Another separator separates levels, empty segments are refused, and the default separator is an ordinary
+    """With another separator, it separates levels, empty segments are refused, and the default separator is an ordinary
     character.
     """
     with node_at(fresh("data"), names=NamesSection(separator="|", separator_policy="unrestricted")) as node:
@@ -151,8 +155,8 @@ def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
 
 
 def test_vectors_27_28_tags_come_down(node: DriverNode) -> None:
-    """A leaf, its table and its column inherit the tags of the catalog and of every level; a table of a higher level
-    does not.
+    """A leaf, its table and its column inherit the tags of the catalog and of every level above. A table in a higher
+    schema does not inherit those of lower schemas.
     """
     make(node, "A:B:C")
     make_table(node, "A", "B", "C", "t")
@@ -200,7 +204,7 @@ def test_items_1_3_bodies_are_as_clients_read_them(node: DriverNode) -> None:
 
 
 def test_item_6_full_names_are_decoded_once(node: DriverNode) -> None:
-    """A colon arrives escaped or plain; a doubly escaped one is another name."""
+    """A colon in a full name is accepted escaped and unescaped. A doubly escaped colon is part of another name."""
     make(node, "a:b")
     make_table(node, "a", "b", "t")
     paths = ("table/main.a%3Ab.t", "table/main.a:b.t", "schema/main.a%3Ab", "table/main.a%253Ab.t")
@@ -210,7 +214,7 @@ def test_item_6_full_names_are_decoded_once(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("kind, name", [("METALAKE", "lake"), ("CATALOG", "main"), ("SCHEMA", "main.a"), ("SCHEMA", "main.a:b"), ("TABLE", "main.a:b.t")])  # fmt: skip
 def test_item_11_a_denial_anywhere_wins(node: DriverNode, kind: str, name: str) -> None:
-    """One denial on the path precedes every grant of other roles."""
+    """A denial on one ancestor overrides every grant of other roles."""
     make_table(node, "a", "b", "t")
     grant(node, "ana", "use_catalog use_schema select_table modify_table", kind="METALAKE", on="lake")
     table = f"{SCHEMAS}/a%3Ab/tables/t"

@@ -1,4 +1,6 @@
-"""A node whose catalog `far` shows the catalog `main` of another node, over a socket that can fall silent or be cut."""
+"""A node with a connector catalog `far` of the catalog `main` of another node, over a socket that can be cut or stop
+answering.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,12 @@ class FarCatalog(NamedTuple):
         return self.client.request(method, f"{self.uri}{path}", json=body, headers=headers)
 
     def made(self, method: str, path: str, body: object = None) -> None:
-        """Send a request that must succeed directly to the source."""
+        """Send a request directly to the source; it must succeed."""
         answer = self.source(method, path, body)
         assert answer.status_code in (200, 204), answer.text
 
     def names(self, *namespace: str, user: str = "admin", what: str = "tables", query: str = "") -> list[str]:
-        """Return the names that a list shows a user."""
+        """Return the names in a user's list of tables."""
         answer = self.node.get(f"{space(*namespace)}/{what}{query}", user=user)
         assert answer.status == 200, answer.body
         return [each["name"] for each in answer.json()["identifiers"]]
@@ -63,17 +65,17 @@ def table(*levels: str, root: str = FAR, kind: str = "tables") -> str:
 
 
 def new_table(name: str, **more: object) -> dict[str, object]:
-    """Return the body of a create."""
+    """Return the request body that creates a table."""
     return {"name": name, "schema": SCHEMA, **more}
 
 
 def setting(key: str, value: str, *requirements: dict[str, object]) -> dict[str, object]:
-    """Return the body of a commit that sets a property."""
+    """Return the request body of a commit that sets a property."""
     return {"requirements": list(requirements), "updates": [{"action": "set-properties", "updates": {key: value}}]}
 
 
 def catalog(properties: dict[str, str], name: str = "far") -> dict[str, object]:
-    """Return the body that creates a catalog of the provider."""
+    """Return the request body that creates a catalog of the provider."""
     return {"name": name, "type": "relational", "provider": "iceberg-rest", "properties": properties}
 
 

@@ -1,4 +1,4 @@
-"""Tables whose manifests the tests write themselves, and requests to plan scans of them."""
+"""Helpers for scan planning: tables whose manifests the tests write, and requests for scan plans."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WrittenTable:
 
     def __init__(self, node: DriverNode, name: str = "t", **more: object) -> None:
         for key in (SCAN_OFFLOADER, PREVIEW_OFFLOADER):
-            key.put(node.built.services, InlineOffloader())  # tests/integration has the processes
+            key.put(node.built.services, InlineOffloader())  # tests/integration tests the processes
         made = wire.make_table(node, "a", name, **more)
         self.node = node
         self.name = name
@@ -64,13 +64,13 @@ class WrittenTable:
         return number
 
     def plan(self, *, user: str = "admin", **asked: object) -> DriverAnswer:
-        """Request a scan plan. Argument names are Python's."""
+        """Request a scan plan. Underscores in argument names become dashes."""
         return self.node.post(
             f"{self.path}/plan", {name.replace("_", "-"): value for name, value in asked.items()}, user=user
         )
 
     def paths(self, **asked: object) -> list[str]:
-        """Return the data files of a scan that is planned at once."""
+        """Return the data files of a scan whose plan is completed immediately."""
         return paths_of(self.plan(**asked))
 
 

@@ -1,7 +1,7 @@
 """The table of decision record 0006: the status of every Iceberg route for each caller, as a node answers.
 
-`python -m tests.http.iceberg.refusals` prints the table as the code answers now, to be read before it goes into the
-record; test_refusals.py compares the record with the node, cell by cell.
+`python -m tests.http.iceberg.refusals` prints the table of the code's current answers, to be reviewed before it is
+copied into the record. test_refusals.py compares the record with the node, cell by cell.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def render(node: DriverNode) -> str:
     """Return the table of a node's current answers."""
     files = prepare(node)
     asked: dict[str, dict[Row, Request]] = {who: requests(who, files) for who in CALLERS}
-    order: Callable[[Row], tuple[bool, str]] = lambda row: (row[0] != CONFIG, "")  # noqa: E731 - a key, read once
+    order: Callable[[Row], tuple[bool, str]] = lambda row: (row[0] != CONFIG, "")  # noqa: E731 - a key, used once
     lines = [f"| route | object | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
     for row in sorted(asked["member"], key=order):
         statuses = [str(ask(node, who, asked[who][row])) for who in CALLERS]

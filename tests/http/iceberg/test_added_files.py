@@ -1,4 +1,6 @@
-"""Files that a commit adds are checked before the commit if the setting is on: by every protocol, within limits."""
+"""With the setting on, the server checks files that a commit adds before it commits, over every protocol and within
+limits.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,7 @@ def refused(answer: DriverAnswer, *words: str) -> None:
 
 
 def test_files_that_are_there(table: Writer) -> None:
-    """Commits of existing files succeed; files that a new manifest takes over from older ones are not checked again."""
+    """Commits of existing files succeed. Files that a new manifest takes over from older ones are not checked again."""
     taken_over = entry(data_file(f"{table.location}/data/gone.parquet"), status=EXISTING, snapshot=1, sequence=1)
     new = entry(data_file(table.file("b.parquet")))
 
@@ -91,7 +93,7 @@ def test_files_that_are_there(table: Writer) -> None:
 
 
 def test_a_manifest_of_an_earlier_snapshot_is_not_read_again(table: Writer) -> None:
-    """Only files added by the commit are checked: an older manifest may be missing or name missing files."""
+    """Only files that the commit adds are checked. An older manifest may be missing, or may name missing files."""
     first = table.added(table.file("a.parquet"))
     assert table.send(first).status == 200
     wire.local(first["manifest_path"]).unlink()
@@ -101,7 +103,7 @@ def test_a_manifest_of_an_earlier_snapshot_is_not_read_again(table: Writer) -> N
 
 
 def test_what_is_missing_is_named(table: Writer) -> None:
-    """A missing data file, manifest or manifest list refuses the commit, and nothing is changed."""
+    """A missing data file, manifest or manifest list refuses the commit with its name, and nothing is changed."""
     gone, no_manifest = table.file("gone.parquet", is_there=False), table.added(table.file("a.parquet"), name="m2.avro")
     wire.local(no_manifest["manifest_path"]).unlink()
     no_list = wire.snapshot(7, manifest_list=f"{table.location}/metadata/none.avro")
@@ -113,7 +115,7 @@ def test_what_is_missing_is_named(table: Writer) -> None:
 
 
 def test_no_file_is_an_avro_file_by_its_name(table: Writer) -> None:
-    """An unreadable manifest refuses the commit."""
+    """A manifest that cannot be read refuses the commit."""
     broken = table.added(table.file("a.parquet"))
     wire.local(broken["manifest_path"]).write_bytes(b"nothing")
 
@@ -121,7 +123,7 @@ def test_no_file_is_an_avro_file_by_its_name(table: Writer) -> None:
 
 
 def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
-    """A file of another table is refused alike whether it exists or not, also behind a link."""
+    """A file of another table is refused alike whether or not it exists, also behind a link."""
     other = str(make_table(table.node, "a", "u")["metadata"]["location"])  # type: ignore[index]
     there, gone = f"{other}/data/there.parquet", f"{other}/data/gone.parquet"
     wire.local(there).parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +138,7 @@ def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
 
 
 def test_data_paths_are_the_tables_own(table: Writer) -> None:
-    """Files at data paths are checked, at the table's own and at one that the same commit sets."""
+    """Files at the table's data path are checked, and so are files at a data path that the same commit sets."""
     first, second = (f"{table.location.rpartition('/')[0]}/{name}" for name in ("cold", "colder"))
     assert commit(table.node, "a", "t", updates=[set_properties(**{"write.data.path": first})]).status == 200
     for place in (first, second):
@@ -152,7 +154,7 @@ def test_data_paths_are_the_tables_own(table: Writer) -> None:
 
 
 def test_a_path_of_another_table_tells_nothing(table: Writer) -> None:
-    """A commit that sets another table's directory as data path is refused for that, whatever files it names."""
+    """A commit that sets another table's directory as data path is refused with this reason, whatever files it adds."""
     other = str(make_table(table.node, "a", "u")["metadata"]["location"])  # type: ignore[index]
     brings = (set_properties(**{"write.data.path": f"{other}/data"}),)
 
@@ -160,7 +162,7 @@ def test_a_path_of_another_table_tells_nothing(table: Writer) -> None:
 
 
 def test_other_doors(table: Writer) -> None:
-    """Large commits, transactions, staged creates and creates in transactions are refused like small commits."""
+    """Large commits, transactions, staged creates, and creates in transactions are checked like small commits."""
     node, gone = table.node, table.file("gone.parquet", is_there=False)
     updates = table.updates(table.added(gone))
     change = {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": updates}
@@ -185,8 +187,8 @@ def _moved(table: Writer, place: str) -> list[object]:
 
 
 def test_beyond_the_bounds_nothing_is_looked_for(table: Writer) -> None:
-    """Beyond the limits of files and time a commit is accepted unchecked, with a log line and a metric; within them it
-    is refused.
+    """Beyond the limits of files and time, a commit is accepted without the check, with a log line and a metric. Within
+    the limits it is refused.
     """
     there, gone = table.file("a.parquet"), table.file("gone.parquet", is_there=False)
     steer(table.node, check_added_files_max=1)

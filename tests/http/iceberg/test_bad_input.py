@@ -1,4 +1,4 @@
-"""Bad input of every kind: the right status and error type, a helpful message, and no partial change."""
+"""Bad input of every kind: correct status and error type, a helpful message, and no partial change."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ NO_OBJECT = {
 @pytest.mark.parametrize("kind", NO_OBJECT)
 @pytest.mark.parametrize("route", WITH_BODY, ids=str)
 def test_body_that_is_no_json_object(still: DriverNode, route: tuple[str, str], kind: str) -> None:
-    """A body that is not a JSON object is 400 with that message, on every route with a body."""
+    """On every route with a body, a body that is not a JSON object is refused with 400 and this reason."""
     with nothing_done(still):
         answer = still.ask(*route, NO_OBJECT[kind])
 
@@ -150,7 +150,9 @@ WRONG = [
 
 @pytest.mark.parametrize("path, body, text", WRONG, ids=lambda value: str(value)[-70:])
 def test_field_of_the_wrong_kind(still: DriverNode, path: str, body: object, text: str) -> None:
-    """A missing field, or one of the wrong type or value, is 400 with its name, and nothing is changed."""
+    """A field that is missing or has a wrong type or value is refused with 400 and the field's name, and nothing is
+    changed.
+    """
     with nothing_done(still):
         answer = still.post(path, body)
 
@@ -176,7 +178,7 @@ PARTS = {
     ],
 )  # fmt: skip
 def test_name_that_cannot_be(still: DriverNode, method: str, path: str, part: str) -> None:
-    """An invalid name in a path is 400 with the reason, on every route."""
+    """On every route, an invalid name in the path is refused with 400 and the reason."""
     with nothing_done(still):
         answer = still.ask(method, path.format(ROOT).format(part))
 
@@ -188,7 +190,7 @@ def test_name_that_cannot_be(still: DriverNode, method: str, path: str, part: st
 
 @pytest.mark.parametrize("levels", ["a%1F", "%1Fa", "a%1F%1Fb", "%1F", "%1F".join(["a"] * 33)])
 def test_levels_that_cannot_be(still: DriverNode, levels: str) -> None:
-    """Empty levels, and more than 32 levels, are 400."""
+    """Empty levels, and more than 32 levels, are refused with 400."""
     answers = [
         still.get(f"{SPACES}/{levels}"),
         still.get(f"{SPACES}?parent={levels}"),
@@ -199,7 +201,7 @@ def test_levels_that_cannot_be(still: DriverNode, levels: str) -> None:
 
 
 def test_empty_name_in_a_path(still: DriverNode) -> None:
-    """A path with an empty segment is 400 and not another route."""
+    """A path with an empty segment is refused with 400, and does not match another route."""
     answers = [still.get(f"{SPACES}//tables"), still.get(f"{SPACES}//tables/t")]
 
     assert [error_of(answer)[:2] for answer in answers] == [BAD] * 2
@@ -207,7 +209,7 @@ def test_empty_name_in_a_path(still: DriverNode) -> None:
 
 @pytest.mark.parametrize("name", ["\0", "a\x01", "\x1f", ".", "..", "", "x" * 256, "é" * 128, "with:separator"])
 def test_namespace_name_in_a_body_that_cannot_be(still: DriverNode, name: str) -> None:
-    """Invalid names in bodies are 400 at any level, and no parent is created."""
+    """Invalid names in bodies are refused with 400 at any level, and no parent is created."""
     with nothing_done(still):
         answers = [still.post(SPACES, {"namespace": levels}) for levels in ([name], ["p", name], [name, "c"])]
 
@@ -215,7 +217,7 @@ def test_namespace_name_in_a_body_that_cannot_be(still: DriverNode, name: str) -
 
 
 def test_names_too_deep(still: DriverNode) -> None:
-    """A name of more than 32 parts, the table's own included, is 400 in paths and bodies."""
+    """A name of more than 32 parts, including the table's own, is refused with 400 in paths and bodies."""
     deep = [f"d{number}" for number in range(33)]
     with nothing_done(still):
         answers = [
@@ -232,14 +234,16 @@ def test_names_too_deep(still: DriverNode) -> None:
     "prefix", ["main", "lake", "lake.main.x", "lake.", ".main", "la%20ke.main", "lake%2Emain%2Ex", "é.main", "%"]
 )
 def test_prefix_that_cannot_be(still: DriverNode, prefix: str) -> None:
-    """A prefix that is not a metalake and a catalog is 400, and the message says where to get one."""
+    """A prefix that is not a metalake and a catalog is refused with 400. The message says where to get a prefix."""
     answer = still.get(f"/iceberg/v1/{prefix}/namespaces")
 
     assert error_of(answer)[:2] == BAD
 
 
 def test_body_over_the_limit(still: DriverNode) -> None:
-    """A body over the limit is 413 by its declared and by its actual length; one at the limit is read."""
+    """A body over the limit is refused with 413, by its declared and by its actual length. A body at the limit is
+    accepted.
+    """
     limit = still.built.application.body_bytes_max
     padded = {"namespace": ["a"], "properties": {"k": ""}}
     with nothing_done(still):
@@ -259,14 +263,18 @@ def test_body_over_the_limit(still: DriverNode) -> None:
      f"{space_path('a')}/functions", "/iceberg/v1/oauth/token", "/iceberg/v1/config/x", f"{ROOT}/tables"],
 )  # fmt: skip
 def test_unknown_route(still: DriverNode, path: str) -> None:
-    """An unknown path under `/iceberg`, also of an unsupported route of the protocol, is 404 in Iceberg's form."""
+    """An unknown path below `/iceberg`, including unsupported routes of the protocol, is 404 in Iceberg's error
+    format.
+    """
     answers = [still.ask(method, path, {}) for method in ("GET", "POST")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NotFoundException")] * 2
 
 
 def test_unknown_method(still: DriverNode) -> None:
-    """A wrong method is 405 in Iceberg's form; a write without a prefix is answered with that reason."""
+    """A wrong method is refused with 405 in Iceberg's error format. A request without a required prefix is refused with
+    400.
+    """
     routes = {(route.path, route.method) for route in IcebergProtocol().router.routes}
     paths = {path for path, _ in routes}
     for path in paths:
@@ -289,7 +297,9 @@ CREDENTIALS = [
 
 @pytest.mark.parametrize("header", CREDENTIALS)
 def test_credential_that_cannot_be_verified(still: DriverNode, header: str) -> None:
-    """A malformed or wrong credential is 401 everywhere with a Bearer challenge, and is not repeated in the answer."""
+    """A malformed or wrong credential is refused on every route with 401 and a Bearer challenge. The answer does not
+    repeat the credential.
+    """
     answers = [
         still.ask(method, path, body, user=None, authorization=header)
         for method, path, body in (
@@ -305,7 +315,7 @@ def test_credential_that_cannot_be_verified(still: DriverNode, header: str) -> N
 
 
 def test_revoked_and_expired_tokens(node: DriverNode) -> None:
-    """A token works until it is revoked or expires; then it is 401 at the next request."""
+    """A token is accepted until it is revoked or expires. The next request gets 401."""
     make_table(node, "a", "t")
     kept = node.post(f"{OWN}/tokens", {"name": "kept"}).json()
     short = node.post(f"{OWN}/tokens", {"name": "short", "expires_in_s": 1}).json()
@@ -325,7 +335,9 @@ def test_revoked_and_expired_tokens(node: DriverNode) -> None:
 
 
 def test_nobody(still: DriverNode) -> None:
-    """No header, and `Bearer None`, are 401. `tests/http/iceberg/test_credentials.py` has the other cases."""
+    """A request without credentials, and one with `Bearer None`, get 401. `tests/http/iceberg/test_credentials.py` has
+    the other cases.
+    """
     answers = [still.get(TABLE, user=None), still.get(TABLE, user=None, authorization="Bearer None")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(401, "NotAuthorizedException")] * 2
@@ -334,8 +346,8 @@ def test_nobody(still: DriverNode) -> None:
 
 @pytest.mark.parametrize("target", ["metalake", "catalog"])
 def test_disabled_metalake_or_catalog(node: DriverNode, target: str) -> None:
-    """Below a disabled metalake or catalog every request is 403 with the reason, for its owner too, until it is
-    enabled.
+    """Every request below a disabled metalake or catalog is refused with 403 and the reason, also to its owner, until
+    it is enabled.
     """
     make_table(node, "a", "t")
     path = f"{API}/lake" + ("/catalogs/main" if target == "catalog" else "")
@@ -357,7 +369,7 @@ def test_disabled_metalake_or_catalog(node: DriverNode, target: str) -> None:
 
 
 def test_text_that_a_database_may_not_hold(database: Database, tmp_path: Path) -> None:
-    """U+0000 is refused in names and stored in properties on both backends; as a user name it is unknown."""
+    """U+0000 is refused in names and stored in properties, on both store backends. A user name with it is unknown."""
     url = None if database.kind == "sqlite" else database.address
     with node_over(tmp_path, database=url) as node:
         make_space(node, "a")

@@ -1,5 +1,5 @@
-"""POST of a table: the answer to each failure, lost races, commits without changes, gzip, and metadata files that leave
-the log.
+"""Commits to a table: the answer to each failure, lost races, commits without changes, gzip, and deletion of old
+metadata files.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ NEW_SCHEMA = {**SCHEMA, "fields": [*SCHEMA["fields"], NEW_COLUMN]}
     ids=lambda value: str(value)[:40],
 )
 def test_requirement_that_fails(node: DriverNode, requirement: dict[str, object], text: str) -> None:
-    """A failing requirement is 409 with the message that clients and the compatibility kit expect, and nothing is
-    changed.
+    """A failing requirement is refused with 409 and the message that clients and the compatibility kit expect, and
+    nothing is changed.
     """
     make_table(node, "a", "t")
     commit(node, "a", "t", updates=[snapshot(1), point(1), point(1, "v1", "tag")])
@@ -81,7 +81,7 @@ def test_requirement_that_fails(node: DriverNode, requirement: dict[str, object]
 
 
 def test_requirements_that_hold(lake: DriverNode) -> None:
-    """A commit with fulfilled requirements succeeds; UUIDs are compared without regard to case."""
+    """A commit whose requirements hold succeeds. UUIDs are compared case-insensitively."""
     made = make_table(lake, "a", "t")
     held = [
         {"type": "assert-table-uuid", "uuid": str(made["metadata"]["table-uuid"]).upper()},
@@ -134,7 +134,9 @@ def test_requirements_that_hold(lake: DriverNode) -> None:
     ids=lambda value: str(value)[:48],
 )  # fmt: skip
 def test_update_that_cannot_be(node: DriverNode, updates: list[object], status: int, kind: str, text: str) -> None:
-    """An invalid update is 400 with its name; a snapshot that is only behind is 409, so that the client rebuilds it."""
+    """An invalid update is refused with 400 and its name. A snapshot with an outdated sequence number is refused with
+    409, so that the client rebuilds it.
+    """
     make_table(node, "a", "t")
     commit(node, "a", "t", updates=[snapshot(1), point(1)])
 
@@ -146,7 +148,7 @@ def test_update_that_cannot_be(node: DriverNode, updates: list[object], status: 
 
 
 def test_updates_are_all_or_nothing(node: DriverNode) -> None:
-    """If the last of several updates is refused, none is made."""
+    """If the last of several updates is refused, none of them is applied."""
     make_table(node, "a", "t")
 
     with nothing_done(node):
@@ -156,7 +158,7 @@ def test_updates_are_all_or_nothing(node: DriverNode) -> None:
 
 
 def test_commit_that_changes_nothing(node: DriverNode) -> None:
-    """A commit without effect returns the unchanged table and writes nothing."""
+    """A commit without effect returns the unchanged table and writes neither rows nor files."""
     made = make_table(node, "a", "t")
 
     with nothing_done(node):
@@ -169,7 +171,9 @@ def test_commit_that_changes_nothing(node: DriverNode) -> None:
 
 
 def test_missing_table(node: DriverNode) -> None:
-    """A commit to a missing table is 404; to finish a staged create in a missing namespace is 404 for the namespace."""
+    """A commit to a missing table is 404. A commit of a staged create in a missing namespace is 404 for the
+    namespace.
+    """
     answers = [
         commit(node, "gone", "t", updates=[set_properties(k="v")]),
         commit(node, "gone", "t", updates=[], requirements=[{"type": "assert-create"}]),
@@ -196,7 +200,9 @@ def test_unknown_fields_are_kept(lake: DriverNode) -> None:
 
 
 def test_concurrent_commits_all_come_through(lake: DriverNode) -> None:
-    """Concurrent commits to one table on a node wait in a queue: none is lost, doubled or built in vain."""
+    """Concurrent commits to one table on a node wait in a queue. None is lost, applied twice, or built for a lost
+    race.
+    """
     make_table(lake, "a", "t")
     lost = LOST_RACES[()]
     names = [f"k{number}" for number in range(4)]
@@ -214,7 +220,7 @@ def test_concurrent_commits_all_come_through(lake: DriverNode) -> None:
 
 
 def test_concurrent_schema_changes(lake: DriverNode) -> None:
-    """Of two commits that require the same schema one succeeds and the other is 409."""
+    """Of two commits that require the same schema, one succeeds and the other is refused with 409."""
     make_table(lake, "a", "t")
     body = {
         "requirements": [{"type": "assert-current-schema-id", "current-schema-id": 0}],
@@ -230,7 +236,9 @@ def test_concurrent_schema_changes(lake: DriverNode) -> None:
 
 
 def test_concurrent_appends_to_different_branches(lake: DriverNode) -> None:
-    """Of appends to different branches with one sequence number one is 409, so that its client rebuilds it."""
+    """Of two appends to different branches with the same sequence number, one is refused with 409, so that its client
+    rebuilds it.
+    """
     make_table(lake, "a", "t")
     commit(lake, "a", "t", updates=[snapshot(1), point(1)])
     bodies = [
@@ -249,7 +257,7 @@ def test_concurrent_appends_to_different_branches(lake: DriverNode) -> None:
 
 
 def test_concurrent_creates(lake: DriverNode) -> None:
-    """Of concurrent creates of one name exactly one succeeds; the others are 409 and leave no file."""
+    """Of concurrent creates of one name exactly one succeeds. The others are refused with 409 and leave no file."""
     make_table(lake, "a", "other")
     body = {"name": "t", "schema": SCHEMA}
 
@@ -262,7 +270,7 @@ def test_concurrent_creates(lake: DriverNode) -> None:
 
 
 def test_commit_and_rename_at_once(lake: DriverNode) -> None:
-    """A commit concurrent with a rename either comes first or is 404; the table has one name and is complete."""
+    """A commit concurrent with a rename either comes first or gets 404. The table has one name and is complete."""
     make_table(lake, "a", "t")
     body = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
 
@@ -280,7 +288,9 @@ def test_commit_and_rename_at_once(lake: DriverNode) -> None:
 
 
 def test_races_without_end(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit at its deadline is 409, so certainly not committed, and none of its files is left."""
+    """A commit that still loses races at its deadline is refused with 409, which means that it was not committed, and
+    leaves no file.
+    """
     make_table(node, "a", "t")
     monkeypatch.setattr(commits, "document_swap", _raise(commits.LostRace()))
     monkeypatch.setattr(commits, "PATIENCE_S", -1.0)
@@ -301,8 +311,8 @@ def _raise(error: BaseException) -> Callable[..., None]:
 
 
 def test_unexpected_failure_of_a_commit(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unexpected error in a commit is 500 with the type that keeps clients from deleting files; its text is only in
-    the log.
+    """An unexpected error in a commit is 500 with the error type that prevents clients from deleting files. Its message
+    is only in the log.
     """
     make_table(node, "a", "t")
     monkeypatch.setattr(commits, "change_apply", _raise(ZeroDivisionError("secret")))
@@ -316,7 +326,9 @@ def test_unexpected_failure_of_a_commit(node: DriverNode, monkeypatch: pytest.Mo
 
 
 def test_outcome_that_nobody_knows(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it is unknown whether the store committed, the answer is 500 of unknown state, and the file is kept."""
+    """If the outcome of the store's commit is unknown, the answer is 500 `CommitStateUnknownException`, and the
+    metadata file is kept.
+    """
     make_table(node, "a", "t")
     monkeypatch.setattr(commits, "document_swap", _raise(StateUnknown("The connection was lost during COMMIT")))
 
@@ -327,7 +339,9 @@ def test_outcome_that_nobody_knows(node: DriverNode, monkeypatch: pytest.MonkeyP
 
 
 def test_store_that_is_not_there(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it is certain that nothing was committed, the answer is 503 with Retry-After, and the file is deleted."""
+    """If the store certainly committed nothing, the answer is 503 with `Retry-After`, and the metadata file is
+    deleted.
+    """
     make_table(node, "a", "t")
     monkeypatch.setattr(
         commits, "document_swap", _raise(ServiceUnavailable("The store is busy: try again", retry_after_s=3))
@@ -341,7 +355,7 @@ def test_store_that_is_not_there(node: DriverNode, monkeypatch: pytest.MonkeyPat
 
 
 def test_gzip(lake: DriverNode) -> None:
-    """With the table's property, metadata files are compressed, have the usual suffix, and are served uncompressed."""
+    """With the table property, metadata files are compressed, have the usual suffix, and are returned uncompressed."""
     made = make_table(lake, "a", "t", properties={"write.metadata.compression-codec": "gzip"})
     committed = commit(lake, "a", "t", updates=[set_properties(k="v")])
     back = commit(
@@ -358,7 +372,7 @@ def test_gzip(lake: DriverNode) -> None:
 
 
 def test_file_names_count(node: DriverNode) -> None:
-    """The version in a metadata file's name increases, and each name has a new UUID."""
+    """The version number in metadata file names increases, and each name has a new UUID."""
     made = make_table(node, "a", "t")
     answers = [commit(node, "a", "t", updates=[set_properties(k=str(number))]) for number in range(3)]
 
@@ -385,7 +399,7 @@ def set_path(place: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("place", ["{root}/elsewhere", "{victim}/metadata", "{victim}", "{own}x", "{root}"])
 def test_metadata_path_elsewhere(node: DriverNode, place: str) -> None:
-    """A metadata path outside of the table's own location is refused, whether it is another table's or unused."""
+    """A metadata path outside of the table's location is refused, whether or not another table uses it."""
     victim, own = (make_table(node, "a", name)["metadata"]["location"] for name in ("victim", "t"))
     chosen = place.format(root=f"file://{node.data}/warehouse/main", victim=victim, own=own)
 
@@ -400,7 +414,7 @@ def test_metadata_path_elsewhere(node: DriverNode, place: str) -> None:
 
 
 def test_metadata_path_that_is_left_behind(node: DriverNode) -> None:
-    """A commit that moves the table away from its metadata path is refused unless it sets another one."""
+    """A commit that moves the table away from its metadata path is refused, unless it sets another path."""
     own = make_table(node, "a", "t")["metadata"]["location"]
     assert commit(node, "a", "t", updates=[set_path(f"{own}/m")]).status == 200
     move = {"action": "set-location", "location": f"{own}x"}
@@ -413,7 +427,9 @@ def test_metadata_path_that_is_left_behind(node: DriverNode) -> None:
 
 
 def test_metadata_path_of_an_older_release(node: DriverNode) -> None:
-    """A stored metadata path outside of the table's location is not used: files are written below the location."""
+    """A stored metadata path outside of the table's location, as an older release allowed it, is ignored: files are
+    written below the location.
+    """
     made = make_table(node, "a", "t")
     own, other = made["metadata"]["location"], f"file://{node.data}/warehouse/main/elsewhere"
     old = {**made["metadata"], "properties": {"write.metadata.path": other}}
@@ -427,14 +443,16 @@ def test_metadata_path_of_an_older_release(node: DriverNode) -> None:
 
 
 def change_body(node: DriverNode, metadata: object) -> None:
-    """Replace the only document, as an older release might have left it."""
+    """Replace the only metadata document, as an older release might have left it."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
         connection.execute("UPDATE document SET body = ?, version = version + 1", (json.dumps(metadata).encode(),))
-        connection.execute("UPDATE store SET epoch = epoch + 1")  # nobody goes on with what they know
+        connection.execute("UPDATE store SET epoch = epoch + 1")  # makes all views start empty
 
 
 def test_location_of_another_table(lake: DriverNode) -> None:
-    """A move to another table's location is 400 with that reason, in every spelling, and nothing is written."""
+    """A move to another table's location, in every spelling, is refused with 400 and this reason, and writes
+    nothing.
+    """
     victim = make_table(lake, "a", "victim")["metadata"]["location"]
     before = make_table(lake, "a", "t")
     files = files_of(lake)
@@ -448,7 +466,9 @@ def test_location_of_another_table(lake: DriverNode) -> None:
 
 
 def test_files_off_the_log_that_are_not_the_tables(node: DriverNode) -> None:
-    """Files elsewhere in a registered table's log are kept, outside of all roots and in other tables' locations."""
+    """When entries leave the log of a registered table, their files in other tables' locations and outside of all roots
+    are kept.
+    """
     victim = make_table(node, "a", "victim")
     precious = node.data / "precious.txt"
     precious.write_text("x")
@@ -479,7 +499,7 @@ def _kept(node: DriverNode, answers: list[DriverAnswer]) -> list[bool]:
 
 @pytest.mark.parametrize("deletes", ["true", "false"])
 def test_files_that_fall_off_the_log(lake: DriverNode, deletes: str) -> None:
-    """Metadata files that leave the log are deleted after the commit if the table requests that, and only then."""
+    """Metadata files that leave the log are deleted after the commit only if the table property requests that."""
     properties = {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": deletes}
     make_table(lake, "a", "t", properties=properties)
 
@@ -491,7 +511,7 @@ def test_files_that_fall_off_the_log(lake: DriverNode, deletes: str) -> None:
 
 
 def test_times_rise(node: DriverNode) -> None:
-    """Times in the metadata log never decrease, however fast commits follow."""
+    """Times in the metadata log never decrease, even if commits follow each other quickly."""
     make_table(node, "a", "t")
     for number in range(5):
         commit(node, "a", "t", updates=[set_properties(k=str(number))])
@@ -502,7 +522,9 @@ def test_times_rise(node: DriverNode) -> None:
 
 
 def test_large_metadata(lake: DriverNode) -> None:
-    """A document of half a megabyte is committed and served like a small one, while other requests run."""
+    """A document of half a megabyte is committed and returned like a small one. Other requests are answered
+    meanwhile.
+    """
     make_table(lake, "a", "t")
     make_table(lake, "a", "small")
     big = {f"p{number}": "x" * 500 for number in range(1000)}
@@ -520,7 +542,9 @@ def test_large_metadata(lake: DriverNode) -> None:
 
 
 def test_deadline_before_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request past its deadline before its change reaches the store is 503 with Retry-After: nothing was changed."""
+    """If the deadline passes before the change reaches the store, the answer is 503 with `Retry-After`, and nothing is
+    changed.
+    """
     make_table(node, "a", "t")
     node.built.application.deadlines.seconds = 0.05
 
@@ -538,7 +562,9 @@ def test_deadline_before_the_store(node: DriverNode, monkeypatch: pytest.MonkeyP
 
 
 def test_deadline_in_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request past its deadline while the store executes its change is 500 of unknown state, and the file is kept."""
+    """If the deadline passes while the store executes the change, the answer is 500 of unknown state, and the metadata
+    file is kept.
+    """
     make_table(node, "a", "t")
     node.built.application.deadlines.seconds = 0.05
     submit = node.built.services.store.submit
@@ -559,7 +585,9 @@ def test_deadline_in_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch
 
 
 def test_deadline_after_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request past its deadline after its commit does not answer that nothing was changed."""
+    """If the deadline passes after the commit, the answer is 500 of unknown state and does not say that nothing was
+    changed.
+    """
     make_table(node, "a", "t")
     node.built.application.deadlines.seconds = 0.05
 

@@ -1,4 +1,4 @@
-"""GET /v1/config: the catalog that a warehouse names, and the configuration for clients."""
+"""GET /v1/config: the catalog of a warehouse, and the configuration for clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def make_catalog(node: DriverNode, name: str, **properties: str) -> None:
     "query", ["", "?warehouse=", "?warehouse=main", "?warehouse=lake/main", "?warehouse=lake%2Fmain"]
 )
 def test_warehouse_forms(node: DriverNode, query: str) -> None:
-    """Without a warehouse, by the catalog's name, and by metalake and catalog, the same catalog is used."""
+    """Without a warehouse, by the catalog's name, and by metalake and catalog, the same catalog is configured."""
     answer = node.get(f"{CONFIG}{query}")
 
     assert answer.status == 200
@@ -30,7 +30,7 @@ def test_warehouse_forms(node: DriverNode, query: str) -> None:
 
 
 def test_prefix_leads_to_the_catalog(node: DriverNode) -> None:
-    """Each catalog has its own prefix, which leads to that catalog."""
+    """Each catalog has its own prefix, which selects that catalog."""
     make_catalog(node, "other")
 
     prefix = node.get(f"{CONFIG}?warehouse=other").json()["overrides"]["prefix"]
@@ -42,7 +42,9 @@ def test_prefix_leads_to_the_catalog(node: DriverNode) -> None:
 
 
 def test_endpoints_are_complete(node: DriverNode) -> None:
-    """Each route of a catalog is listed in the clients' notation, HEAD included, because clients do not use others."""
+    """Each route of a catalog is listed in the notation of clients, including HEAD, because clients use only listed
+    routes.
+    """
     told = node.get(CONFIG)["endpoints"]
 
     assert told == [f"{route.method} /v1{route.path}".replace("{plan}", "{plan-id}") for route in CATALOG_ROUTES]
@@ -52,7 +54,7 @@ def test_endpoints_are_complete(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("warehouse", ["nowhere", "lake/nowhere", "nolake/main"])
 def test_unknown_warehouse(node: DriverNode, warehouse: str) -> None:
-    """A missing warehouse is 404 with its own type, for every caller."""
+    """A missing warehouse is 404 with its own error type, for every caller."""
     answers = [node.get(f"{CONFIG}?warehouse={warehouse}", user=user) for user in ("admin", "stranger")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NoSuchWarehouseException")] * 2
@@ -61,7 +63,7 @@ def test_unknown_warehouse(node: DriverNode, warehouse: str) -> None:
 @pytest.mark.parametrize("user", ["stranger", "member"])
 @pytest.mark.parametrize("disabled", [False, True])
 def test_invisible_warehouse_does_not_exist(node: DriverNode, user: str, disabled: bool) -> None:
-    """A catalog that the caller may not use is answered like a missing one, also if it is disabled."""
+    """A catalog that the caller may not use is answered like a missing one, also while it is disabled."""
     node.done("POST", f"{API}/lake/users", {"name": "member"})
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": not disabled})
 
@@ -73,7 +75,7 @@ def test_invisible_warehouse_does_not_exist(node: DriverNode, user: str, disable
 
 
 def test_granted_warehouse_is_there_at_once(node: DriverNode) -> None:
-    """USE_CATALOG is sufficient, from the next request on."""
+    """USE_CATALOG is enough to configure the catalog, from the next request on."""
     before = node.get(CONFIG, user="ana")
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
     after = node.get(CONFIG, user="ana")
@@ -82,7 +84,7 @@ def test_granted_warehouse_is_there_at_once(node: DriverNode) -> None:
 
 
 def test_disabled_warehouse_is_told_to_who_may_use_it(node: DriverNode) -> None:
-    """A disabled catalog is 403 with the reason for its users, until it is enabled."""
+    """Users of a disabled catalog get 403 with the reason, until it is enabled."""
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
 
     refused = error_of(node.get(CONFIG))
@@ -94,14 +96,14 @@ def test_disabled_warehouse_is_told_to_who_may_use_it(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("warehouse", ["a.b", "a/b/c", "%FF", "%2", "/", "lake/", "/main", "system", "x%00"])
 def test_malformed_warehouse(node: DriverNode, warehouse: str) -> None:
-    """A warehouse that is no valid name is 400 with the reason."""
+    """A warehouse that is not a valid name is refused with 400 and the reason."""
     answer = node.get(f"{CONFIG}?warehouse={warehouse}")
 
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
 def test_properties_that_clients_need_are_passed_on(node: DriverNode) -> None:
-    """Endpoint and region of an object store are defaults for clients; keys and other properties are not."""
+    """Clients get the endpoint and region of an object store as defaults, but neither keys nor other properties."""
     make_catalog(node, "remote", s3_endpoint="https://s3.eu-west-1.amazonaws.com", s3_region="here", s3_secret="x")
 
     defaults = node.get(f"{CONFIG}?warehouse=remote")["defaults"]
@@ -110,7 +112,7 @@ def test_properties_that_clients_need_are_passed_on(node: DriverNode) -> None:
 
 
 def test_a_lance_catalog_is_refused_by_name(node: DriverNode) -> None:
-    """A catalog for Lance tables as warehouse is refused with its format."""
+    """A Lance catalog as warehouse is refused, and the message names its format."""
     answer = node.get("/iceberg/v1/config?warehouse=lance")
 
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")

@@ -1,4 +1,6 @@
-"""Requests without credentials, and requests for OAuth tokens, over Iceberg REST: the message says what to send."""
+"""Requests without credentials, and requests for OAuth tokens, over Iceberg REST: the messages say which credentials to
+send.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def ask(node: DriverNode, method: str, path: str, **headers: str) -> DriverAnswe
 @ASKED
 @pytest.mark.parametrize("header", [None, "Bearer None"])
 def test_nobody_is_asked_who_it_is(node: DriverNode, method: str, path: str, header: str | None) -> None:
-    """Missing credentials are 401 with the scheme and advice, alike for existing and missing objects."""
+    """A request without credentials is refused with 401, the scheme and advice, alike for existing and missing
+    objects.
+    """
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
 
     answer = ask(node, method, path, **({} if header is None else {"authorization": header}))
@@ -48,7 +52,7 @@ def test_nobody_is_asked_who_it_is(node: DriverNode, method: str, path: str, hea
 
 
 def test_the_log_has_the_words_for_head(node: DriverNode) -> None:
-    """An answer to HEAD has no body, so the advice is in the log."""
+    """The log has the advice of a refused HEAD request, because the answer has no body."""
     lines: list[tuple[object, ...]] = []
     node.built.application.request_log = cast("RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None))
 
@@ -59,7 +63,9 @@ def test_the_log_has_the_words_for_head(node: DriverNode) -> None:
 
 
 def test_anonymous_who_holds_something_is_served(node: DriverNode) -> None:
-    """If the user `anonymous` has rights, requests without credentials use them; otherwise they are 403."""
+    """If the user `anonymous` has privileges, requests without credentials use them. Other requests of it are refused
+    with 403.
+    """
     grant(node, "anonymous", "use_catalog", kind="CATALOG", on="main")
 
     config, listed, created = (
@@ -73,7 +79,7 @@ def test_anonymous_who_holds_something_is_served(node: DriverNode) -> None:
 
 
 def test_somebody_who_is_no_user_is_forbidden(node: DriverNode) -> None:
-    """The name of an unknown user is 403, because the caller is identified."""
+    """A request with the name of an unknown user is refused with 403, because the caller is identified."""
     assert node.get("/iceberg/v1/lake.main/namespaces", user="stranger").status == 403
 
 
@@ -83,5 +89,7 @@ def test_nobody_is_served_with_access_off(open_node: DriverNode) -> None:
 
 
 def test_gravitino_keeps_its_anonymous(node: DriverNode) -> None:
-    """Over Gravitino's protocol a missing header means the user `anonymous`, as in Gravitino: 403, not 401."""
+    """Over Gravitino's protocol, a request without credentials is from the user `anonymous`, as in Gravitino, and is
+    refused with 403 instead of 401.
+    """
     assert node.get(f"{API}/lake/catalogs", user=None).status == 403

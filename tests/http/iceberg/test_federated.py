@@ -1,5 +1,5 @@
-"""Connector catalogs of another Iceberg REST catalog: a real server behind a socket, read and changed under this
-server's rights.
+"""Connector catalogs of another Iceberg REST catalog: a real server behind a socket, read and changed with the rights
+of this server's tree.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def far(fresh: Callable[[str], Path]) -> Iterator[FarCatalog]:
-    """Two nodes, one shown by the other."""
+    """Two nodes; the first has a connector catalog of the second one."""
     with far_at(fresh("near"), fresh("away")) as pair:
         yield pair
 
@@ -64,7 +64,7 @@ def test_tables_are_made_loaded_changed_and_known_to_the_source(far: FarCatalog)
 
 
 def test_namespaces_nest_and_have_properties(far: FarCatalog) -> None:
-    """Namespaces of any depth and spelling are created, changed and dropped."""
+    """Namespaces of any depth and spelling can be created, changed and dropped."""
     odd = ("a b", "ä/ö+%", "c.d")
     made = far.node.done("POST", SPACES, {"namespace": odd, "properties": {"k": "v"}})
 
@@ -86,7 +86,7 @@ def test_namespaces_nest_and_have_properties(far: FarCatalog) -> None:
 
 
 def test_config_tells_what_the_source_offers_too(far: FarCatalog) -> None:
-    """Clients get this server's prefix and separator, and nothing about the source's address."""
+    """Clients get this server's prefix and separator, but not the source's address."""
     told = far.node.done("GET", "/iceberg/v1/config?warehouse=far")
 
     assert told["overrides"] == {"prefix": "lake.far", "namespace-separator": "%1F"}
@@ -96,8 +96,8 @@ def test_config_tells_what_the_source_offers_too(far: FarCatalog) -> None:
 
 
 def test_tags_spare_a_client_what_it_has(far: FarCatalog) -> None:
-    """An ETag of the source becomes one of this server, is answered 304, and is bound to one representation and
-    catalog.
+    """The server converts the source's ETag to its own and answers a match with 304. The ETag is valid for one
+    representation of the table, and invalid ones are ignored.
     """
     far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
     loaded = far.node.get(table("sales", "t"))
@@ -114,7 +114,9 @@ def test_tags_spare_a_client_what_it_has(far: FarCatalog) -> None:
 
 
 def test_tables_move_and_are_registered_and_let_go(far: FarCatalog) -> None:
-    """Tables are renamed, moved, unregistered and registered; commits of several tables are one request."""
+    """Tables can be renamed, moved, unregistered and registered. A commit of several tables is one request to the
+    source.
+    """
     for name in ("t", "u"):
         far.node.done("POST", f"{space('sales')}/tables", new_table(name))
     far.node.done("POST", SPACES, {"namespace": ["other"]})
@@ -136,7 +138,7 @@ def test_tables_move_and_are_registered_and_let_go(far: FarCatalog) -> None:
     assert far.node.done("POST", f"{space('other')}/register", again)["metadata"] == told["metadata"]
     assert far.names("other") == ["w"]
     grant(far.node, "ana", "use_catalog use_schema create_table modify_table", kind="CATALOG", on="far")
-    over = {**again, "overwrite": True}  # takes the right to drop what has the name
+    over = {**again, "overwrite": True}  # this needs the right to drop the object with that name
     assert refused(far.node.post(f"{space('other')}/register", over, user="ana"))[0] == 403
     staged = far.node.done("POST", f"{space('other')}/tables", new_table("s", **{"stage-create": True}))
     assert far.names("other") == ["w"]
@@ -166,7 +168,7 @@ VIEW = {
 
 
 def test_views_are_made_loaded_replaced_renamed_and_dropped(far: FarCatalog) -> None:
-    """Views of the source work like its tables."""
+    """Views of the source can be created, loaded, replaced, renamed and dropped like its tables."""
     made = far.node.done("POST", f"{space('sales')}/views", {"name": "v", **VIEW})
 
     assert far.names("sales", what="views") == ["v"]
@@ -184,8 +186,8 @@ def test_views_are_made_loaded_replaced_renamed_and_dropped(far: FarCatalog) -> 
 
 
 def test_rights_hang_on_names_and_bind_the_next_request(far: FarCatalog) -> None:
-    """A grant on an existing table of the source takes effect immediately, and so does its revoke; without rights
-    nothing is revealed.
+    """A grant on an existing table of the source, and its revoke, take effect immediately. A user without rights cannot
+    see which objects exist.
     """
     for name in ("a", "b"):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(name))
@@ -213,7 +215,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(far: FarCatalog) -> None
 
 
 def test_a_second_node_knows_at_once(far: FarCatalog) -> None:
-    """Grants, creates, renames and revokes on one node apply to the next request on another."""
+    """Grants, creates, renames and revokes on one node apply to the next request on another node."""
     far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table("a"))
     far.use("bea", "use_catalog use_schema")
     address = far.properties["uri"].removeprefix("http://").partition("/")[0]
@@ -230,7 +232,9 @@ def test_a_second_node_knows_at_once(far: FarCatalog) -> None:
 
 
 def test_makers_own_what_they_make_and_names_carry_rights_along(far: FarCatalog) -> None:
-    """The creator of a table may drop it; a renamed table keeps its grants; one created again has none."""
+    """The creator of a table may drop it. A renamed table keeps its grants, and a table created again under the name
+    has none.
+    """
     far.use("ann", "use_catalog use_schema create_table")
     far.use("bea", "use_catalog use_schema")
     assert far.node.get(table("sales", "t"), user="ann").status == 404, "who makes tables learns that a name is free"
@@ -251,7 +255,7 @@ def test_makers_own_what_they_make_and_names_carry_rights_along(far: FarCatalog)
 
 
 def test_a_body_means_what_was_decided_on(far: FarCatalog) -> None:
-    """A body that names another table, or a duplicate field, affects only the table in the URL, or is refused."""
+    """A body with another table's name, or with a duplicate field, changes only the table in the URL, or is refused."""
     for name in ("mine", "theirs"):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(name))
     far.use("bea", "use_catalog use_schema")
@@ -275,7 +279,7 @@ def test_a_body_means_what_was_decided_on(far: FarCatalog) -> None:
 
 
 def test_wrong_bodies_are_answered_here(far: FarCatalog) -> None:
-    """Malformed requests are not forwarded to the source."""
+    """The server refuses malformed requests without forwarding them to the source."""
     far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
     far.bridge.cut()
     wrong = (
@@ -295,7 +299,7 @@ def test_wrong_bodies_are_answered_here(far: FarCatalog) -> None:
 
 
 def test_pages_are_the_sources_and_hide_what_is_hidden(far: FarCatalog) -> None:
-    """Pages continue by the source's token, and hidden objects are left out."""
+    """Pages continue with the source's token, and omit hidden objects."""
     for at in range(5):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"t{at}"))
     far.use("bea", "use_catalog use_schema")
@@ -311,7 +315,9 @@ def test_pages_are_the_sources_and_hide_what_is_hidden(far: FarCatalog) -> None:
 
 
 def test_other_doors_tell_where_to_go(far: FarCatalog) -> None:
-    """Gravitino's clients see the same tables with columns, and no answer has the catalog's secrets."""
+    """Over Gravitino REST, clients get the same tables with their columns, and no answer contains the catalog's
+    secrets.
+    """
     far.node.done("POST", f"{space('sales')}/tables", new_table("t", properties={"a": "1"}))
     schemas = f"{API}/lake/catalogs/far/schemas"
 
@@ -330,8 +336,8 @@ def test_other_doors_tell_where_to_go(far: FarCatalog) -> None:
 
 
 def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Callable[[str], Path]) -> None:
-    """Disconnected source: 502, and 503 for a commit, which was not made. Silent source: 502, and 500 for a commit.
-    Other requests are answered.
+    """A disconnected source is 502, and 503 for a commit, which was not made. A source that does not answer is 502, and
+    500 for a commit. Other requests are answered.
     """
     with far_at(fresh("near"), fresh("away"), timeout_s=3.0) as far:
         far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
@@ -356,7 +362,7 @@ def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Call
 
 
 def test_a_crowd_is_served_and_all_of_many_tables_are_listed(far: FarCatalog) -> None:
-    """Each of 64 concurrent callers is answered or refused with Retry-After, and a large namespace is listed
+    """Each of 64 concurrent callers is answered or refused with `Retry-After`. A large namespace is listed
     completely.
     """
     for at in range(8):
@@ -385,9 +391,7 @@ HIDDEN = {
 
 
 def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: FarCatalog) -> None:
-    """A user who may alter the catalog cannot send its token to another address, unless the user sets the token
-    again.
-    """
+    """A user who may alter the catalog cannot send its token to another address without setting the token again."""
     to = {"@type": "setProperty", "property": "uri", "value": f"{far.properties['uri']}/other"}
     at = f"{API}/lake/catalogs/far"
 
@@ -404,8 +408,8 @@ def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: FarCatalog
 def test_credentials_go_to_whom_the_catalog_says(
     fresh: Callable[[str], Path], rule: str, reader: bool, writer: bool
 ) -> None:
-    """Vended credentials of the source are passed to permitted callers on request, with a renewal URL of this server;
-    its errors are not.
+    """Vended credentials of the source are passed to permitted callers on request, with a renewal URL of this server.
+    Errors of the source are not passed.
     """
     entry = {"prefix": "s3://b/t/", "config": HIDDEN}
     load = {"metadata-location": "s3://b/t/1", "metadata": {"format-version": 2}, "config": HIDDEN, "storage-credentials": [entry], "read-restrictions": {"x": 1}}  # fmt: skip
@@ -454,7 +458,7 @@ def test_credentials_go_to_whom_the_catalog_says(
 
 
 def test_what_the_source_has_done_is_told(far: FarCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a right is revoked after the source executed a change, the request succeeds and the tree is updated."""
+    """If a right is revoked after the source executed a change, the request still succeeds and the tree is updated."""
     node, names = far.node, f"{API}/lake/owners/table/far.sales"
     far.use("mia", "use_catalog use_schema")
     role = far.use("mia", "create_table")
@@ -487,12 +491,12 @@ def test_what_the_source_has_done_is_told(far: FarCatalog, monkeypatch: pytest.M
 
 
 def _takes(node: DriverNode, role: str) -> Callable[[], Awaitable[None]]:
-    """Revoke a role from mia."""
+    """Return a callback that revokes a role from mia."""
     return _asks(node, "PUT", f"{API}/lake/permissions/users/mia/revoke", {"roleNames": [role]})
 
 
 def _asks(node: DriverNode, method: str, path: str, body: object) -> Callable[[], Awaitable[None]]:
-    """Run a request of the admin meanwhile."""
+    """Return a callback that sends a request as the admin."""
 
     async def act() -> None:
         answer = await node.answer(method, path, body)

@@ -1,10 +1,10 @@
 """Access in a connector catalog of another Iceberg catalog: the cells of decision record 0006, except for the
 differences that are listed here.
 
-The same requests of the same callers go to a catalog of the server's own in decision record 0006; here to one that
-shows such a catalog of another server. What the tree's handler decides, the handler that asks the source decides
-again, as rights may have gone between the two. So all is asked twice: of both, one after the other, and of the
-second alone, whose mistakes the first would hide.
+In decision record 0006 the callers send the requests to a native catalog; here they send the same requests to a
+connector catalog of such a catalog on another server. First the tree's handler decides about a request, then the
+handler that asks the source decides again, because rights may change between the two. Each request is therefore sent
+twice: through both handlers, and directly to the second one, whose errors the first one would hide.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ NOT_SERVED = ("/plan", "/plan/{plan}", "/tasks", "/sign")
 
 
 def _there(text: str) -> str:
-    """Return the URL of the same object in the catalog that shows it."""
+    """Return the URL of the same object in the connector catalog."""
     return text.replace("/lake.main/", "/lake.far/").replace("warehouse=main", "warehouse=far")
 
 
 def _second_alone(route: Route[Handler]) -> Route[Handler]:
-    """Send requests for the federated catalog directly to the handler that asks the source."""
+    """Return the route with requests for the connector catalog sent directly to the handler that asks the source."""
     both, there = serve_federated(route), HANDLERS.get(route.operation)
     if there is None:
         return both
@@ -95,11 +95,12 @@ METRICS = ("POST /{prefix}/namespaces/{namespace}/tables/{table}/metrics", "tabl
 
 
 def _is_as_written(row: Row, *, native: int, here: int) -> bool:
-    """Say whether a cell is as for the server's own, or tells less.
+    """Return whether a cell equals that of a native catalog, or reveals less.
 
-    Only a source knows what is missing, and is asked for who may do the thing or makes tables beside it: the
-    others get 403. Reports of a table are taken from who may load it, as they are another's to read. Scans are
-    planned and requests signed where the tables are: who may use the catalog hears that, whatever there is.
+    Only the source knows missing objects, and the server asks it only for callers who have the privilege for the
+    operation, or who may create tables in the namespace. Others get 403. Reports of a table are accepted only from
+    callers who may load it. Scan planning and request signing are not served: callers who may use the catalog get this
+    answer whether or not the object exists.
     """
     if row[0].endswith(NOT_SERVED):
         return here in (native, 406) and here >= 400
@@ -121,7 +122,9 @@ PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (rou
 def test_a_refusal_does_not_tell_what_there_is(
     asked: dict[str, dict[Row, DriverAnswer]], pair: tuple[str, str, str]
 ) -> None:
-    """A caller who is refused both gets the same message, but for names, whether the source has the object or not."""
+    """A caller who is refused both an existing and a missing object of the source gets the same message for both,
+    except for names.
+    """
     route, there, gone = pair
     for who in CALLERS:
         first, second = asked[who][route, there], asked[who][route, gone]

@@ -72,7 +72,7 @@ def purge(node: DriverNode) -> None:
 
 
 def test_purge_deletes_what_the_metadata_lists(lake: DriverNode) -> None:
-    """A purge deletes data files, manifests, manifest lists and metadata files; unreferenced files and other tables'
+    """A purge deletes data files, manifests, manifest lists and metadata files. Unreferenced files and other tables'
     files stay.
     """
     make_table(lake, "a", "other")
@@ -93,7 +93,7 @@ def test_purge_deletes_what_the_metadata_lists(lake: DriverNode) -> None:
 
 
 def test_purge_may_find_files_gone(node: DriverNode) -> None:
-    """Missing files do not stop a purge, and an interrupted purge is completed."""
+    """A purge ignores missing files, and an interrupted purge is completed."""
     make_table(node, "a", "t")
     ours = append(node, 1)
     append(node, 2)
@@ -108,7 +108,7 @@ def test_purge_may_find_files_gone(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("gc", ["true", "false"])
 def test_purge_heeds_gc_enabled(node: DriverNode, gc: str) -> None:
-    """A table with `gc.enabled=false` keeps its data files, which may belong to others."""
+    """A purge keeps the data files of a table with `gc.enabled=false`, because other tables may use them."""
     make_table(node, "a", "t", properties={"gc.enabled": gc})
     append(node, 1)
 
@@ -119,7 +119,7 @@ def test_purge_heeds_gc_enabled(node: DriverNode, gc: str) -> None:
 
 @pytest.mark.parametrize("value", ["false", "False", ""])
 def test_drop_without_purge(node: DriverNode, value: str) -> None:
-    """A purge needs its own flag."""
+    """A drop deletes files only with the purge flag."""
     make_table(node, "a", "t")
     ours = append(node, 1)
 
@@ -130,7 +130,7 @@ def test_drop_without_purge(node: DriverNode, value: str) -> None:
 
 
 def test_purge_that_is_malformed(node: DriverNode) -> None:
-    """A purge flag that is neither true nor false is 400, and nothing is dropped."""
+    """A purge flag other than true or false is refused with 400, and nothing is dropped."""
     make_table(node, "a", "t")
 
     with nothing_done(node):
@@ -142,7 +142,9 @@ def test_purge_that_is_malformed(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("verify, status", [("local", 404), ("always", 404), ("never", 200)])
 def test_vanished_metadata_file(tmp_path: Path, verify: str, status: int) -> None:
-    """A missing local metadata file is detected by the next load, even with an ETag, unless the setting is `never`."""
+    """The next load of a table, even with an ETag, detects that its local metadata file is missing, unless the setting
+    is `never`.
+    """
     with node_over(tmp_path, verify=verify) as node:
         made = make_table(node, "a", "t")
         etag = node.get(table_path("a", "t")).headers["etag"]
@@ -161,7 +163,7 @@ def test_vanished_metadata_file(tmp_path: Path, verify: str, status: int) -> Non
 
 
 def test_vanished_file_does_not_stop_a_commit(node: DriverNode) -> None:
-    """A commit builds on the stored document, so it repairs a table whose metadata file is missing."""
+    """A commit starts from the stored document, so it succeeds and repairs a table whose metadata file is missing."""
     made = make_table(node, "a", "t")
     local(made["metadata-location"]).unlink()
 
@@ -172,7 +174,7 @@ def test_vanished_file_does_not_stop_a_commit(node: DriverNode) -> None:
 
 
 def test_storage_that_cannot_be_written(node: DriverNode) -> None:
-    """If the metadata file cannot be written, the table is not created, and the answer is definite."""
+    """If the metadata file cannot be written, the table is not created, and the answer says so."""
     made = make_table(node, "a", "t")
     (node.data / "warehouse" / "main" / "blocked").write_text("a file where a directory should be")
     place = f"file://{node.data}/warehouse/main/blocked/t"
@@ -204,8 +206,8 @@ def victim_and(node: DriverNode) -> tuple[set[str], Path]:
 
 
 def test_purge_keeps_what_is_not_the_tables_own(node: DriverNode) -> None:
-    """Another table's files stay, whatever a table's metadata lists as statistics, data, manifests, manifest lists or
-    logs.
+    """A purge keeps another table's files, even if the table's metadata lists them as statistics, data, manifests,
+    manifest lists or logs.
     """
     victims, home = victim_and(node)
     metadata = next(path for path in victims if path.endswith(".metadata.json"))
@@ -233,7 +235,7 @@ def test_purge_keeps_what_is_not_the_tables_own(node: DriverNode) -> None:
 
 
 def test_a_place_is_taken_until_its_files_are_purged(node: DriverNode) -> None:
-    """While a purge runs, no table can be created at the location; afterwards it is free and empty."""
+    """Until a purge has run, no table can be created at the location. Afterwards the location is free and empty."""
     made = make_table(node, "a", "t")
     ours = append(node, 1)
     assert node.delete(f"{table_path('a', 't')}?purgeRequested=true").status == 204
@@ -249,7 +251,7 @@ def test_a_place_is_taken_until_its_files_are_purged(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("link", ["data", ""])
 def test_purge_does_not_follow_links(node: DriverNode, link: str) -> None:
-    """A symbolic link below the warehouse gives no access to files elsewhere."""
+    """A purge does not follow symbolic links to files outside of the table's directory."""
     home = local(make_table(node, "a", "t")["metadata"]["location"])
     elsewhere = node.data / "elsewhere"
     if link:
@@ -266,7 +268,7 @@ def test_purge_does_not_follow_links(node: DriverNode, link: str) -> None:
 
 
 def test_purge_takes_a_commit_that_came_between(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit between the decision and the drop is purged, too."""
+    """A purge also deletes the files of a commit between the decision and the drop."""
     make_table(node, "a", "t")
     submit, raced = node.built.services.store.submit, []
 
@@ -288,7 +290,7 @@ def test_purge_takes_a_commit_that_came_between(node: DriverNode, monkeypatch: p
 
 
 def test_purge_removes_the_directories_it_emptied(node: DriverNode) -> None:
-    """Only foreign files are left of a purged table."""
+    """A purge removes the directories that it emptied, and keeps directories with files that are not the table's."""
     make_table(node, "a", "t")
     append(node, 1)
     warehouse = node.data / "warehouse" / "main"
@@ -303,7 +305,7 @@ def test_purge_removes_the_directories_it_emptied(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("location", ["/".join(["d"] * 2000), "d/" * 65, "x" * 300, "y" * 2001])
 def test_location_that_is_too_deep(node: DriverNode, location: str) -> None:
-    """A location that is too deep or too long is 400, and nothing is left."""
+    """A location that is too deep or too long is refused with 400, and no directory is left."""
     make_table(node, "a", "t")
     place = f"file://{node.data}/warehouse/main/{location}"
 
@@ -320,7 +322,9 @@ def test_location_that_is_too_deep(node: DriverNode, location: str) -> None:
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
 @pytest.mark.parametrize("end", ["", "/"])
 def test_location_has_a_scheme(node: DriverNode, scheme: str, end: str) -> None:
-    """A plain path is stored with a scheme, for readers that need one; a location with a scheme is not changed."""
+    """A plain path as location is stored with a scheme, which some readers need. A location with a scheme is not
+    changed.
+    """
     warehouse = f"{node.data}/warehouse/main"
     make_table(node, "a", "other")
     stored = f"{scheme or 'file://'}{warehouse}"
@@ -335,7 +339,7 @@ def test_location_has_a_scheme(node: DriverNode, scheme: str, end: str) -> None:
 
 
 def test_location_around_the_warehouse(node: DriverNode) -> None:
-    """A table at the warehouse itself is refused, because it would contain every other table."""
+    """A table at the warehouse itself is refused, because its location would contain every other table."""
     make_space(node, "a")
 
     answers = [

@@ -1,4 +1,4 @@
-"""The janitor: it deletes files that nothing refers to once they are old enough, and no others."""
+"""The janitor deletes old files that no object refers to, and no others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BEFORE = OLD - 86_400_000
 
 @pytest.fixture
 def watched(node: DriverNode) -> DriverNode:
-    """A node whose store has existed for longer than the grace time."""
+    """A node whose store is older than the grace time."""
     make_space(node, "a")
     watch(node, since_ms=BEFORE)
     return node
@@ -56,7 +56,7 @@ def file_name(version: int, at_ms: int = OLD) -> str:
 
 
 def beside(node: DriverNode, name: str) -> Path:
-    """Write a file beside the metadata files of table `a.t`."""
+    """Write a file next to the metadata files of table `a.t`."""
     path = local(node.get(table_path("a", "t"))["metadata-location"]).with_name(name)
     path.write_text("{}")
     return path
@@ -73,7 +73,7 @@ def leftover(node: DriverNode, *, at_ms: int = OLD, files: tuple[str, ...] | Non
 
 
 def test_files_that_lost_go(watched: DriverNode) -> None:
-    """A metadata file with the version of another one that the table names was never committed, and is deleted."""
+    """A metadata file with the same version as one that the table names was never committed, and is deleted."""
     make_table(watched, "a", "t")
     commit(watched, "a", "t", updates=[set_properties(k="v")])
     before = set(files_of(watched))
@@ -104,7 +104,9 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_other_files_stay(watched: DriverNode, kind: str) -> None:
-    """Files that are too young, older than the store's first round, of unused versions, or with foreign names stay."""
+    """Files that are too young, older than the store's first round, of unused versions, or with foreign names are
+    kept.
+    """
     make_table(watched, "a", "t")
     path = beside(watched, OTHERS[kind]())
 
@@ -114,7 +116,7 @@ def test_other_files_stay(watched: DriverNode, kind: str) -> None:
 
 
 def test_files_that_fell_off_the_log_stay(watched: DriverNode) -> None:
-    """Metadata files that left the log stay, because they were committed; only the table's own setting deletes them."""
+    """Metadata files that left the log are kept, because they were committed. Only the table property deletes them."""
     made = make_table(watched, "a", "t", properties={"write.metadata.previous-versions-max": "1"})
     path = local(made["metadata-location"])
     old = path.with_name(file_name(0))
@@ -129,8 +131,8 @@ def test_files_that_fell_off_the_log_stay(watched: DriverNode) -> None:
 
 @pytest.mark.parametrize("files", [None, ()])
 def test_what_failed_creates_left_goes(watched: DriverNode, files: tuple[str, ...] | None) -> None:
-    """A directory of a failed create that has at most a first metadata file is deleted, if the warehouse is marked as
-    the store's.
+    """The directory of a failed create with at most a first metadata file is deleted, if the warehouse is marked as
+    this store's.
     """
     home = leftover(watched, files=files)
 
@@ -151,7 +153,7 @@ KEPT = {
 
 @pytest.mark.parametrize("kind", KEPT)
 def test_directories_with_anything_else_stay(watched: DriverNode, kind: str) -> None:
-    """Files of a dropped table stay."""
+    """A directory with other files, such as those of a dropped table, is kept."""
     home = leftover(watched, files=KEPT[kind])
 
     clean(watched)
@@ -161,7 +163,7 @@ def test_directories_with_anything_else_stay(watched: DriverNode, kind: str) -> 
 
 @pytest.mark.parametrize("at_ms", [NOW, BEFORE - 1], ids=["young", "before the watch"])
 def test_directories_outside_the_watch_stay(watched: DriverNode, at_ms: int) -> None:
-    """Directories of running creates, and those from before the store existed, stay."""
+    """Directories of running creates, and those older than the store, are kept."""
     home = leftover(watched, at_ms=at_ms)
 
     clean(watched)
@@ -170,7 +172,7 @@ def test_directories_outside_the_watch_stay(watched: DriverNode, at_ms: int) -> 
 
 
 def test_live_and_pending_tables_stay(watched: DriverNode) -> None:
-    """Directories of tables without commits, and of tables with a pending purge, stay."""
+    """Directories of tables without commits, and of tables with a pending purge, are kept."""
     live, dropped = leftover(watched), leftover(watched)
     for name, home in (("live", live), ("dropped", dropped)):
         file = next((home / "metadata").iterdir())
@@ -189,7 +191,9 @@ def test_live_and_pending_tables_stay(watched: DriverNode) -> None:
 
 
 def test_warehouse_of_another_store_is_left_alone(watched: DriverNode) -> None:
-    """If two servers share a warehouse, unknown directories stay, because they may be the other's tables."""
+    """Unknown directories in a warehouse with another store's mark are kept, because they may be that store's
+    tables.
+    """
     home = leftover(watched)
     (home.parent / MARK).write_text("theirs")
 
@@ -199,7 +203,7 @@ def test_warehouse_of_another_store_is_left_alone(watched: DriverNode) -> None:
 
 
 def test_first_round_only_begins_to_watch(node: DriverNode) -> None:
-    """A new, upgraded or restored store deletes only files that appeared since."""
+    """In a new, upgraded or restored store, the janitor deletes only files that appeared since then."""
     make_space(node, "a")
     watch(node, since_ms=BEFORE)
     home = leftover(node)
@@ -228,7 +232,7 @@ def janitors_sql(text: str):  # noqa: ANN201
 
 
 def test_dry_run_lists_and_takes_nothing(watched: DriverNode) -> None:
-    """The command lists the paths first, and deletes the same paths on confirmation."""
+    """The command lists the paths of a dry run first, and deletes the same paths on confirmation."""
     home = leftover(watched)
     make_table(watched, "a", "t")
     lost = beside(watched, file_name(0))
@@ -247,7 +251,7 @@ def test_dry_run_lists_and_takes_nothing(watched: DriverNode) -> None:
 
 
 def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """The command fails with a message, not a traceback, if there is no store; for a new one it deletes nothing."""
+    """Without a store, the command fails with a message and without a traceback. For a new store it deletes nothing."""
     (tmp_path / "file").write_text("x")
 
     with pytest.raises(CannotStart):
@@ -256,7 +260,7 @@ def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_round_is_on_the_list_of_every_server(node: DriverNode) -> None:
-    """The janitor's task recurs by itself, once per store."""
+    """Each store has exactly one janitor task, which recurs."""
     for _ in range(2):
         node.runner.run(node.built.upkeep.sweep())
     clean(node)
@@ -266,11 +270,11 @@ def test_round_is_on_the_list_of_every_server(node: DriverNode) -> None:
     assert counts[JANITOR, "waiting"] == 1
     assert set(counts.values()) == {1}
     rounds = [node.runner.run(node.built.upkeep.run_one()) for _ in range(len(counts))]
-    assert rounds[-1] is False  # its next round is not due
+    assert rounds[-1] is False  # its next round is not due yet
 
 
 def test_failed_creates_leave_no_directories(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A create that is refused, or whose file cannot be written, removes its directories."""
+    """A create that is refused, or whose file cannot be written, deletes the directories that it created."""
     make_table(node, "a", "t")
     before = sorted((node.data / "warehouse").rglob("*"))
     body = {"name": "t", "schema": {"type": "struct", "fields": []}}

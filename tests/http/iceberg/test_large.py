@@ -1,4 +1,4 @@
-"""Large bodies and documents, which other processes handle: the same answers and the same refusals."""
+"""Large bodies and documents, which worker processes handle: same answers and same refusals as for small ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def without(metadata: object, *keys: str) -> dict:
 
 @pytest.fixture
 def busy(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the recorded offloaded work."""
+    """Return a list that records the names of offloaded work."""
     done: list[str] = []
     do = node.built.services.offloader.do
 
@@ -69,7 +69,9 @@ def test_large_commit(node: DriverNode, busy: list[str], codec: str) -> None:
 
 
 def test_large_commit_that_is_refused(node: DriverNode, busy: list[str]) -> None:
-    """A large commit is refused like a small one: requirement, invalid update, malformed JSON, missing table."""
+    """A large commit is refused like a small one: failing requirement, invalid update, malformed JSON, missing
+    table.
+    """
     make_table(node, "a", "t")
     padding = set_properties(k=PADDING)
     wrong = {"type": "assert-table-uuid", "uuid": "x"}
@@ -112,7 +114,7 @@ def test_large_create(node: DriverNode, busy: list[str]) -> None:
 
 
 def test_large_staged_create(node: DriverNode, busy: list[str]) -> None:
-    """A table is staged by a large request and created by a large commit as by small ones."""
+    """A large staged create, and a large commit of it, create the same table as small ones."""
     make_space(node, "a")
 
     staged = node.post(
@@ -146,7 +148,7 @@ def test_large_file_is_registered(node: DriverNode, busy: list[str]) -> None:
 
 
 def test_references_of_a_large_table(node: DriverNode, busy: list[str]) -> None:
-    """On request only the snapshots of references of a large table are served."""
+    """On request, a load of a large table returns only the snapshots of references."""
     make_table(node, "a", "t", properties=HUGE)
     commit(node, "a", "t", updates=[snapshot(1), point(1), snapshot(2), point(2)])
 
@@ -158,8 +160,8 @@ def test_references_of_a_large_table(node: DriverNode, busy: list[str]) -> None:
 
 @pytest.mark.parametrize("padding", ["", PADDING])
 def test_clocks_of_clients(node: DriverNode, monkeypatch: pytest.MonkeyPatch, padding: str) -> None:
-    """Commits, staged creates and registered files with future times are refused, large or small, by the server's
-    setting.
+    """With the server's setting, commits, staged creates and registered files with future times are refused, large or
+    small.
     """
     make_table(node, "a", "t")
     now_ms = 1_700_000_000_100

@@ -1,4 +1,4 @@
-"""Chains of views with definer's rights: which rights they give to whom, and attempts to get more."""
+"""Chains of views with definer's rights: the rights that readers get, and attempts to get more."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READS = view_version("select * from hidden.t")
 
 @pytest.fixture
 def world(lake: DriverNode) -> DriverNode:
-    """`ana` reads views of `open`; `bob` may create views there and read the table in `hidden`; `eve` may only create
+    """`ana` reads views of `open`. `bob` may create views there and read the table in `hidden`. `eve` may only create
     views.
     """
     make_table(lake, "hidden", "t")
@@ -43,18 +43,18 @@ def world(lake: DriverNode) -> DriverNode:
 
 
 def load(node: DriverNode, *views: tuple[str, ...], user: str = "ana", name: str = "t") -> DriverAnswer:
-    """Load a table of the hidden namespace through views."""
+    """Load a table of the hidden namespace through a chain of views."""
     chain = ",".join("%1F".join(levels) for levels in views)
     return node.get(f"{table_path('hidden', name)}?referenced-by={chain}", user=user)
 
 
 def own(node: DriverNode, kind: str, name: str, user: str, who: str = "USER") -> None:
-    """Set an owner."""
+    """Set the owner of an object."""
     node.done("PUT", f"{API}/lake/owners/{kind}/{name}", {"name": user, "type": who})
 
 
 def refused(answer: DriverAnswer, word: str) -> None:
-    """Check that a chain gave no right, and that the answer says why, besides the missing right."""
+    """Check that a load was refused, and that the message has the reason and the missing privilege."""
     status, kind, message = error_of(answer)
     assert (status, kind) == (403, "ForbiddenException"), message
     assert word in message
@@ -62,7 +62,9 @@ def refused(answer: DriverAnswer, word: str) -> None:
 
 
 def test_view_lends_what_its_writer_may_load(world: DriverNode) -> None:
-    """A reader of a view may read its table with the author's right, only through the view, and no other table."""
+    """A reader of a view may load the view's table with the author's right, only through the view, and no other
+    table.
+    """
     make_view(world, "open", "v", user="bob", version=READS)
 
     through = load(world, ("open", "v"))
@@ -73,14 +75,14 @@ def test_view_lends_what_its_writer_may_load(world: DriverNode) -> None:
     refused(load(world, ("open", "v"), name="other"), "the text of view open.v does not name hidden.other")
     assert world.get(f"{table_path('hidden', 't')}?referenced-by=open%1Fv", user=None).status in (401, 403)
     commit = {"updates": [set_properties(k="v")]}
-    for query, status in (("", 403), ("?referenced-by=open%1Fv", 400)):  # a change knows no such parameter
+    for query, status in (("", 403), ("?referenced-by=open%1Fv", 400)):  # a change has no such parameter
         assert world.ask("POST", f"{table_path('hidden', 't')}{query}", commit, user="ana").status == status
         assert world.ask("DELETE", f"{table_path('hidden', 't')}{query}", user="ana").status == status
 
 
 def test_chain_of_three(world: DriverNode) -> None:
-    """Each view of a chain is loaded by the right of the previous one's author; the reader needs no right on inner
-    views.
+    """In a chain of three views, each view is loaded with the right of the previous view's author. The reader needs no
+    right on the inner views.
     """
     make_space(world, "inner")
     grant(world, "bob", "use_schema create_view select_view", kind="SCHEMA", on="main.inner")
@@ -101,7 +103,7 @@ def test_chain_of_three(world: DriverNode) -> None:
 
 
 def test_writer_without_the_right_lends_nothing(world: DriverNode) -> None:
-    """Naming a table in one's own view gives no right on it to anybody."""
+    """A view whose author may not read the table gives its readers no right on it."""
     make_view(world, "open", "mine", user="eve", version=READS)
 
     for user in ("eve", "ana"):
@@ -109,8 +111,8 @@ def test_writer_without_the_right_lends_nothing(world: DriverNode) -> None:
 
 
 def test_another_ones_right_cannot_be_borrowed(world: DriverNode) -> None:
-    """A view whose text was written by another user than its owner gives no rights. So neither replacing a view in
-    one's namespace nor transferring one uses another user's right.
+    """A view whose text was written by a user other than its owner gives no rights. Neither replacing another user's
+    view nor transferring a view to another user uses that user's rights.
     """
     make_view(world, "open", "v", user="bob", version=view_version("select 1 as id"))
     own(world, "SCHEMA", "main.open", "eve")
@@ -124,7 +126,9 @@ def test_another_ones_right_cannot_be_borrowed(world: DriverNode) -> None:
 
 
 def test_owner_takes_over_by_writing_it_again(world: DriverNode) -> None:
-    """If the present owner writes the same text again, that owner's right applies; changing a property does not."""
+    """If the current owner writes the same text again, that owner's rights apply. Changing a property has no such
+    effect.
+    """
     make_view(world, "open", "v", user="eve", version=READS)
     own(world, "VIEW", "main.open.v", "bob")
     world.ask("POST", view_path("open", "v"), {"updates": [set_properties(k="v")]}, user="bob")
@@ -139,7 +143,7 @@ def test_owner_takes_over_by_writing_it_again(world: DriverNode) -> None:
 
 
 def test_right_that_was_taken_is_not_lent(world: DriverNode) -> None:
-    """A revoked, disabled or removed author gives no rights from the next request on."""
+    """An author who lost the right, was disabled or was removed gives no rights from the next request on."""
     make_view(world, "open", "v", user="bob", version=READS)
     found = [load(world, ("open", "v"))]
     world.done("PATCH", "/api/limnos/v1/metalakes/lake/users/bob", {"enabled": False})
@@ -161,7 +165,7 @@ def test_right_that_was_taken_is_not_lent(world: DriverNode) -> None:
 
 
 def test_view_of_a_group(world: DriverNode) -> None:
-    """A view of a group gives its author's right while the author is in the group."""
+    """A view owned by a group gives its author's rights while the author is a member of the group."""
     make_view(world, "open", "v", user="bob", version=READS)
     world.done("POST", f"{API}/lake/groups", {"name": "crew"})
     own(world, "VIEW", "main.open.v", "crew", "GROUP")
@@ -174,7 +178,7 @@ def test_view_of_a_group(world: DriverNode) -> None:
 
 
 def test_replaced_text_lends_no_more(world: DriverNode) -> None:
-    """Tables that only an older version of the view names are not readable through it."""
+    """A table that only an older version of the view names cannot be read through the view."""
     make_view(world, "open", "v", user="bob", version=READS)
     world.ask("POST", view_path("open", "v"), replaced_by(view_version("select 1 as id")), user="bob")
 
@@ -182,7 +186,7 @@ def test_replaced_text_lends_no_more(world: DriverNode) -> None:
 
 
 def test_denial_is_not_lifted(world: DriverNode) -> None:
-    """A denial on the table also applies through views."""
+    """A denial on the table for the reader also applies to loads through views."""
     make_view(world, "open", "v", user="bob", version=READS)
     rules = [{"name": "select_table", "condition": "deny"}]
     objects = [{"fullName": "main.hidden.t", "type": "TABLE", "privileges": rules}]
@@ -197,7 +201,7 @@ def test_denial_is_not_lifted(world: DriverNode) -> None:
 
 
 def test_view_that_is_not_there(world: DriverNode) -> None:
-    """A chain over a missing or hidden view, or over a table, is refused with the same message, but for its name."""
+    """A chain with a missing or hidden view, or with a table, is refused with the same message, except for the name."""
     make_view(world, "hidden", "v", version=READS)
     make_table(world, "open", "t")
 
@@ -209,7 +213,7 @@ def test_view_that_is_not_there(world: DriverNode) -> None:
 
 
 def test_missing_table_is_told_to_whom_it_would_be_lent(world: DriverNode) -> None:
-    """A missing table is reported as missing only to users who could read it through the view."""
+    """A missing table is 404 only for users who could read it through the view."""
     make_view(world, "open", "v", user="bob", version=view_version("select * from hidden.gone"))
 
     assert error_of(load(world, ("open", "v"), name="gone")) == (
@@ -231,7 +235,9 @@ def test_missing_table_is_told_to_whom_it_would_be_lent(world: DriverNode) -> No
     ],
 )
 def test_chains_that_no_view_makes(world: DriverNode, chain: str, word: str) -> None:
-    """A cycle, a name without a namespace, and a very long chain are 400 before any lookup."""
+    """A chain with a repeated view, a name without a namespace, an invalid escape, or too many views is refused with
+    400.
+    """
     answer = world.get(f"{table_path('hidden', 't')}?referenced-by={chain}", user="ana")
 
     assert answer.status == 400
@@ -239,7 +245,7 @@ def test_chains_that_no_view_makes(world: DriverNode, chain: str, word: str) -> 
 
 
 def test_view_that_reads_itself(world: DriverNode) -> None:
-    """A view that names itself gives its readers no new right, and causes no loop."""
+    """A view that reads itself gives its readers no new right and causes no loop."""
     make_view(world, "open", "v", user="bob", version=view_version("select * from open.v"))
 
     assert world.get(f"{view_path('open', 'v')}?referenced-by=open%1Fv", user="ana").status == 200
@@ -247,7 +253,9 @@ def test_view_that_reads_itself(world: DriverNode) -> None:
 
 
 def test_commas(world: DriverNode) -> None:
-    """Commas in names are encoded; clients that encode the whole value encode the commas between views, too."""
+    """Commas in names are percent-encoded. Commas between views may also be, because some clients encode the whole
+    value.
+    """
     make_view(world, "open", "a,b", user="bob", version=READS)
     make_view(world, "open", "v", user="bob", version=view_version("select * from open.w"))
     make_view(world, "open", "w", user="bob", version=READS)
@@ -259,12 +267,12 @@ def test_commas(world: DriverNode) -> None:
 
 
 def test_own_right_needs_no_chain(world: DriverNode) -> None:
-    """A user who may load the table needs no right on the views."""
+    """A user who may load the table needs no right on the views of the chain."""
     assert load(world, ("open", "gone"), user="bob").status == 200
 
 
 def test_view_moves_with_what_it_lends(world: DriverNode) -> None:
-    """After a rename the view gives rights under its new name only."""
+    """A renamed view gives rights only under its new name."""
     make_view(world, "open", "v", user="bob", version=READS)
     ends = {"source": {"namespace": ["open"], "name": "v"}, "destination": {"namespace": ["open"], "name": "w"}}
     renamed = world.ask("POST", f"{ROOT}/views/rename", ends, user="bob")
@@ -275,7 +283,7 @@ def test_view_moves_with_what_it_lends(world: DriverNode) -> None:
 
 
 def test_large_view_lends_nothing(world: DriverNode) -> None:
-    """A text that is too long to analyze gives no rights."""
+    """A view whose text is too long to analyze gives no rights."""
     world.built.application.body_bytes_max = 16 << 20
     made = world.post(
         f"{space_path('open')}/views",
@@ -288,7 +296,7 @@ def test_large_view_lends_nothing(world: DriverNode) -> None:
 
 
 def test_explain_tells_what_is_lent(world: DriverNode) -> None:
-    """With the chain, explain says that access is allowed and by which views, or at which link it is refused."""
+    """With a chain, explain says that access is allowed and by which views, or which view of the chain refuses it."""
     make_view(world, "open", "v", user="bob", version=READS)
     question = {"action": "table_load", "path": ["main", "hidden", "t"], "user": "ana"}
     address = "/api/limnos/v1/metalakes/lake/access/explain"
@@ -306,7 +314,7 @@ def test_explain_tells_what_is_lent(world: DriverNode) -> None:
 
 
 def test_a_view_that_nobody_lets_one_load_lends_nothing(world: DriverNode) -> None:
-    """SELECT_VIEW without USE_SCHEMA loads no view, alone or in a chain."""
+    """A user with SELECT_VIEW but without USE_SCHEMA can load no view, alone or in a chain."""
     make_view(world, "open", "v", user="bob", version=READS)
     make_view(world, "open", "w", user="bob", version=view_version("select * from v", default_namespace=["open"]))
     grant(world, "dan", "use_catalog select_view", kind="CATALOG", on="main")

@@ -1,4 +1,4 @@
-"""Locations of a namespace's tables: the namespace's own, a requested or an inherited location; directories of staged
+"""Locations of a namespace's tables: set by the namespace, by the request or inherited; and directories of staged
 tables.
 """
 
@@ -47,7 +47,7 @@ def stage(node: DriverNode, *levels: str, **more: object) -> dict[str, object]:
 
 
 def test_every_namespace_has_a_location(lake: DriverNode) -> None:
-    """A namespace has a location below the warehouse, from its creation on, without its name in it."""
+    """A new namespace has a location below the warehouse, which does not contain the namespace's name."""
     made = lake.post(SPACES, {"namespace": ["a", "b"]})
 
     own = location_of(lake, "a", "b")
@@ -58,8 +58,8 @@ def test_every_namespace_has_a_location(lake: DriverNode) -> None:
 
 
 def test_a_table_staged_there_is_made(lake: DriverNode) -> None:
-    """A client that stages a table below its namespace's location, as Trino does, finds an empty directory and can
-    create the table.
+    """A client that stages a table below its namespace's location, as Trino does, finds no files there and can create
+    the table.
     """
     make_space(lake, "a")
     place = f"{location_of(lake, 'a')}/t-0123"
@@ -73,7 +73,7 @@ def test_a_table_staged_there_is_made(lake: DriverNode) -> None:
 
 
 def test_rename_and_move_leave_locations_alone(lake: DriverNode) -> None:
-    """A renamed or moved namespace keeps its location; a new one of its name gets another."""
+    """A renamed or moved namespace keeps its location. A new namespace under the old name gets another one."""
     make_space(lake, "b")
     table = make_table(lake, "a", "t")
     before = location_of(lake, "a")
@@ -87,7 +87,9 @@ def test_rename_and_move_leave_locations_alone(lake: DriverNode) -> None:
 
 
 def test_tables_follow_the_location_that_was_given(lake: DriverNode) -> None:
-    """Tables without a location get one below the nearest namespace with a set location; existing tables stay."""
+    """A table without a location gets one below the nearest namespace with a set location. Existing tables keep
+    theirs.
+    """
     early = make_table(lake, "a", "b", "early")
     place = f"{root_of(lake)}/of_a"
     lake.done("POST", f"{space_path('a')}/properties", {"updates": {"location": f"{place}/"}})
@@ -103,7 +105,9 @@ def test_tables_follow_the_location_that_was_given(lake: DriverNode) -> None:
 
 
 def test_a_location_that_is_removed_is_computed_again(node: DriverNode) -> None:
-    """Removing the property restores the computed location; removing an unset one is reported as missing."""
+    """Removing the location property restores the computed location. Removing it while it is not set is reported as
+    missing.
+    """
     make_space(node, "a")
     computed = location_of(node, "a")
     properties = f"{space_path('a')}/properties"
@@ -120,7 +124,9 @@ def test_a_location_that_is_removed_is_computed_again(node: DriverNode) -> None:
     "place", ["file:///etc/x", "/etc/x", "s3://bucket/x", "relative", "", "file:///{root}/../x", "ftp://x/y"]
 )
 def test_a_location_elsewhere_is_refused(node: DriverNode, place: str) -> None:
-    """A namespace's location outside of the catalog's roots is 400 over each protocol, and nothing is changed."""
+    """Over each protocol, a namespace location outside of the catalog's roots is refused with 400, and nothing is
+    changed.
+    """
     make_space(node, "a")
     place = place.replace("{root}", f"{node.data}/warehouse/main")
     change = [{"@type": "setProperty", "property": "location", "value": place}]
@@ -142,7 +148,7 @@ def test_a_location_elsewhere_is_refused(node: DriverNode, place: str) -> None:
 
 
 def test_a_location_is_stored_with_its_scheme(node: DriverNode) -> None:
-    """A local path is stored and returned as a URL, and unchanged by later property changes."""
+    """A local path is stored and returned as a URL, and later property changes do not change it."""
     make_space(node, "a", location=f"{node.data}/warehouse/main/x/")
     node.done("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}})
 
@@ -151,7 +157,7 @@ def test_a_location_is_stored_with_its_scheme(node: DriverNode) -> None:
 
 
 def test_a_warehouse_without_a_scheme(node: DriverNode) -> None:
-    """If a catalog's warehouse is a plain path, locations below it have a scheme nevertheless."""
+    """Locations below a warehouse that is a plain path have a scheme."""
     warehouse = f"{node.data}/warehouse/plain"
     properties = {"warehouse": warehouse}
     body = {"name": "plain", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": properties}
@@ -167,7 +173,9 @@ def test_a_warehouse_without_a_scheme(node: DriverNode) -> None:
 
 
 def test_a_warehouse_that_the_server_allows_no_more(fresh: Callable[[str], Path]) -> None:
-    """If the server no longer allows a catalog's warehouse, namespaces are answered and new tables are refused."""
+    """If the server no longer allows a catalog's warehouse, requests for namespaces are answered and new tables are
+    refused.
+    """
     data, outside = fresh("data"), fresh("outside")
     properties = {"warehouse": f"file://{outside}"}
     body = {"name": "far", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": properties}
@@ -188,8 +196,8 @@ def test_a_warehouse_that_the_server_allows_no_more(fresh: Callable[[str], Path]
 
 @pytest.mark.parametrize("end", ["", "/"])
 def test_no_table_takes_the_place_of_a_namespace(node: DriverNode, end: str) -> None:
-    """A table at the computed location of a namespace would exclude the namespace's tables: 400; below it is
-    allowed.
+    """A table at another namespace's computed location is refused with 400, because it would contain that namespace's
+    tables. A table below the location is allowed.
     """
     make_space(node, "theirs")
     make_table(node, "mine", "t")
@@ -204,7 +212,7 @@ def test_no_table_takes_the_place_of_a_namespace(node: DriverNode, end: str) -> 
 
 
 def test_roots_that_were_narrowed_count_for_tables(node: DriverNode) -> None:
-    """At a location that the catalog no longer allows, new tables are refused."""
+    """New tables at a location that the catalog no longer allows are refused."""
     elsewhere = node.data / "warehouse" / "elsewhere"
     updates = [{"@type": "setProperty", "property": "allowed-locations", "value": f"file://{elsewhere}"}]
     node.done("PUT", f"{API}/lake/catalogs/main", {"updates": updates})
@@ -221,7 +229,9 @@ def test_roots_that_were_narrowed_count_for_tables(node: DriverNode) -> None:
 
 
 def test_a_staged_table_has_its_directories(node: DriverNode) -> None:
-    """The directories of a staged table exist and are empty, because DuckDB writes files without creating them."""
+    """A staged create creates the table's empty directories, because DuckDB writes files without creating
+    directories.
+    """
     make_space(node, "a")
 
     place = local(stage(node, "a", "t")["location"])
@@ -231,7 +241,7 @@ def test_a_staged_table_has_its_directories(node: DriverNode) -> None:
 
 
 def test_a_stage_that_is_refused_makes_no_directory(node: DriverNode) -> None:
-    """A staged create outside of the roots, or of a taken name, leaves nothing."""
+    """A staged create outside of the roots, or of a name in use, is refused and leaves no directory."""
     make_table(node, "a", "t")
     before = sorted((node.data / "warehouse").rglob("*"))
     outside = node.data / "outside"
@@ -249,7 +259,7 @@ def test_a_stage_that_is_refused_makes_no_directory(node: DriverNode) -> None:
 
 
 def test_who_may_make_no_table_stages_none(node: DriverNode) -> None:
-    """A user who may only read the namespace is refused before anything is built, and no directory is left."""
+    """A staged create by a user who may only read the namespace is refused before any work, and leaves no directory."""
     make_space(node, "a")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     before = sorted(node.data.rglob("*/"))
