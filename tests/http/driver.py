@@ -45,7 +45,7 @@ class DriverAnswer:
     body: bytes
 
     def json(self) -> dict:
-        """Return the body as a JSON object."""
+        """The body as a JSON object."""
         return json.loads(self.body)
 
     def __getitem__(self, key: str) -> object:

@@ -1,7 +1,7 @@
-"""A hook between a request's decision and its transaction, in which a test carries out another request.
+"""A hook between a request's decision and its transaction, at which a test sends another request.
 
-`interfere` stops the next request at one of its steps, carries out another request completely, and continues. A request
-that was allowed before must be decided again: its outcome is the one that it would have after the other request.
+`interfere` stops the next request at one of its steps, executes another request completely, and continues. A request
+that was allowed before must be decided again: its outcome must be that of a request after the other one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def interfere(
     node: DriverNode, patch: pytest.MonkeyPatch, *, step: InterferencePoint, act: Callable[[], Awaitable[None]]
 ) -> Iterator[Interference]:
     """Stop the next request of a node at a step and run `act`, once. The patches are undone at the end."""
-    node.settle()  # what an earlier request left in the background would count as this one's
+    node.settle()  # background work of an earlier request would be taken for this request's
     found = Interference()
 
     async def stop() -> None:
@@ -62,7 +62,7 @@ def interfere(
 
             patches.setattr(Context, "read", read_then_stop)
         else:
-            for name in ("submit", "_write_held"):  # of requests alone: the store has mutations of the node's own, too
+            for name in ("submit", "_write_held"):  # only of requests: the node submits mutations of its own
                 patches.setattr(Context, name, _behind(stop, getattr(Context, name)))
         yield found
 

@@ -1,8 +1,8 @@
-"""Tables of refusals: the answer of every route to callers with graded rights, on objects of each kind.
+"""Tables of refusals: the answer of every route to callers with different privileges, on objects of each kind.
 
-A protocol's `refusals.py` has the requests of its rows; the answers are in `refusals.md` beside it, for people to read.
-`python -m tests.http.gravitino.refusals` (or `admin`) rewrites that file. Read the difference before you keep it: a
-changed cell is a caller who may do more, or less.
+A protocol's `refusals.py` has the requests of its rows. The answers are in `refusals.md` beside it, for people to read.
+`python -m tests.http.gravitino.refusals` (or `admin`) rewrites that file. Review the difference before you commit it: a
+changed cell means that a caller may do more, or less.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def prepare(node: DriverNode) -> None:
 
 
 def hire(node: DriverNode, callers: Iterable[str]) -> None:
-    """Add the callers as users, except those who are none."""
+    """Add the callers as users, except those who must not be users."""
     for who in callers:
         if who not in ("nobody", "stranger", "admin"):
             node.done("POST", f"{API}/lake/users", {"name": who})
@@ -177,7 +177,7 @@ def own(node: DriverNode, user: str, kind: str, name: str, *, by: str = "admin")
 
 
 def pairs(rows: Iterable[Row]) -> list[Pair]:
-    """Return the rows about existing objects that have a row about a missing one."""
+    """Return pairs of rows: one about an existing object, and the same request about a missing one."""
     known = set(rows)
     return sorted((route, thing, f"no {thing}") for route, thing in known if (route, f"no {thing}") in known)
 
@@ -185,7 +185,9 @@ def pairs(rows: Iterable[Row]) -> list[Pair]:
 def refused_both(
     asked: dict[Row, dict[str, DriverAnswer]], pair: Pair, callers: Iterable[str]
 ) -> Iterator[tuple[str, DriverAnswer, DriverAnswer]]:
-    """Return callers who are refused both, with both answers, which must be equal."""
+    """Yield the callers who are refused both requests of a pair, with both answers, whose messages the caller
+    compares.
+    """
     route, there, missing = pair
     for who in callers:
         first, second = asked[route, there][who], asked[route, missing][who]
@@ -221,8 +223,8 @@ SAME_FOR_ALL = frozenset({"GET /api/limnos/v1/settings"})
 
 
 def cell(route: str, answer: DriverAnswer) -> str:
-    """Return a cell: a status. Then follow the number of items of a list, a minus for a drop of nothing, an n for a
-    negative explanation, and the code of a failure inside of an answer.
+    """Return a cell: a status. It is followed by the number of items of a list, a minus for a drop without effect, an n
+    for a negative explanation, or the code of a failure in an answer with status 200.
     """
     if answer.status != 200 or not answer.headers.get("content-type", "").startswith("application/json"):
         return str(answer.status)
@@ -246,7 +248,7 @@ def render(found: dict[Row, dict[str, DriverAnswer]], callers: Collection[str] =
 
 
 def written(file: Path, callers: Collection[str] = CALLERS) -> Iterator[tuple[Row, dict[str, str]]]:
-    """Return the rows of a stored table."""
+    """Return the rows of the committed table."""
     for line in file.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `"):
             route, thing, *cells = (part.strip() for part in line.strip("| ").split("|"))

@@ -65,7 +65,7 @@ class SocketWire:
         return self.held.partition(b"\r\n")[0]
 
     def answer(self, *, bodiless: bool = False) -> SocketAnswer:
-        """Read one answer; one to HEAD, and 204 and 304, have no body."""
+        """Read one answer. Answers to HEAD, and those with status 204 and 304, have no body."""
         status, headers = self.head()
         size = 0 if bodiless or status in (204, 304) else int(headers["content-length"])
         while len(self.held) < size:

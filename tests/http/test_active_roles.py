@@ -66,7 +66,7 @@ def test_malformed_header_is_refused(sent: bytes) -> None:
 
 @pytest.mark.parametrize("target", [f"{TABLES}/t", f"{ICEBERG}/t"])
 def test_only_the_named_roles_allow(ana: DriverNode, target: str) -> None:
-    """A load is allowed only while all roles that it needs are named, whatever was cached before."""
+    """A load is allowed only if the header names all roles that it needs, whatever was cached before."""
     rounds = ("ALL", "NONE", "looker", "reader", "looker,reader", "looker,writer", "")
     expected = [200, 403, 403, 403, 200, 403, 200]
 
@@ -76,7 +76,7 @@ def test_only_the_named_roles_allow(ana: DriverNode, target: str) -> None:
 
 
 def test_lists_and_writes_are_narrowed(ana: DriverNode) -> None:
-    """A list shows what the named roles allow, and a write uses only their rights."""
+    """A list has the objects that the named roles allow, and a write uses only their rights."""
     listed = {
         roles: [each["name"] for each in ask(ana, TABLES, roles).json()["identifiers"]]
         for roles in ("ALL", "looker", "looker,reader", "looker,writer", "looker,reader,writer")
@@ -93,7 +93,7 @@ def test_lists_and_writes_are_narrowed(ana: DriverNode) -> None:
 
 
 def test_answers_over_several_catalogs_are_narrowed(ana: DriverNode) -> None:
-    """The objects of a tag are listed as far as the named roles allow."""
+    """A list of a tag's objects has only objects that the named roles allow."""
     ana.done("POST", f"{LAKE}/tags", {"name": "red"})
     ana.done("POST", f"{LAKE}/objects/table/main.s.t/tags", {"tagsToAdd": ["red"]})
     ana.done("PUT", f"{LAKE}/owners/tag/red", {"name": "ana", "type": "USER"})
@@ -104,7 +104,7 @@ def test_answers_over_several_catalogs_are_narrowed(ana: DriverNode) -> None:
 
 
 def test_denials_and_ownership_stay(ana: DriverNode) -> None:
-    """A denial of a role that is not named applies, and ownership needs no role."""
+    """A denial of a role that the header does not name still applies. Ownership needs no role."""
     denied = {"privileges": [{"name": "select_table", "condition": "deny"}]}
     ana.done("PUT", f"{LAKE}/permissions/roles/tagger/TABLE/main.s.t/grant", denied)
     refused = ask(ana, f"{TABLES}/t", "looker,reader").status
@@ -133,21 +133,23 @@ def test_role_that_was_taken_is_refused_at_once(ana: DriverNode) -> None:
 
 
 def test_who_is_no_user_is_told_that_first(ana: DriverNode) -> None:
-    """A stranger gets the same refusal as without the header."""
+    """A user who is not in the metalake gets the same refusal as without the header."""
     plain, narrowed = ana.get(f"{TABLES}/t", user="bob"), ask(ana, f"{TABLES}/t", "looker", user="bob")
 
     assert (plain.status, narrowed.status, narrowed["message"]) == (403, 403, plain["message"])
 
 
 def test_what_needs_no_role_needs_none(ana: DriverNode) -> None:
-    """Requests that need no role, of service admins and members and for health, are allowed."""
+    """Requests that need no role are allowed: those of service admins, of members for the metalake, and for health."""
     made = ask(ana, API, "NONE", method="POST", body={"name": "pond"}, user="admin").status
 
     assert (made, ask(ana, LAKE, "NONE").status, ask(ana, "/api/health", "a,").status) == (200, 200, 200)
 
 
 def test_malformed_header_in_each_protocols_shape(ana: DriverNode) -> None:
-    """A malformed header is 400 in each protocol's form, even where it has no effect."""
+    """Gravitino, Iceberg and Lance REST refuse a malformed header with 400 in their own error format. The other
+    protocols refuse every such header, because they do not support it.
+    """
     gravitino, iceberg, lance = (
         ask(ana, target, "looker,") for target in (f"{TABLES}/t", f"{ICEBERG}/t", "/lance/v1/namespace/main/list")
     )

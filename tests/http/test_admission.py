@@ -1,4 +1,4 @@
-"""Long bodies: a route reads them only from callers who could use them; short bodies are read as before."""
+"""Long request bodies: a route reads them only from callers with a right to use them. Short bodies are read first."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Sender:
         self.taken = 0
 
     async def receive(self) -> dict[str, object]:
-        """Return the next piece."""
+        """Return the next piece of the body."""
         self.left -= 1
         self.taken += len(PIECE)
         return {"type": "http.request", "body": PIECE, "more_body": self.left > 0}
@@ -86,7 +86,9 @@ class Sender:
 def send(
     node: DriverNode, method: str, path: str, user: str | None, *, pieces: int = 40, declared: bool = True
 ) -> tuple[int, int, dict]:
-    """Send spaces. Returns the status, the number of bytes taken, and the answer; {} for a page."""
+    """Send a body of spaces. Returns the status, the number of bytes taken, and the JSON answer; {} for other
+    content.
+    """
     sender = Sender(pieces)
     headers = {b"content-length": b"%d" % (pieces * len(PIECE))} if declared else {b"transfer-encoding": b"chunked"}
     if user is not None:
@@ -120,7 +122,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 def test_a_route_says_what_it_leads_to_or_takes_short_bodies(node: DriverNode) -> None:
-    """Each route that reads long bodies states the actions that they are for."""
+    """Each route that reads long bodies states the actions that need them. All other routes have the limit of short
+    bodies.
+    """
     limits = {route.body_limit for _, _, route in routes(node.built.application) if not route.asks}
 
     assert limits == {SHORT_BODY_BYTES}
@@ -129,8 +133,8 @@ def test_a_route_says_what_it_leads_to_or_takes_short_bodies(node: DriverNode) -
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("user", [None, "stranger", "member", "disabled"])
 def test_nobody_has_a_long_body_read(node: DriverNode, user: str | None, declared: bool) -> None:
-    """Callers without rights are refused on every route, after a short body at most, or before it if its length is
-    declared.
+    """Callers without rights are refused on every route: before the body if its length is declared, otherwise after a
+    short body at most.
     """
     for protocol, path, route in routes(node.built.application):
         pieces = min(40, route.body_limit // len(PIECE)) if route.asks else 40
@@ -139,7 +143,7 @@ def test_nobody_has_a_long_body_read(node: DriverNode, user: str | None, declare
         if user == "member" and route.operation in OWNERS_MAY:
             continue
         if user in ("stranger", "member") and route.operation == "create-console-code":
-            continue  # it is about callers themselves, and reads no body
+            continue  # the route is about the caller, and reads no body
         assert status in (401, 403, 413), (path, told)
         assert taken <= (0 if declared else SHORT_BODY_BYTES + len(PIECE)), path
         if route.asks and user is not None:
@@ -162,7 +166,9 @@ def test_the_refusal_is_the_short_bodys(node: DriverNode) -> None:
 
 
 def test_a_lesser_right_has_no_long_body_read(node: DriverNode) -> None:
-    """A user with a lesser right than the route needs has no long body read."""
+    """Users with a lesser right than the route needs are refused before a long body is read, except for the operations
+    in `READ_FOR`.
+    """
     found: dict[str, list[str]] = {}
     for protocol, path, route in routes(node.built.application):
         for user in LESSER if route.asks else ():
@@ -175,7 +181,7 @@ def test_a_lesser_right_has_no_long_body_read(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("declared", [True, False])
 def test_who_may_has_it_read(node: DriverNode, declared: bool) -> None:
-    """With a right the body is read completely, and refused for its content."""
+    """For a caller with the right, the body is read completely, and refused because of its content."""
     commit = f"{wire.ROOT}/namespaces/a/tables/t"
 
     for method, path, user in (

@@ -1,5 +1,5 @@
-"""Admission control over real sockets: large heads, slow clients, foreign host names, on both ways through the
-server.
+"""Admission control over real sockets: large heads, slow clients, foreign host names, on the fast path and through
+ASGI.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def wire(served: ServedNode) -> Iterator[SocketWire]:
 
 
 def last(wire: SocketWire) -> SocketAnswer:
-    """Read an answer after which the connection must end."""
+    """Read an answer, after which the server must close the connection."""
     answer = wire.answer()
     assert answer.headers["connection"] == "close"
     assert answer.headers["x-request-id"]
@@ -66,7 +66,7 @@ def last(wire: SocketWire) -> SocketAnswer:
 
 
 def is_served(node: ServedNode) -> bool:
-    """Return whether another connection is served."""
+    """Return whether another connection is answered."""
     with closing(SocketWire(node.port)) as wire:
         wire.send(request("GET", LIVE))
         return wire.answer().status == 200
@@ -82,7 +82,9 @@ def padded(size: int, path: str = LIVE) -> bytes:
 
 @pytest.mark.parametrize("path", [LIVE, "/iceberg/v1/config", "/api/metalakes", "/nowhere"])
 def test_head_over_the_limit(wire: SocketWire, path: str) -> None:
-    """A complete head over the limit is 431 in its protocol's form, one just below it is accepted."""
+    """A complete head over the limit is refused with 431 in its protocol's error format. A head just below the limit is
+    accepted.
+    """
     wire.send(padded(HEAD_BYTES_MAX - 100, path))
     taken = wire.answer().status
     wire.send(padded(HEAD_BYTES_MAX + 100, path))
@@ -115,7 +117,7 @@ def test_head_without_end(served: ServedNode, wire: SocketWire, begins: bytes, p
 
 
 def test_refused_head_is_answered(wire: SocketWire) -> None:
-    """A client that sends a too long head, and no more, can read the refusal."""
+    """A client that sends only a head over the limit can read the refusal."""
     wire.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * (HEAD_BYTES_MAX + 1))
 
     assert last(wire).status == 431
@@ -123,7 +125,7 @@ def test_refused_head_is_answered(wire: SocketWire) -> None:
 
 def test_many_fields(wire: SocketWire) -> None:
     """The maximum number of fields is accepted, more are 431."""
-    fields = {f"x{number}": "" for number in range(FIELDS_MAX - 2)}  # beside host and authorization
+    fields = {f"x{number}": "" for number in range(FIELDS_MAX - 2)}  # besides host and authorization
     wire.send(request("GET", LIVE, **fields))
     taken = wire.answer().status
     wire.send(request("GET", LIVE, **fields, more=""))
@@ -146,7 +148,9 @@ def test_cost_of_a_head_is_linear(served: ServedNode) -> None:
 
 @pytest.mark.parametrize("path", [LIVE, "/iceberg/v1/config", "/api/metalakes", "/api/limnos/v1/whoami"])
 def test_foreign_host(wire: SocketWire, path: str) -> None:
-    """A foreign host name that resolves to this server is 421 with the setting's name, on every route."""
+    """On every route, a request with a foreign host name that resolves to this server is refused with 421 and the
+    setting's name.
+    """
     wire.send(request("GET", path, host="evil.example.com"))
 
     answer = last(wire)
@@ -156,7 +160,7 @@ def test_foreign_host(wire: SocketWire, path: str) -> None:
 
 
 def test_listed_host(wire: SocketWire) -> None:
-    """A host name of the settings is served."""
+    """A request with a host name of the settings is answered."""
     wire.send(request("GET", LIVE, host="lake.example.com:8443"))
 
     assert wire.answer().status == 200
@@ -174,7 +178,7 @@ def test_foreign_page(wire: SocketWire) -> None:
 
 
 def test_a_foreign_page_on_a_known_connection(wire: SocketWire) -> None:
-    """A foreign page's request is refused also on a connection with an accepted head before."""
+    """A request of a page of another site is also refused on a connection that had an accepted head before."""
     marks = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"}
     wire.send(request("GET", LIVE, **marks))
     linked = wire.answer()
@@ -184,7 +188,9 @@ def test_a_foreign_page_on_a_known_connection(wire: SocketWire) -> None:
 
 
 def test_a_page_of_a_named_origin(wire: SocketWire) -> None:
-    """A page of a named origin may send requests and read answers and refusals, which name only that origin."""
+    """A page of an origin in the settings may send requests and read answers and refusals, which allow only that
+    origin.
+    """
     wire.send(request("GET", SPACES, origin=CONSOLE))
     found = wire.answer()
     wire.send(request("GET", f"{SPACES}/none", origin=CONSOLE))
@@ -214,7 +220,9 @@ def test_an_answer_to_a_page_is_no_one_elses(wire: SocketWire) -> None:
 
 
 def test_preflight(wire: SocketWire) -> None:
-    """A preflight of a named origin is answered without credentials, with the allowed methods and headers."""
+    """A preflight request of an origin in the settings is answered without credentials, with the allowed methods and
+    headers.
+    """
     wire.send(
         request(
             "OPTIONS",
@@ -236,7 +244,7 @@ def test_preflight(wire: SocketWire) -> None:
 
 
 def test_preflight_of_another_page(wire: SocketWire) -> None:
-    """A preflight of another origin is refused, and OPTIONS without an origin is no preflight."""
+    """A preflight request of another origin is refused. OPTIONS without an origin is not a preflight request."""
     asked = {"access_control_request_method": "DELETE"}
     wire.send(request("OPTIONS", SPACES, **asked))
     plain = wire.answer()
@@ -278,7 +286,7 @@ def test_bodies_that_pages_can_send(wire: SocketWire, kind: str) -> None:
     "kind", ["application/json", "Application/JSON; charset=utf-8", "application/vnd.gravitino.v1+json", None]
 )
 def test_bodies_that_clients_send(wire: SocketWire, kind: str | None) -> None:
-    """JSON media types, and a missing one, are accepted."""
+    """JSON media types, and a missing media type, are accepted."""
     fields = {} if kind is None else {"content_type": kind}
     wire.send(request("POST", f"{SPACES}/gone/properties", b'{"updates":{"a":"b"}}', **fields))
 
@@ -289,7 +297,7 @@ def test_bodies_that_clients_send(wire: SocketWire, kind: str | None) -> None:
 
 
 def test_head_that_does_not_come(hasty: ServedNode) -> None:
-    """An incomplete head is 408 after its timeout, and the connection ends."""
+    """An incomplete head is answered with 408 after its timeout, and the connection is closed."""
     with closing(SocketWire(hasty.port)) as wire:
         wire.send(b"GET /iceberg/v1/config HTTP/1.1\r\nHost: local")
 
@@ -327,7 +335,7 @@ def test_byte_by_byte(hasty: ServedNode) -> None:
 
 
 def test_slow_answer_is_not_a_slow_client(hasty: ServedNode) -> None:
-    """An idle connection between two requests is not cut by the timeouts of heads and bodies."""
+    """The timeouts of heads and bodies do not close a connection that is idle between two requests."""
     with closing(SocketWire(hasty.port)) as wire:
         for _ in range(3):
             wire.send(request("GET", LIVE))
@@ -355,7 +363,7 @@ def test_many_half_heads(hasty: ServedNode) -> None:
 
 
 def test_refusal_behind_a_write(served: ServedNode, wire: SocketWire) -> None:
-    """Requests before a refused head are answered first, and the refusal is not taken for their answer."""
+    """Requests before a refused head are answered first. The refusal is never the answer to an earlier request."""
     body = json.dumps({"namespace": ["before"]}).encode()
     wire.send(request("POST", SPACES, body) + request("GET", LIVE, host="evil.example.com"))
 
@@ -370,7 +378,7 @@ def test_refusal_behind_a_write(served: ServedNode, wire: SocketWire) -> None:
 
 
 def test_junk_behind_a_write(wire: SocketWire) -> None:
-    """The same holds for bytes that are no HTTP."""
+    """A request before bytes that are not HTTP is answered first."""
     body = json.dumps({"namespace": ["junk"]}).encode()
     wire.send(request("POST", SPACES, body) + b"\x00\x01\x02junk\r\n\r\n")
 
@@ -379,7 +387,7 @@ def test_junk_behind_a_write(wire: SocketWire) -> None:
 
 
 def test_fields_behind_a_body_are_no_head(wire: SocketWire) -> None:
-    """A credential in a trailer is ignored, because it was not checked."""
+    """A credential in a trailer is ignored."""
     chunks = b"2\r\n{}\r\n0\r\nAuthorization: Basic YWRtaW46eA==\r\n\r\n"
     whole = request("POST", "/api/limnos/v1/tokens", chunks, transfer_encoding="chunked")
     (line,) = [line for line in whole.split(b"\r\n") if line.startswith(b"authorization")]
@@ -397,7 +405,7 @@ def test_fields_behind_a_body_are_no_head(wire: SocketWire) -> None:
 @pytest.mark.parametrize("name", ["none", "a%0D%0AX-Evil:%201", "%C3%A9", "%E6%B9%96"])
 def test_refusals_have_the_standard_phrase(wire: SocketWire, name: str) -> None:
     """The status line of a refusal has the standard phrase, whatever the request contains, and the next request is
-    served.
+    answered.
     """
     wire.send(request("HEAD", f"{SPACES}/{name}") + request("GET", LIVE))
 
@@ -411,7 +419,7 @@ def test_refusals_have_the_standard_phrase(wire: SocketWire, name: str) -> None:
 
 
 def test_other_answers_have_the_customary_phrase(wire: SocketWire) -> None:
-    """Other answers have the standard phrase, too."""
+    """The status lines of other answers have the standard phrase, too."""
     wire.send(request("GET", f"{SPACES}/none"))
     refused = wire.first_line()
     wire.answer()

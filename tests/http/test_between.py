@@ -1,8 +1,8 @@
-"""Rights that are revoked, and names that change, between a request's decision and its transaction: on every route that
-writes.
+"""Rights that are revoked, and names that change, between a request's decision and its transaction, on every writing
+route.
 
-Every write of `test_cut` is stopped after its decision. Another request is carried out, then the write continues. It is
-refused, and the store has only the changes of the other request.
+Each write of `test_cut` is stopped after its decision, another request is executed, and the write continues. The write
+must be refused, and the store must have only the changes of the other request.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def changed_since(node: DriverNode, rows: Rows) -> set[str]:
 def carried_out(
     node: DriverNode, patch: pytest.MonkeyPatch, write: Write, *, other: Write, step: InterferencePoint, **caller: str
 ) -> tuple[DriverAnswer, set[str]]:
-    """Stop a write at a step and carry out another request there. Returns its answer and the changed tables."""
+    """Stop a write at a step and execute another request there. Returns the write's answer and the changed tables."""
 
     async def act() -> None:
         answer = await node.answer(*other)
@@ -159,14 +159,14 @@ class Away(NamedTuple):
 
 
 def _renamed(path: str) -> Away:
-    """Rename by Gravitino's update, and back."""
+    """Return a rename by Gravitino's update, and the rename back."""
     above, _, name = path.rpartition("/")
     bodies = [{"updates": [{"@type": "rename", "newName": each}]} for each in ("away", name)]
     return Away(Write("PUT", path, bodies[0]), (Write("PUT", f"{above}/away", bodies[1]),))
 
 
 def _moved(kind: str, *path: str, catalog: str = "main") -> Away:
-    """Rename, and back."""
+    """Return a rename, and the rename back."""
     move, away = f"{OWN}/metalakes/lake/catalogs/{catalog}/move", [*path[:-1], "away"]
     bodies = [
         {"kind": kind, "source": source, "target": target}
@@ -176,7 +176,7 @@ def _moved(kind: str, *path: str, catalog: str = "main") -> Away:
 
 
 def _replaced(path: str, create: str, body: object, *more: Write) -> Away:
-    """Drop; another object of the name is created later."""
+    """Return a drop, and the create of another object of the name."""
     return Away(Write("DELETE", path), (Write("POST", create, body), *more))
 
 
@@ -270,7 +270,7 @@ NOT_AWAY = {
 
 
 def test_every_write_loses_its_name() -> None:
-    """Each writing route is listed above."""
+    """Each writing route is in the list of renames above, or has a reason."""
     assert set(AWAY) | set(NOT_AWAY) | FILES_FIRST == set(WRITES)
     assert not set(AWAY) & set(NOT_AWAY)
 
@@ -325,7 +325,7 @@ NOT_PROTECTED = {
 
 
 def test_every_drop_is_of_something_protected() -> None:
-    """Each drop is listed above."""
+    """Each drop is in the list of protected objects above, or has a reason."""
     drops = {each for each in WRITES if each.removeprefix("lance-").startswith(("drop-", "delete-"))}
 
     unlisted = sorted(drops - set(PROTECTED) - set(NOT_PROTECTED))
@@ -356,7 +356,9 @@ def test_a_drop_of_something_protected(
 
 @pytest.mark.parametrize("operation", sorted(FILES_FIRST))
 def test_files_that_were_changed(node: DriverNode, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
-    """If the right ends after a table's files were changed, the change is recorded and answered."""
+    """If the right is revoked after a table's files were changed, the request still succeeds and writes its change
+    row.
+    """
     names = furnish(node)
     make_boss(node)
     leave = Write("DELETE", f"{CHIEFS}/boss")

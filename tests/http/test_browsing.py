@@ -60,7 +60,7 @@ def fill(node: DriverNode) -> None:
 
 
 def model(node: DriverNode, user: str) -> BrowsingModel:
-    """Return the expected lists of the user, from the rows of the store."""
+    """Return the lists that the user should get, computed from the rows of the store."""
     return BrowsingModel(Database("sqlite", str(next(Path(node.data).rglob("*.db")))).sql, user)
 
 
@@ -87,8 +87,8 @@ def by_pages(node: DriverNode, parent: tuple[str, ...], user: str) -> list[tuple
 
 @pytest.mark.parametrize("user", CALLERS)
 def test_lists_of_catalogs(lake: DriverNode, user: str) -> None:
-    """Gravitino's and Lance's lists name the visible catalogs; Gravitino's details only those that the caller may
-    load.
+    """The lists of Gravitino and Lance name the visible catalogs. Gravitino's list with details has only catalogs that
+    the caller may load.
     """
     expected = model(lake, user).catalogs()
     details = lake.get(f"{API}/lake/catalogs?details=true", user=user).json()["catalogs"]
@@ -101,8 +101,8 @@ def test_lists_of_catalogs(lake: DriverNode, user: str) -> None:
 
 @pytest.mark.parametrize("user", CALLERS)
 def test_lists_of_namespaces(lake: DriverNode, user: str) -> None:
-    """The lists of all protocols equal the model at every place, complete and in pages, and are refused where it
-    refuses.
+    """At every place, the lists of all protocols equal the model, complete and in pages, or are refused if the model
+    is.
     """
     truth = model(lake, user)
     for (catalog, *parent), parent_id in truth.containers().items():
@@ -123,7 +123,9 @@ def test_lists_of_namespaces(lake: DriverNode, user: str) -> None:
 
 @pytest.mark.parametrize("user", CALLERS)
 def test_dataverses(lake: DriverNode, user: str) -> None:
-    """`Metadata.Dataverse` has the namespaces that lists reach; one that is visible by name only has no time."""
+    """`Metadata.Dataverse` has the same namespaces as the lists. A namespace of which only the name is visible has no
+    time.
+    """
     truth = model(lake, user)
     statement = "select value d from Metadata.`Dataverse` d"
     rows = lake.post("/query/service", {"statement": statement}, user=user).json()["results"]
@@ -139,7 +141,7 @@ def test_dataverses(lake: DriverNode, user: str) -> None:
 
 
 def test_a_name_is_all_that_is_shown(lake: DriverNode) -> None:
-    """A namespace that is visible by name only cannot be read or changed, and neither can its tables, owner or
+    """A namespace of which only the name is visible cannot be read or changed, and neither can its tables, owner and
     properties.
     """
     path, schema = wire.space_path("P"), f"{API}/lake/catalogs/main/schemas/P"

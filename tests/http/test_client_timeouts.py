@@ -1,5 +1,5 @@
-"""Client timeouts without a server: a connection that is silent past its phase's limit is ended, an active one is not,
-and one timer handles all.
+"""Client timeouts without a server: a connection without progress is ended after its phase's limit, an active one is
+not, and one timer serves all connections.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Client:
         self.ended: list[tuple[ConnectionPhase, float]] = []
 
     def step(self) -> ConnectionProgress:
-        """Return the phase of the connection."""
+        """Return the progress of the connection."""
         return self.now
 
     def moves(self, **to: object) -> None:
@@ -32,7 +32,7 @@ class Client:
         self.now = self.now._replace(**to)  # type: ignore[arg-type]
 
     def overdue(self, phase: ConnectionPhase) -> None:
-        """End the connection."""
+        """Record that the connection is overdue in a phase."""
         self.ended.append((phase, asyncio.get_running_loop().time()))
 
 
@@ -57,7 +57,7 @@ def test_each_phase_has_its_limit() -> None:
 
 
 def test_who_moves_is_waited_for() -> None:
-    """A step, another phase, or bytes taken by the client restart the timeout."""
+    """A step, another phase, or bytes that the client takes restart the timeout."""
 
     async def story() -> list[tuple[ConnectionPhase, float]]:
         timeouts, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.HEAD)
@@ -77,7 +77,7 @@ def test_who_moves_is_waited_for() -> None:
 
 
 def test_who_is_gone_is_forgotten() -> None:
-    """A closed connection is forgotten, and without connections no timer runs."""
+    """A closed connection is no longer watched. Without connections no timer runs."""
 
     async def story() -> tuple[list[tuple[ConnectionPhase, float]], bool]:
         timeouts, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.HEAD)
@@ -90,7 +90,9 @@ def test_who_is_gone_is_forgotten() -> None:
 
 
 def test_a_long_body_goes_on_by_mebibytes() -> None:
-    """Each mebibyte of a body is a step of its connection, so an active sender is not slow; less is none."""
+    """Each mebibyte of a body is a step of its connection, so that an active sender is not ended. A smaller amount is
+    not a step.
+    """
     connection = AdmissionProtocol.__new__(AdmissionProtocol)
     connection.cycle = SimpleNamespace(response_complete=True)  # type: ignore[assignment]
     steps = []

@@ -1,4 +1,6 @@
-"""Events as they are sent: their form, their division into bodies, and the documented check of their signature."""
+"""Events as the server sends them: their format, their division into bodies, and the documented check of their
+signature.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,8 @@ def test_an_event() -> None:
 
 
 def test_bodies_are_bounded() -> None:
-    """Events are divided into bodies in order, limited in number and to about a megabyte; a longer event has its own
-    body.
+    """Events are divided into bodies in order. A body has a limited number of events and about a megabyte; a longer
+    event has a body of its own.
     """
     events: list[dict[str, object]] = [{"n": number} for number in range(5)]
     big: list[dict[str, object]] = [{"n": number, "x": "y" * (BATCH_BYTES_MAX // 2)} for number in range(3)]

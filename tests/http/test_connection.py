@@ -1,4 +1,4 @@
-"""The server's own connection class over real sockets: everything that HTTP/1.1 allows, with answers in order."""
+"""The server's own connection class over real sockets: all features of HTTP/1.1, with answers in order."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def test_head(wire: SocketWire) -> None:
 
 @pytest.mark.parametrize("piece", [1_000_000, 1, 50])
 def test_a_wish_for_another_protocol_is_passed_over(wire: SocketWire, piece: int) -> None:
-    """Java's client asks for HTTP/2 with each request: its bodies and following requests are read, however they are
-    split.
+    """An upgrade to HTTP/2, which Java's client requests each time, is ignored. Bodies and following requests are read,
+    however they are split.
     """
     wish = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAEAAEAA"}
     name = f"wished_{piece}"
@@ -136,7 +136,7 @@ def test_a_wish_for_another_protocol_is_passed_over(wire: SocketWire, piece: int
 
 
 def test_not_modified(wire: SocketWire) -> None:
-    """304 has neither body nor length, and the connection continues."""
+    """304 has neither a body nor a length, and the connection stays open."""
     wire.send(request("GET", TABLE))
     etag = wire.answer().headers["etag"]
 
@@ -149,7 +149,7 @@ def test_not_modified(wire: SocketWire) -> None:
 
 
 def test_what_was_asked_before_is_answered_the_same(wire: SocketWire) -> None:
-    """Repeated identical bytes, alone, pipelined or in pieces, get their own answers with separate ids."""
+    """Repeated identical requests, alone, pipelined or in pieces, each get an answer with its own request id."""
     load, head, other = request("GET", TABLE), request("HEAD", TABLE), request("GET", f"{TABLES}/gone")
     ids = set[str]()
     for _ in range(4):
@@ -171,7 +171,7 @@ def test_what_was_asked_before_is_answered_the_same(wire: SocketWire) -> None:
 
 
 def test_what_is_like_what_was_asked_before_is_looked_at(served: ServedNode) -> None:
-    """A request that ends or begins like the last one is parsed anew and gets its own answer."""
+    """A request that differs from the last one in a few bytes is parsed again and gets its own answer."""
     usual = request("GET", TABLE)
     for other, status in (
         (request("GET", TABLE, authorization="Bearer nobody"), 401),
@@ -196,7 +196,7 @@ def test_what_is_like_what_was_asked_before_is_looked_at(served: ServedNode) -> 
 
 @pytest.mark.parametrize("second, holds", [(TABLE, b"metadata-location"), (SPACES, b"namespaces")])
 def test_what_follows_a_request_that_had_more_behind_it(wire: SocketWire, second: str, holds: bytes) -> None:
-    """After two requests in one piece, the same bytes are again answered as two requests."""
+    """Two requests that arrive in one piece are answered as two requests, also when the same piece arrives again."""
     two = request("GET", TABLE) + request("GET", second)
     for _ in range(4):
         wire.send(two)
@@ -207,7 +207,7 @@ def test_what_follows_a_request_that_had_more_behind_it(wire: SocketWire, second
 
 @pytest.mark.parametrize("path", [TABLE, f"{TABLES}/big", f"{TABLES}/gone"])
 def test_connection_close(wire: SocketWire, path: str) -> None:
-    """With Connection: close the answer is complete before the connection ends."""
+    """With `Connection: close`, the answer is complete before the server closes the connection."""
     wire.send(request("GET", path, connection="close"))
 
     answer = wire.answer()
@@ -219,7 +219,7 @@ def test_connection_close(wire: SocketWire, path: str) -> None:
 
 
 def test_http_1_0(wire: SocketWire) -> None:
-    """An HTTP/1.0 client gets its answer, and the connection ends."""
+    """An HTTP/1.0 client gets its answer, and the server closes the connection."""
     wire.send(request("GET", TABLE).replace(b"HTTP/1.1", b"HTTP/1.0"))
 
     assert wire.answer().status == 200
@@ -227,7 +227,7 @@ def test_http_1_0(wire: SocketWire) -> None:
 
 
 def test_second_head_is_looked_at_though_the_first_was_ordinary(served: ServedNode, wire: SocketWire) -> None:
-    """The cached head of a connection applies only to exactly the same fields and version."""
+    """The cached check of a connection's head applies only to a head with exactly the same fields and version."""
     usual = request("GET", TABLE)
     for other, status in (
         (usual.replace(b"host: localhost", b"host: evil.example.com"), 421),
@@ -315,7 +315,7 @@ def test_declared_length_over_the_limit(served: ServedNode, wire: SocketWire) ->
 
 
 def test_expect_continue(wire: SocketWire) -> None:
-    """A client with Expect: 100-continue gets 100 and then its answer."""
+    """A client with `Expect: 100-continue` gets 100 and then its answer."""
     body = json.dumps({"removals": ["way"]}).encode()
 
     wire.send(request("POST", f"{SPACES}/a/properties", content_length=str(len(body)), expect="100-continue"))
@@ -328,14 +328,14 @@ def test_expect_continue(wire: SocketWire) -> None:
 
 
 def test_expect_continue_that_is_refused(wire: SocketWire) -> None:
-    """A client with Expect: 100-continue that is refused by its headers gets the refusal instead of 100."""
+    """A client with `Expect: 100-continue` whose headers are refused gets the refusal instead of 100."""
     wire.send(request("POST", SPACES, content_length=str(1 << 30), expect="100-continue"))
 
     assert wire.head()[0] == 413
 
 
 def test_slow_reader(served: ServedNode) -> None:
-    """A slow reader gets the whole answer, and other requests are served meanwhile."""
+    """A client that reads slowly gets the whole answer. Other requests are answered meanwhile."""
     with closing(SocketWire(served.port, receive_bytes=4096)) as slow:
         slow.send(request("GET", f"{TABLES}/big") * 3)
         time.sleep(0.2)
@@ -406,7 +406,7 @@ def test_client_that_goes_away_after_its_request(served: ServedNode) -> None:
     ],
 )
 def test_what_is_no_http(served: ServedNode, wire: SocketWire, junk: bytes) -> None:
-    """Bytes that are no HTTP are 400 by the parser and end the connection; other requests are served."""
+    """Bytes that are not HTTP are answered with 400 and end the connection. Other requests are answered."""
     wire.send(junk)
 
     assert wire.socket.recv(1 << 16).startswith(b"HTTP/1.1 400")
@@ -414,7 +414,7 @@ def test_what_is_no_http(served: ServedNode, wire: SocketWire, junk: bytes) -> N
 
 
 def test_raw_path_reaches_the_routes(wire: SocketWire) -> None:
-    """Escapes reach the routes undecoded: `%2F` in a name is not a slash, `%1F` separates levels."""
+    """Routes get paths with their escapes: `%2F` in a name is not a slash, and `%1F` separates levels."""
     body = json.dumps({"namespace": ["sla/sh", "b"]}).encode()
 
     wire.send(
@@ -429,7 +429,7 @@ def test_raw_path_reaches_the_routes(wire: SocketWire) -> None:
 
 
 def test_unread_body_does_not_become_a_request(wire: SocketWire) -> None:
-    """A body that its route does not read is skipped, and the next request is parsed correctly."""
+    """If a route does not read its body, the server skips the body and parses the next request correctly."""
     wire.send(
         request("GET", TABLE, b"GET /nonsense HTTP/1.1\r\n\r\n")
         + request("POST", "/nowhere", b"x" * 100)

@@ -1,4 +1,4 @@
-"""Answers to pages of allowed origins: their headers, and which requests are preflights."""
+"""Answers to pages of allowed origins: their headers, and the detection of preflight requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ ASKED = {b"origin": CONSOLE, b"access-control-request-method": b"PUT"}
 
 
 def test_an_answer_names_the_origin_that_asked() -> None:
-    """An answer to a page names its origin; without an origin, or without named origins, nothing is added."""
+    """An answer to a page of an allowed origin names that origin. Without an origin in the request, or in the settings,
+    no header is added.
+    """
     assert dict(allow_origin({b"origin": CONSOLE}, ORIGINS))[b"access-control-allow-origin"] == CONSOLE
     assert allow_origin({}, ORIGINS) == []
     assert allow_origin({b"origin": CONSOLE}, frozenset()) == []
@@ -29,7 +31,7 @@ def test_what_a_preflight_is() -> None:
 
 @pytest.mark.parametrize("wanted", [b"", b"a\x0bb", b"x" * 3000, b"a;b"])
 def test_what_is_no_name_of_a_header_is_not_allowed(wanted: bytes) -> None:
-    """Only valid header names of bounded length are returned."""
+    """Only valid header names of limited length are allowed."""
     fields = dict(preflight_fields({**ASKED, b"access-control-request-headers": wanted}, ORIGINS))
 
     assert b"access-control-allow-headers" not in fields

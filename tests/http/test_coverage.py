@@ -1,7 +1,7 @@
 """Endpoint coverage: callers without rights send every operation of openapi/.
 
-None may succeed or cause an error, except those listed in coverage_allowed.txt with a reason. That file may only
-shrink.
+No operation may succeed or cause an error, except for those in coverage_allowed.txt, each with a reason. No entry may
+be added to that file.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def allowed() -> dict[Asked, str]:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Asked, DriverAnswer]]:
-    """Return the answer of every operation to every caller. Refused callers must leave no trace in the store or the
+    """Return the answer of every operation to every caller. Refused requests must not change the store or the
     warehouse.
     """
     found: dict[Asked, DriverAnswer] = {}
@@ -222,7 +222,7 @@ def ask(node: DriverNode, operation: Operation, headers: dict[str, str | None]) 
 
 
 def test_every_parameter_has_a_name() -> None:
-    """`NAMES` has a name for each parameter of a path."""
+    """`NAMES` has a name for each path parameter."""
     parameters = {name for each in OPERATIONS for name in re.findall(r"\{(\w+)\}", each.path)}
 
     assert parameters - set(NAMES) == set()
@@ -236,7 +236,7 @@ def test_every_body_is_known() -> None:
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
 def test_nobody_gets_through(answers: dict[Asked, DriverAnswer], caller: str, operation: Operation) -> None:
-    """A caller without rights gets 401, 403 or 404 in the protocol's form, unless the list has a reason."""
+    """A caller without rights gets 401, 403 or 404 in the protocol's error format, unless the list has a reason."""
     key = _key(caller, operation)
     answer = answers[key]
 

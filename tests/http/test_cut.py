@@ -1,6 +1,6 @@
-"""The database is lost in the moment after a COMMIT: the write is still answered as a success, on every route.
+"""The database is lost immediately after a COMMIT: on every route, the write is still answered as a success.
 
-A 503 says that nothing was committed. An answer that needs another read could not keep that promise.
+A 503 says that nothing was committed. An answer that needs another read of the store could therefore be wrong.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ READ_ONLY = {
 
 
 class Write(NamedTuple):
-    """A writing request, in a world that `furnish` created."""
+    """A writing request, and the objects of it, which `furnish` created."""
 
     method: str
     target: str
@@ -321,7 +321,7 @@ def _furnish_operation(node: DriverNode) -> str:
 
 
 def _furnish_imports(node: DriverNode) -> tuple[dict, dict]:
-    """Begin an import, and bring another one to its last record."""
+    """Start one import, and send all records of another one."""
     lines = node.get(f"{OWN}/metalakes/pond/export?format=json").body
     begun, read = (node.post(f"{OWN}/imports", {"name": name, "format": "json"}).json() for name in ("first", "second"))
     node.done("POST", f"{OWN}/imports/{read['id']}/records?after=0", lines)
@@ -359,8 +359,8 @@ def _furnish_runs(node: DriverNode) -> None:
 
 
 def cut_after_commit(node: DriverNode, patch: pytest.MonkeyPatch, *, marks: int = 0) -> list[int]:
-    """Let the next commit succeed, after a number of commits without changes, and fail everything of the store after
-    it. Returns a list that records the commit.
+    """Let the next commit succeed, after a number of commits without changes, and let all later requests to the store
+    fail. Returns a list that records the commit.
     """
     store, commits = node.built.services.store, []
 

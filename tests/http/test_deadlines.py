@@ -1,4 +1,6 @@
-"""Deadlines without a server: a late request is cancelled, others are not, and cancellations by others stay theirs."""
+"""Deadlines without a server: a request past its deadline is cancelled, others are not, and cancellations by other
+parties are not reported as timeouts.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ STEP_S = LIMIT_S / 16
 async def watched(
     deadlines: Deadlines, work: Coroutine[object, object, object], seconds: float | None = None
 ) -> tuple[str, float]:
-    """Run something under a deadline. Returns how it ended, and when."""
+    """Run a coroutine under a deadline. Returns its outcome and time."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
@@ -48,7 +50,7 @@ def test_who_is_late_is_cancelled_and_nobody_else() -> None:
 
 
 def test_late_by_a_small_part_of_the_limit_at_most() -> None:
-    """A request may run for its limit, and not much longer."""
+    """A request may run for its limit, and is cancelled soon after it."""
     how, at = run(watched(Deadlines(LIMIT_S), asyncio.sleep(1000)))
 
     assert how == "late"
@@ -57,7 +59,7 @@ def test_late_by_a_small_part_of_the_limit_at_most() -> None:
 
 @pytest.mark.parametrize("long_first", [True, False])
 def test_each_may_run_its_own_time(long_first: bool) -> None:
-    """Requests with different limits are each cancelled at their own, in any order of starts."""
+    """Requests with different limits are each cancelled at their own limit, in whatever order they started."""
     seconds = [LIMIT_S * 100, LIMIT_S, LIMIT_S / 16]
 
     async def story() -> list[tuple[str, float]]:

@@ -1,4 +1,4 @@
-"""Every failure has its own answer in every protocol: none becomes "something unexpected"."""
+"""Every error has its own answer in every protocol: none is answered as an unexpected error."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_no_failure_is_unexpected(kind: type[LimnosError]) -> None:
 
 
 def test_storage_failed_has_one_answer_in_each_protocol() -> None:
-    """A failing file store is reported as such in each protocol, never as an internal error."""
+    """In each protocol, a failing file store is reported as such and not as an internal error."""
     found = answers(StorageFailed("The bucket refuses: check its credentials"))
 
     assert {protocol: answer.status for protocol, answer in found.items()} == {

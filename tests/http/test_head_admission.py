@@ -1,4 +1,4 @@
-"""Admission control of request heads: which are accepted, and the answers to others."""
+"""Admission control of request heads: accepted heads, and the answers to refused ones."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_what_is_sent_once(name: str) -> None:
     ["http://evil.example.com", "null", "", "http://localhost:3000", "http://localhost", "https://localhost:80901"],
 )
 def test_pages_of_other_sites_are_refused(origin: str) -> None:
-    """Another host, another port, and a sandbox's origin are refused."""
+    """An origin with another host, another port, or of a sandbox is refused."""
     assert told(HeadAdmission(), ("host", "localhost:8090"), ("origin", origin)) is PermissionDenied
 
 
@@ -182,8 +182,8 @@ def test_the_refusal_of_a_page_names_the_setting() -> None:
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site"])
 def test_requests_of_other_sites_without_origin(site: str) -> None:
-    """Requests that the browser marks as cross-site are refused, except followed links; with a named origin the origin
-    decides.
+    """Requests that the browser marks as cross-site are refused, except for followed links. If the settings contain
+    origins, the request's origin decides.
     """
     fields = (("host", "localhost"), ("sec-fetch-site", site))
     door = HeadAdmission(origins=["https://console.example.com"])
@@ -198,7 +198,7 @@ def test_requests_of_other_sites_without_origin(site: str) -> None:
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
 def test_requests_of_own_pages(site: str) -> None:
-    """Requests of the server's own pages, and typed addresses, are accepted."""
+    """Requests of the server's own pages, and those from the address bar, are accepted."""
     assert told(HeadAdmission(), ("host", "localhost"), ("sec-fetch-site", site)) is None
 
 
@@ -211,7 +211,7 @@ def test_an_address_that_names_a_host() -> None:
 
 @pytest.mark.parametrize("header", ["x-forwarded-host", "forwarded", "x-forwarded-for"])
 def test_headers_of_proxies_are_not_believed(header: str) -> None:
-    """Forwarding headers are ignored: the host is that of Host."""
+    """Forwarding headers are ignored: only Host counts."""
     assert told(HeadAdmission(), ("host", "evil.example.com"), (header, "localhost")) is MisdirectedRequest
     assert told(HeadAdmission(), ("host", "localhost"), (header, "evil.example.com")) is None
 

@@ -1,4 +1,4 @@
-"""The fast path: answers that have to wait after all, answers that fail, and who is informed.
+"""The fast path: answers that have to wait, answers that fail, and the effect on other connections.
 
 `test_connection` tests the client's side, with and without the fast path.
 """
@@ -29,7 +29,7 @@ GOOD: Answer = (200, [(b"content-length", b"2")], b"ok")
 
 
 async def begun(work: Callable[[], Awaitable[object]]) -> object:
-    """Begin a coroutine as the fast path does, outside any task, and continue it in one."""
+    """Begin a coroutine outside of any task, as the fast path does, and continue it in a task."""
     coroutine = work()
     waits_for = coroutine.send(None)  # type: ignore[attr-defined]
 
@@ -40,7 +40,7 @@ async def begun(work: Callable[[], Awaitable[object]]) -> object:
 
 
 def test_what_was_begun_outside_a_task_goes_on_in_one() -> None:
-    """A coroutine begun outside of a task can wait, and returns its value."""
+    """A coroutine that began outside of a task can wait in a task, and returns its value."""
 
     async def work() -> str:
         await asyncio.sleep(0.001)
@@ -52,7 +52,9 @@ def test_what_was_begun_outside_a_task_goes_on_in_one() -> None:
 
 
 def test_what_was_begun_outside_a_task_may_fail() -> None:
-    """A failure of what it waits for is raised inside it, and its own failure is raised outside."""
+    """A failure of an awaited future is raised inside the coroutine, and the coroutine's own failure is raised to its
+    caller.
+    """
 
     async def work() -> str:
         with pytest.raises(KeyError):
@@ -64,7 +66,7 @@ def test_what_was_begun_outside_a_task_may_fail() -> None:
 
 
 def test_what_was_begun_outside_a_task_can_be_cancelled() -> None:
-    """A cancellation reaches the coroutine where it waits."""
+    """A cancellation is raised in the coroutine where it waits."""
     seen = []
 
     async def work() -> None:
@@ -98,25 +100,25 @@ class Application:
         self.response_cache = SimpleNamespace(is_on=False, inline=at_once)
 
     def answers_at_once(self, method: str) -> bool:
-        """As the real application does."""
+        """Return the scripted answer, like the real application."""
         return self._at_once
 
     def seconds_of(self, *_: object) -> None:
-        """As the real application does."""
+        """Return the time limit, like the real application."""
 
     def watch(self, seconds: float | None) -> asyncio.Task[object]:
-        """As the real application does."""
+        """Watch the deadline, like the real application."""
         task = asyncio.current_task()
         assert task is not None
         self.deadlines.watch(task, seconds)
         return task
 
     async def respond(self, *_: object, **__: object) -> Answer:
-        """As the real application does."""
+        """Answer a request, like the real application."""
         return await self._answer()
 
     async def __call__(self, scope: object, receive: object, send: object) -> None:
-        """No request of these tests goes through ASGI."""
+        """Fail: no request of these tests uses ASGI."""
         raise AssertionError("not through ASGI")
 
 
@@ -154,7 +156,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def test_answer_that_has_to_wait_after_all() -> None:
-    """An answer that must wait is sent when it is complete."""
+    """An answer that has to wait is sent when it is complete."""
 
     async def answer() -> Answer:
         await asyncio.sleep(0.01)

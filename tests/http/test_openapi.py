@@ -1,4 +1,4 @@
-"""openapi/: the committed documents agree with the routes."""
+"""openapi/: the committed documents match the routes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def refs(value: object) -> Iterator[str]:
 
 
 def test_documents_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
-    """The generator gives the committed documents, byte for byte; run `make docs` if this fails."""
+    """The generator's output equals the committed documents byte for byte. Run `make docs` if this fails."""
     code = generate_openapi.main(check=True)
 
     assert code == 0, capsys.readouterr().out
@@ -60,7 +60,9 @@ def test_every_route_is_an_operation(protocol: Protocol) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
 def test_operations_are_whole(protocol: Protocol) -> None:
-    """Each operation has a unique id, a summary, its path's parameters and a success; every reference is valid."""
+    """Each operation has a unique id, a summary, the parameters of its path and a success response. Every reference is
+    valid.
+    """
     found = document(protocol)
     operations = [(path, each) for path, methods in found["paths"].items() for each in methods.values()]
 
@@ -79,7 +81,7 @@ def test_operations_are_whole(protocol: Protocol) -> None:
 
 
 def test_body_shapes_are_told() -> None:
-    """A body's schema is that of the struct that decodes it: names as sent, required fields marked."""
+    """The schema of a body is that of the struct that decodes it, with names as sent and required fields marked."""
     found = document(PROTOCOLS[0])
 
     body = found["paths"]["/iceberg/v1/{prefix}/namespaces/{namespace}/register"]["post"]["requestBody"]

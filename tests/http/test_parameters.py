@@ -1,4 +1,4 @@
-"""Query parameters: changes refuse unknown ones by name, and none may be given twice."""
+"""Query parameters: changes refuse unknown parameters by name, and no parameter may occur twice."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ READ_ELSEWHERE = {"take-lineage-of-metalake": {"metalake"}}
 
 
 def address(protocol: Protocol, route: Route) -> str:
-    """Return a path that leads to a route."""
+    """Return a path that matches a route."""
     return re.sub(r"\{[^}]*\}", "x", protocol.router.root + route.path)
 
 
@@ -63,7 +63,9 @@ def test_routes_declare_what_their_handlers_read(protocol: Protocol, route: Rout
 
 
 def test_every_change_refuses_an_unknown_parameter(open_node: DriverNode) -> None:
-    """Each changing operation answers an unknown parameter with 400 in its protocol's form, with the known ones."""
+    """Each changing operation refuses an unknown parameter with 400, in its protocol's error format and with the known
+    parameters.
+    """
     taken = []
     for protocol, route in ROUTES:
         if route.method in READING or route.operation in protocol.anonymous:
@@ -78,7 +80,7 @@ def test_every_change_refuses_an_unknown_parameter(open_node: DriverNode) -> Non
 
 
 def test_no_operation_takes_a_parameter_twice(open_node: DriverNode) -> None:
-    """A parameter that is given twice is 400, also for reads."""
+    """A parameter that occurs twice is refused with 400, also by reads."""
     taken = []
     for protocol, route in ROUTES:
         for name in (*route.query, *route.query_ignored):
@@ -106,7 +108,7 @@ def test_two_parents_are_refused(open_node: DriverNode) -> None:
 
 
 def test_a_cascade_is_refused_and_drops_nothing(open_node: DriverNode) -> None:
-    """Iceberg's drop of a namespace refuses `cascade=true` by name, and accepts `false`."""
+    """Iceberg's drop of a namespace refuses `cascade=true` by name and drops nothing. `cascade=false` is accepted."""
     spaces = "/iceberg/v1/lake.main/namespaces"
     open_node.done("POST", spaces, {"namespace": ["a"]})
 
@@ -120,7 +122,7 @@ def test_a_cascade_is_refused_and_drops_nothing(open_node: DriverNode) -> None:
 
 
 def test_names_are_compared_decoded() -> None:
-    """Parameter names are compared decoded; one that is not UTF-8 is refused."""
+    """Parameter names are compared after decoding. A name that is not UTF-8 is refused."""
     with pytest.raises(BadRequest, match="purge is repeated"):
         check_parameters(b"purge=true&p%75rge=false", ("purge",), changes=True)
     with pytest.raises(InvalidName):
@@ -128,7 +130,7 @@ def test_names_are_compared_decoded() -> None:
 
 
 def test_an_unknown_name_is_shown_cut() -> None:
-    """A refusal shows the beginning of a long name, and the known parameters."""
+    """A refusal contains the beginning of a long parameter name, and the known parameters."""
     with pytest.raises(BadRequest) as refused:
         check_parameters(b"x" * 5000, ("force",), changes=True)
 

@@ -1,8 +1,7 @@
-"""Storage locations of each kind of object beside those of each other kind, by requests alone: who may create an object
-at, above or below another.
+"""Storage locations of each kind of object at, above or below those of each other kind, by requests alone.
 
-Each test makes one object, tries to create another at, above or below it, and checks the answer. The expected answers
-are written a second time here, in short form, and not taken from the product's own rules.
+Each test creates one object, tries to create another one at, above or below its location, and checks the answer. The
+expected answers are written here a second time, in short form, and are not computed by the product's own rules.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Site(NamedTuple):
     ending: str
 
     def catalog(self, sort: str) -> str:
-        """Return the name of a catalog there."""
+        """Return the name of a catalog in the metalake."""
         return f"{sort}{self.ending}"
 
     def iceberg(self) -> str:
@@ -199,7 +198,7 @@ def may_meet(new: str, old: str, *, relation: str, owner: str) -> bool:
     if owner == "other metalake":
         return False
     if old == "dropped table" and relation == "same" and new in FILES:
-        return True  # the caller dropped it, and its files are the new one's
+        return True  # the caller dropped it, and its files become the new object's
     if new in FILES and old in FILES:
         return new == old == "external fileset" and owner == "own"
     if "directory" in (new, old):
@@ -213,12 +212,12 @@ def may_meet(new: str, old: str, *, relation: str, owner: str) -> bool:
 
 
 def cells() -> list[tuple[str, str, str, str]]:
-    """Return every new kind beside every older one, in each relation, for each owner of the new one."""
+    """Return each new kind with each older kind, in each relation and for each owner of the new object."""
     return list(itertools.product(MAKERS, MAKERS, RELATIONS, OWNERS))
 
 
 def outcome(world: World, new: str, old: str, relation: str, owner: str) -> str | None:
-    """Create both objects. Returns a violation."""
+    """Create both objects of a cell. Returns the violation, or None."""
     there = f"{world.base()}/a/b"
     place = {"same": there, "above": there.rpartition("/")[0], "below": f"{there}/c"}[relation]
     site = SITES[owner]
@@ -278,7 +277,9 @@ def spellings(location: str) -> list[str]:
 def test_no_spelling_of_a_table_s_location_is_another_place(
     world: World, maker: Callable[[World, Site, str], DriverAnswer]
 ) -> None:
-    """In any scheme, case, dots, percent escapes and slashes, the location counts as the table's."""
+    """Spellings of the location with another scheme, letter case, dots, percent escapes and slashes count as the
+    table's location.
+    """
     location, _ = restricted_table(world)
     found = {spelled: maker(world, SITES["other catalog"], spelled).status for spelled in spellings(location)}
 
@@ -286,7 +287,9 @@ def test_no_spelling_of_a_table_s_location_is_another_place(
 
 
 def test_an_external_fileset_does_not_open_a_table(world: World) -> None:
-    """A user who may create filesets, but not load the table, gets neither its credentials nor its list of files."""
+    """A user who may create filesets, but not load the table, gets neither the table's credentials nor a list of its
+    files.
+    """
     location, path = restricted_table(world)
     grant(world.node, "ana", "use_catalog use_schema create_fileset", kind="CATALOG", on=FIRST.catalog("fil"))
     filesets = f"{API}/lake/catalogs/{FIRST.catalog('fil')}/schemas/n/filesets"
@@ -303,8 +306,8 @@ def test_an_external_fileset_does_not_open_a_table(world: World) -> None:
 
 
 def test_a_table_does_not_open_a_fileset(world: World) -> None:
-    """A user who may create tables, but not read the fileset, gets no credentials for its files and cannot delete
-    them.
+    """A user who may create tables, but not read the fileset, gets no credentials for the fileset's files and cannot
+    delete them.
     """
     location = f"{world.base()}/f"
     assert make_fileset(world, FIRST, location).status == 200
@@ -333,7 +336,7 @@ def test_a_table_does_not_open_a_fileset(world: World) -> None:
 
 
 def test_a_commit_does_not_move_files_into_a_fileset(world: World) -> None:
-    """An existing table cannot be moved to another object's location by its location or properties."""
+    """A commit cannot move an existing table to another object's location, by its location or by properties."""
     location = f"{world.base()}/f"
     assert make_fileset(world, FIRST, location).status == 200
     _, path = restricted_table(world)
@@ -400,7 +403,7 @@ def test_a_link_is_the_place_that_it_leads_to(world: World) -> None:
 
 
 def test_a_link_that_is_laid_later_shows_nothing(world: World) -> None:
-    """A directory of a fileset that is replaced by a link to a table's is not listed."""
+    """If a link to a table's directory replaces a fileset's directory, the files are not listed."""
     if not world.bucket.startswith("file:"):
         return
     location, _ = restricted_table(world)

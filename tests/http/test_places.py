@@ -1,6 +1,4 @@
-"""Storage locations over every protocol: a user who creates an object gets no access to files of others through its
-location.
-"""
+"""Storage locations over every protocol: creating an object at a location gives no access to other objects' files."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ def files_over(node: DriverNode, root: str) -> str:
 
 
 def table(node: DriverNode, name: str, *, user: str = "admin", **more: object) -> DriverAnswer:
-    """Create a table. Returns the answer."""
+    """Request the creation of a table. Returns the answer."""
     return node.ask("POST", TABLES, {"name": name, "schema": SCHEMA, **more}, user=user)
 
 
@@ -49,7 +47,7 @@ def warehouse_of(node: DriverNode) -> str:
 
 
 def run(node: DriverNode, statement: str) -> None:
-    """Change the store directly, as an older release left it."""
+    """Execute SQL directly on the store, to make it look as an older release left it."""
     store = node.built.services.store
     node.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql(statement), {})))
 
@@ -57,7 +55,7 @@ def run(node: DriverNode, statement: str) -> None:
 @pytest.mark.parametrize("kind", ["external", "managed"])
 @pytest.mark.parametrize("spelling", ["{}", "{}/", "{}/data", "{}/../{}", "{}//data", "{}/d%61ta"])
 def test_no_fileset_opens_a_tables_files(node: DriverNode, kind: str, spelling: str) -> None:
-    """A user who may create filesets gets none at, above or below a table, in any spelling of the location."""
+    """A user who may create filesets cannot create one at or below a table's location, in any spelling."""
     make_space(node, "s")
     location = where(table(node, "t"))
     filesets = files_over(node, warehouse_of(node))
@@ -71,7 +69,9 @@ def test_no_fileset_opens_a_tables_files(node: DriverNode, kind: str, spelling: 
 
 @pytest.mark.parametrize("kind", ["external", "managed"])
 def test_no_table_opens_a_filesets_files(node: DriverNode, kind: str) -> None:
-    """A user who may create tables gets none at, above or below a fileset, by a create, staged create or data path."""
+    """A user who may create tables cannot create one at, above or below a fileset, by a create, a staged create or a
+    data path.
+    """
     make_space(node, "s")
     root = f"{warehouse_of(node)}/files"
     filesets = files_over(node, root)
@@ -88,7 +88,9 @@ def test_no_table_opens_a_filesets_files(node: DriverNode, kind: str) -> None:
 
 
 def test_data_paths_are_places(node: DriverNode) -> None:
-    """A table's data path must be an unused location within its catalog's roots, at its creation and at each commit."""
+    """A table's data path must be an unused location within its catalog's roots, when the table is created and at each
+    commit.
+    """
     make_space(node, "s")
     root = warehouse_of(node)
     victim = where(table(node, "victim"))
@@ -185,7 +187,9 @@ def test_no_metalake_reaches_another(node: DriverNode) -> None:
 
 
 def test_a_directory_shows_nobody_elses_tables(node: DriverNode) -> None:
-    """A directory catalog may lie beside other catalogs' locations, and no object of theirs can be created in it."""
+    """A directory catalog may have the same parent directory as other catalogs. Objects of other catalogs cannot be
+    created in its directory.
+    """
     make_space(node, "s")
     root = warehouse_of(node)
     body = {"name": "dir", "type": "relational", "provider": "lakehouse-generic"}
@@ -208,7 +212,9 @@ def test_a_directory_shows_nobody_elses_tables(node: DriverNode) -> None:
 
 
 def test_what_was_let_go_of_stays_taken(node: DriverNode) -> None:
-    """Only its owner may register a dropped table's metadata file, even after the trash retention while files exist."""
+    """Only the user who dropped a table may register its metadata file, even after the trash retention, while its files
+    exist.
+    """
     make_space(node, "s")
     made = table(node, "t")
     file = made["metadata-location"]
@@ -225,8 +231,8 @@ def test_what_was_let_go_of_stays_taken(node: DriverNode) -> None:
 
 
 def test_a_purge_frees_the_places_where_no_file_is_left(node: DriverNode) -> None:
-    """While a purge runs nothing can be created there; then the location is free, and a data path with files stays its
-    owner's.
+    """Until a purge has run, nothing can be created at the location. Then the location is free, but a data path with
+    files stays registered for its owner.
     """
     make_space(node, "s")
     path = f"{warehouse_of(node)}/shared/t"
@@ -295,7 +301,7 @@ def test_an_old_table_at_the_root_keeps_nobody_out(node: DriverNode) -> None:
 
 
 def test_an_old_fileset_over_a_table_opens_nothing(node: DriverNode, tmp_path: Path) -> None:
-    """A fileset over a table, from an older release, lists and opens no files until it is repaired."""
+    """A fileset of an older release at a table's location lists and opens no files until its location is repaired."""
     make_space(node, "s")
     root, location = warehouse_of(node), where(table(node, "t"))
     filesets = files_over(node, root)
@@ -335,7 +341,9 @@ def test_marks_end_page_by_page(node: DriverNode, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_an_older_node_makes_beside_is_taken_in(node: DriverNode) -> None:
-    """A table without a registered location gets one in the next round of upkeep, which is protected from then on."""
+    """The next upkeep round registers the location of a table without one, which an older node may have created. The
+    location is protected from then on.
+    """
     make_space(node, "s")
     location = where(table(node, "t"))
     filesets = files_over(node, warehouse_of(node))

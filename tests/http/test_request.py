@@ -1,4 +1,4 @@
-"""JSON bodies: the maximum number of arrays and objects in a long one."""
+"""JSON bodies: the limit of arrays and objects in long ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANY = b"[" + b"[]," * CONTAINERS_MAX + b"1]"
     [b'{"a": ' + MANY + b"}", b'{"a": [{"b": ' + MANY + b"}]}", MANY, b"[" * 200_000, b"[" + b"1," * 200_001 + b"1]"],
 )
 def test_bodies_of_many_arrays_are_refused(body: bytes) -> None:
-    """Bodies with too many arrays or objects are refused at any place, because they are decoded on the event loop."""
+    """Bodies with too many arrays or objects, at any place, are refused, because the event loop decodes them."""
     with pytest.raises(BadRequest, match=r"more than 100000 arrays and objects|recursion|truncated"):
         Request.decode(body, object)
 

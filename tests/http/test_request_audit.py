@@ -1,4 +1,4 @@
-"""The audit has a record for every operation of every protocol, whoever calls it and whatever its result."""
+"""The audit has a record for every operation of every protocol, for every caller and result."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def asked(node: DriverNode, user: str) -> dict[Operation, tuple[int, str]]:
 
 @pytest.mark.parametrize("user", ["stranger", "member", "admin"])
 def test_every_operation_leaves_a_line(node: DriverNode, user: str) -> None:
-    """Each request, done, refused or failed, has a record with operation, protocol and user."""
+    """Each request has a record with operation, protocol and user, whether it succeeded, was refused or failed."""
     answers = asked(node, user)
     lines = told(node)
 

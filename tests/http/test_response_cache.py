@@ -1,7 +1,7 @@
-"""Cached responses: a cached response equals a fresh one, whatever was committed, by whom, and on which node.
+"""The response cache: a cached response equals a fresh one after every commit, on each node and for each caller.
 
-Two nodes over one store are compared with a third that caches nothing. Each bug planted at the end removes one
-safeguard of the cache, and a story must then fail.
+Two caching nodes over one store are compared with a third node that caches nothing. Each bug that is planted at the end
+removes one safeguard of the cache, and a story must then fail.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Town(NamedTuple):
 
 @contextmanager
 def town_over(data: Path, url: str | None) -> Iterator[Town]:
-    """Create a town: table `a.t`, which ana may select."""
+    """Create the three nodes with table `a.t`, which ana may select."""
     with ExitStack() as stack:
         one, two = (stack.enter_context(node_at(data, database=url)) for _ in range(2))
         plain = stack.enter_context(node_at(data, database=url, kept_bytes_max=0))
@@ -56,20 +56,20 @@ def town_over(data: Path, url: str | None) -> Iterator[Town]:
 
 @pytest.fixture
 def town(fresh: Fresh) -> Iterator[Town]:
-    """A town over SQLite."""
+    """Three nodes over SQLite."""
     with town_over(fresh("data"), None) as found:
         yield found
 
 
 @pytest.fixture
 def any_town(fresh: Fresh, database: Database) -> Iterator[Town]:
-    """A town over each backend."""
+    """Three nodes over each store backend."""
     with town_over(fresh("data"), None if database.kind == "sqlite" else database.address) as found:
         yield found
 
 
 def again() -> int:
-    """Return the number of answers that came from the cache."""
+    """Return the number of answers that were sent from the cache."""
     return int(sum(SENT_AGAIN[because] for because in BECAUSE))
 
 
@@ -95,7 +95,7 @@ def gravitino(target: str) -> str:
 
 
 def look(town: Town, target: str = TABLE, *, user: str | None = "ana", **headers: str) -> int:
-    """Load a table in every way. Returns the status of the load."""
+    """Load a table by every route. Returns the status of the load."""
     statuses = [
         compare(town, method, f"{target}{query}", user=user, **headers).status
         for method in ("GET", "HEAD")
@@ -183,7 +183,7 @@ def story_of_an_hour(town: Town) -> None:
 
 
 def story_of_two_people(town: Town) -> None:
-    """A cached answer for an authorized user is not given to an unauthorized one, nor to a caller without
+    """A cached answer for a user with the right is not sent to a user without it, nor to a caller without
     credentials.
     """
     assert settle(town) == 200
@@ -195,7 +195,7 @@ def story_of_two_people(town: Town) -> None:
 
 
 def story_of_other_commits(town: Town) -> None:
-    """While others commit to the catalog, a cached answer is sent only after the gate."""
+    """While other tables of the catalog are committed to, a cached answer is sent only after the freshness gate."""
     make_table(town.one, "a", "other")
     settle(town)
     for number in range(5):
@@ -209,7 +209,7 @@ def story_of_other_commits(town: Town) -> None:
 
 
 def story_of_names(town: Town) -> None:
-    """A table is moved, dropped and created again; a namespace and a catalog are renamed."""
+    """After moves, drops and creates of a table, and renames of a namespace and a catalog, answers are current."""
     make_space(town.one, "b")
     settle(town)
     for source, target in ((["a"], ["b"]), (["b"], ["a"])):
@@ -239,7 +239,7 @@ def story_of_a_file(town: Town) -> None:
 
 
 def story_of_a_catalog(town: Town) -> None:
-    """A disabled catalog gives no cached answers."""
+    """Requests to a disabled catalog get no cached answers."""
     assert settle(town) == 200
     town.two.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
     assert look(town) not in (200, 204)
@@ -248,7 +248,7 @@ def story_of_a_catalog(town: Town) -> None:
 
 
 def story_of_a_fresh_view(town: Town) -> None:
-    """After a reset of the view, the store's moment alone does not validate older answers."""
+    """After a reset of the view, an unchanged store does not validate older cached answers."""
     settle(town)
     view = town.one.built.services.view
     view.reset(view.epoch)
@@ -259,7 +259,7 @@ def story_of_a_fresh_view(town: Town) -> None:
 
 
 def story_of_lists(town: Town) -> None:
-    """A list has created and lacks dropped objects at the next request."""
+    """The next list has created objects and omits dropped ones."""
     settle(town)
     for number in range(3):
         make_table(town.two, "a", f"t{number}")
@@ -333,7 +333,7 @@ def test_what_is_kept_is_what_is_true(any_town: Town, name: str) -> None:
 
 
 def _without(*fields: str) -> Callable[[Patch], None]:
-    """Planted bug: some conditions of an answer are not checked."""
+    """Planted bug: some dependencies of an answer are not compared."""
 
     def bug(patch: Patch) -> None:
         real = CacheDependencies.stands
@@ -392,12 +392,12 @@ def _file_not_asked(patch: Patch) -> None:
 
 
 def _across_users(patch: Patch) -> None:
-    """Planted bug: an answer cached for one user is given to all."""
+    """Planted bug: an answer cached for one user is sent to all users."""
     patch.setattr("limnos.http.application.dependencies_of", lambda headers: (headers.get(b"if-none-match"),))
 
 
 def _across_etags(patch: Patch) -> None:
-    """Planted bug: an answer cached for one If-None-Match is given for all."""
+    """Planted bug: an answer cached for one If-None-Match is sent for all values."""
     patch.setattr("limnos.http.application.dependencies_of", lambda headers: (headers.get(b"authorization"),))
 
 
@@ -473,7 +473,9 @@ def test_kept_answers_are_counted_and_logged(town: Town) -> None:
 
 
 def test_budget(town: Town) -> None:
-    """The cache is limited in bytes, does not store larger answers, and stores nothing with a budget of zero."""
+    """The cache is limited in bytes, does not store answers beyond the limit of one answer, and stores nothing with a
+    budget of zero.
+    """
     answers = town.one.built.application.response_cache
     for number in range(30):
         make_table(town.one, "a", f"n{number}")
@@ -493,7 +495,9 @@ def test_budget(town: Town) -> None:
 
 
 def test_what_holds_no_more_is_forgotten(any_town: Town) -> None:
-    """A caller who is refused a cached answer costs one query per request, not two."""
+    """A cached answer that is refused to its caller is removed from the cache, and the next request takes at most one
+    query.
+    """
     node, application = any_town.one, any_town.one.built.application
     assert [node.get(TABLE, user="ana").status for _ in range(2)] == [200, 200]
     there = len(application.response_cache)
@@ -557,7 +561,9 @@ def asked(node: ServedNode, method: str, path: str, body: object = None) -> Wire
 
 @pytest.mark.integration
 def test_lane_waits_for_the_gate(served: ServedNode) -> None:
-    """Over PostgreSQL a cached answer is sent after the gate; after a commit it is another one."""
+    """Over PostgreSQL, the fast path sends a cached answer only after the freshness gate. After a commit it sends
+    another answer.
+    """
     first = asked(served, "GET", TABLE)
     before = SENT_AGAIN["stands",]
     for _ in range(3):

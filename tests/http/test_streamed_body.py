@@ -1,5 +1,5 @@
-"""Routes that wait, have their own deadline, or answer in pieces: over real sockets, on both ways through the
-server.
+"""Routes that wait, have their own deadline, or answer in pieces: over real sockets, on the fast path and through
+ASGI.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Slow:
         )
 
     def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
-        """As the own API does."""
+        """Return the error of the admin API."""
         return error_response(error, request_id=request_id)
 
     async def wait(self, _request: Request, _ctx: Context) -> Response:
-        """Wait for ever."""
+        """Wait until cancelled."""
         try:
             await asyncio.sleep(LONG_S)
         finally:
@@ -64,7 +64,7 @@ class Slow:
         return Response(200)
 
     async def nap(self, _request: Request, _ctx: Context) -> Response:
-        """Answer after the usual deadline."""
+        """Answer after the default deadline."""
         await asyncio.sleep(LIMIT_S * 1.5)
         return Response(200, b"rested")
 
@@ -103,7 +103,7 @@ class Slow:
         return stream_response(source())
 
     async def stuck(self, _request: Request, _ctx: Context) -> Response:
-        """Never yield the second piece."""
+        """Wait instead of yielding the second piece."""
 
         async def source() -> AsyncGenerator[bytes, None]:
             yield PIECE
@@ -127,7 +127,7 @@ def slow() -> Slow:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, lane: bool, slow: Slow) -> Iterator[ServedNode]:
-    """A node on SQLite with the slow protocol beside the others, and little time for a request."""
+    """A node on SQLite with the slow protocol besides the others, and a short deadline."""
     node = ServedNode(tmp_path_factory.mktemp("pieces"), lane=lane, request_timeout_s=LIMIT_S)
     node.built.application.protocols.insert(0, slow)
     yield node
@@ -168,7 +168,7 @@ def chunks(wire: SocketWire) -> tuple[bytes, bool]:
 
 
 def until(done: object) -> bool:
-    """Wait until a condition holds."""
+    """Wait until a condition is true."""
     ends = time.monotonic() + WAIT_S
     while not done():  # type: ignore[operator]
         if time.monotonic() > ends:
@@ -179,7 +179,9 @@ def until(done: object) -> bool:
 
 @pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
 def test_who_waits_too_long_is_told(wire: SocketWire, slow: Slow, method: str) -> None:
-    """On SQLite reads and writes have their deadline, too; the handler is cancelled, and the connection continues."""
+    """A request past its deadline is 503 with `Retry-After`, also on SQLite. The handler is cancelled, and the
+    connection continues.
+    """
     slow.closed.clear()
     wire.send(request(method, "/slow/wait") + request("GET", "/health/live"))
 
@@ -202,7 +204,9 @@ def test_a_deadline_of_its_own(wire: SocketWire) -> None:
 
 
 def test_pieces_arrive(wire: SocketWire) -> None:
-    """A streamed body is complete, counted once, and followed by the next request's answer, also a pipelined one."""
+    """A streamed body is complete and counted once. The next request's answer follows it, also if the request was
+    pipelined.
+    """
     wire.send(request("GET", "/slow/pieces") + request("GET", "/health/live"))
     first, complete = chunks(wire)
     pipelined = wire.answer()
@@ -219,7 +223,7 @@ def test_pieces_arrive(wire: SocketWire) -> None:
 
 
 def test_client_that_goes_away(served: ServedNode, slow: Slow) -> None:
-    """After the client disconnects, no pieces are produced."""
+    """After the client disconnects, the route produces no further pieces."""
     slow.closed.clear()
     with closing(SocketWire(served.port)) as gone:
         gone.send(request("GET", "/slow/endless"))
@@ -229,7 +233,9 @@ def test_client_that_goes_away(served: ServedNode, slow: Slow) -> None:
 
 
 def test_client_that_does_not_read(served: ServedNode, slow: Slow) -> None:
-    """Pieces that the client does not read are not produced, so memory is bounded for an endless answer."""
+    """The route does not produce pieces that the client does not read, so that memory is limited for an endless
+    answer.
+    """
     slow.made = 0
     with closing(SocketWire(served.port, receive_bytes=4096)) as slothful:
         slothful.send(request("GET", "/slow/endless"))
@@ -254,7 +260,7 @@ def test_answer_that_cannot_be_completed(served: ServedNode, wire: SocketWire, p
 
 
 def test_who_asks_to_close(wire: SocketWire) -> None:
-    """With Connection: close the body is complete before the connection ends."""
+    """With `Connection: close`, the body is complete before the server closes the connection."""
     wire.send(request("GET", "/slow/pieces", connection="close"))
 
     body, complete = chunks(wire)

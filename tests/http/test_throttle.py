@@ -51,7 +51,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 def statuses(many: int, ask: Callable[[], object]) -> list[bool]:
-    """Return for each of several answers whether it is 429."""
+    """Return whether each of several answers is 429."""
     return [isinstance(ask(), TooManyAttempts) for _ in range(many)]
 
 
@@ -119,7 +119,9 @@ def test_log_has_one_line_a_second(log: Log) -> None:
 
 @pytest.mark.parametrize("path", ["/iceberg/v1/lake.main/namespaces", f"{API}/lake", f"{OWN}/whoami"])
 def test_too_many_wrong_credentials(node: DriverNode, log: Log, path: str) -> None:
-    """Each protocol answers a wrong token 401, then 429 with Retry-After; right tokens are accepted throughout."""
+    """In each protocol, wrong tokens are refused with 401, and after too many with 429 and `Retry-After`. Valid tokens
+    are always accepted.
+    """
     node.built.application.throttle = CredentialThrottle(now=Clock())
     token = node.done("POST", f"{OWN}/tokens", {})["token"]
     wrong = [node.get(path, user=None, authorization="Bearer lim_1_wrong") for _ in range(BURST + 5)]
@@ -134,7 +136,7 @@ def test_too_many_wrong_credentials(node: DriverNode, log: Log, path: str) -> No
 
 
 def test_requests_held_up_are_sampled_in_their_log(node: DriverNode) -> None:
-    """Requests that are 429 are logged once per second, independent of others."""
+    """Requests refused with 429 are logged at most once per second, and other requests are logged independently."""
     clock = Clock()
     node.built.application.throttle = CredentialThrottle(burst=0, now=clock)
     lines: list[tuple[object, ...]] = []

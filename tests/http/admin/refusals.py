@@ -119,7 +119,7 @@ def _tables() -> Iterator[RefusalCase]:
 
 
 def _make_fileset(node: DriverNode) -> None:
-    """Make a fileset in a catalog of its own. `reader` may read the fileset and `writer` may write it."""
+    """Make a fileset in a catalog of its own, which `reader` may read and `writer` write."""
     lake = f"{API}/lake"
     node.done("POST", f"{lake}/catalogs", {"name": "files", "type": "fileset"}, user="laker")
     node.done("POST", f"{lake}/catalogs/files/schemas", {"name": "there"}, user="laker")
@@ -207,7 +207,7 @@ def _transactions(who: str) -> Iterator[RefusalCase]:
 
 
 def _pipelines(node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """Create two pipelines for each caller: one to change and run, and one to drop."""
+    """Create two pipelines for each caller: one to change and run, one to drop."""
     one, pipelines = f"{LAKE}/pipelines/{{p}}", f"{LAKE}/pipelines"
     for name in ("there", f"pipe_{who}", f"shed_{who}"):
         declare(node, name)
@@ -233,7 +233,7 @@ def declare(node: DriverNode, name: str) -> None:
 
 
 def _runs(node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """Create runs of `laker`. Only a run's user may continue it; the pipeline's owner may see and stop it."""
+    """Create runs of `laker`: only a run's owner may continue it; the pipeline's owner may see and stop it."""
     one = f"{LAKE}/runs/{{id}}"
     yield case(f"GET {LAKE}/runs", "runs", "lake")
     yield case(f"GET {LAKE}/runs", "runs of no pipeline", "lake", query="?pipeline=gone")
@@ -487,13 +487,13 @@ def _secrets(node: DriverNode, who: str) -> Iterator[RefusalCase]:
 
 
 def _token(node: DriverNode, user: str) -> str:
-    """Create a token to be revoked. Returns its id. An unknown user is created by a first request."""
+    """Create a token to be revoked. Returns its id. An unknown user gets one by a first request."""
     asked = ({}, user) if user == "stranger" else ({"user": user}, "admin")
     return str(node.done("POST", f"{OWN}/tokens", asked[0], user=asked[1])["id"])
 
 
 def may_know(asked: dict[Row, dict[str, DriverAnswer]], row: Row, who: str) -> bool:
-    """Return whether a caller may load the row's pipeline or run, and so gets more than "not found"."""
+    """Return whether a caller may load the row's pipeline or run. Such a caller gets more than "not found"."""
     if row[1].startswith("pipeline"):
         return asked[f"GET {LAKE}/pipelines/{{p}}", "pipeline"][who].status == 200
     return row[1].startswith("run") and asked[f"GET {LAKE}/runs/{{id}}", "run"][who].status == 200

@@ -128,7 +128,7 @@ def test_every_route_refuses_strangers(node: DriverNode, method: str, path: str,
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"enabled": 1}', b'{"enabled": true, "x": 1}', b"\xff"])
 def test_bad_bodies_are_400(node: DriverNode, body: bytes) -> None:
-    """A malformed body is refused with 400 and the reason."""
+    """A malformed body is 400 with the reason."""
     answer = node.patch(f"{OWN}/metalakes/lake/users/admin", body)
 
     assert answer.status == 400

@@ -72,7 +72,7 @@ class Model:
 
 
 class Story:
-    """A series of random steps, executed by the node and by the model."""
+    """Random steps, executed by the node and by the model."""
 
     def __init__(self, node: DriverNode, model: Model) -> None:
         self.node = node
@@ -81,7 +81,7 @@ class Story:
         self.number = 0
 
     def table(self) -> None:
-        """Create a table, sometimes under the name of a dropped one. Ana may load every second table."""
+        """Create a table, sometimes under the name of a dropped one; ana may load every second one."""
         space, name = self.random.choice(SPACES), f"t{self.random.randrange(12)}"
         self.number += 1
         taken = {self.model.paths[each] for each in self.model.live}

@@ -1,4 +1,4 @@
-"""The root page for people and programs, and the OpenAPI documents as one document."""
+"""The first page for people and programs, and the OpenAPI documents as one document."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_first_page_says_what_is_where(node: DriverNode) -> None:
 
 
 def test_a_browser_gets_links_that_answer(node: DriverNode) -> None:
-    """Without the console, the root is an HTML page without scripts. Its links work without credentials."""
+    """Without the console, the root is HTML without scripts with the same links, which work without credentials."""
     node.built.services.defaults = node.built.services.defaults._replace(has_console=False)
     answer = node.get("/", user=None, accept=BROWSER)
     text = answer.body.decode()
@@ -57,7 +57,7 @@ def test_the_contracts_are_served_as_one_document(node: DriverNode) -> None:
 
 
 def test_the_document_is_asked_for_again_by_its_tag(node: DriverNode) -> None:
-    """The document may be cached, must be revalidated, and is answered with 304 while it is unchanged."""
+    """The document may be cached, must be revalidated, and is 304 while it is unchanged."""
     first = node.get("/openapi.json", user=None)
     again = node.get("/openapi.json", user=None, if_none_match=f'"x", {first.headers["etag"]}')
 

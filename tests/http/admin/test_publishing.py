@@ -142,9 +142,7 @@ def begun_by(node: DriverNode, user: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("lost", ["run_job", "use_job_template", "modify_table"])
 def test_a_right_that_has_gone_publishes_nothing(lake: DriverNode, lost: str) -> None:
-    """A user who loses the privilege to run the pipeline, or to change one of its tables, during a run cannot publish
-    the run.
-    """
+    """A user who loses the right to run the pipeline or to change a table during the run cannot publish it."""
     run, role = begun_by(lake, "ana")
     rule = {"privileges": [{"name": lost, "condition": "allow"}]}
     lake.done("PUT", f"{API}/lake/permissions/roles/{role}/METALAKE/lake/revoke", rule)

@@ -31,7 +31,7 @@ def own(node: DriverNode, user: str, name: str = "nyc") -> None:
 
 
 def test_a_run_without_a_sign_of_life_is_lost(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run whose lease has expired is shown as lost and can be resumed. A heartbeat in time prevents that."""
+    """A run whose lease has expired is shown as lost and can be resumed; a heartbeat in time prevents that."""
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 29)
     kept = (state(node, run), node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})["state"])

@@ -9,7 +9,7 @@ from tests.http.driver import OWN, DriverNode
 
 @pytest.mark.parametrize("path", ["/health", "/health.html", "/health/live", "/health/ready"])
 def test_health_at_the_root(node: DriverNode, path: str) -> None:
-    """The health routes at the root answer like those below /api, without credentials."""
+    """The aliases at the root answer like those below /api, without credentials."""
     answer = node.get(path, user=None, authorization="Nonsense")
 
     assert (answer.status, answer["code"], answer["status"]) == (200, 0, "UP")
@@ -32,7 +32,7 @@ def test_ready_asks_the_store(node: DriverNode) -> None:
 
 
 def test_metrics_count_requests(node: DriverNode) -> None:
-    """Metrics are in Prometheus text format and count requests by protocol and operation."""
+    """Metrics are Prometheus text and count requests by protocol and operation."""
     node.get("/api/version")
 
     answer = node.get("/metrics", user=None)
@@ -53,7 +53,7 @@ def test_metrics_of_the_process_have_prometheus_names(node: DriverNode) -> None:
 
 
 def test_configs_are_flat_and_public(node: DriverNode, open_node: DriverNode) -> None:
-    """The public settings have Gravitino's names. The admins are included only with access control on."""
+    """Public settings have Gravitino's names; the admins are included only with access control on."""
     on, off = node.get("/configs", user=None).json(), open_node.get("/configs", user=None).json()
 
     assert on == {
@@ -94,7 +94,7 @@ def test_whoami(node: DriverNode) -> None:
     ids=str,
 )
 def test_unknown_paths_answer_in_the_shape_of_their_neighbours(node: DriverNode, path: str, shape: str) -> None:
-    """An unknown path is 404, in the error format of the protocol with the longest matching prefix."""
+    """An unknown path is 404 in the error form of the protocol with the longest matching prefix."""
     answer = node.get(path)
 
     body = answer.json()

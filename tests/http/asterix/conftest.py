@@ -1,4 +1,4 @@
-"""Fixtures of the query service's tests: a shared node for tests that leave no state behind."""
+"""Fixtures of the query service's tests: a node for the tests of a module that leave no state behind."""
 
 from __future__ import annotations
 

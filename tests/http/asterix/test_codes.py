@@ -164,7 +164,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 def test_each_code_is_met_somewhere() -> None:
-    """Each error code has an example here or a test elsewhere. A code that cannot occur has its reason."""
+    """Each code has a vector here or a test elsewhere; a code that cannot occur has its reason."""
     assert {*VECTORS, *ELSEWHERE, *NOT_HERE} >= NAMED
     assert set(MORE) <= set(VECTORS)
     for code, place in ELSEWHERE.items():

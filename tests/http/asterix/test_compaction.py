@@ -101,7 +101,7 @@ def with_engine(node: DriverNode, files: int = MANY + 1, *, left: int = 1) -> Co
 
 
 def sql(node: DriverNode, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
-    """Execute SQL directly on the store."""
+    """Execute SQL on the store."""
     with closing(sqlite3.connect(node.data / "limnos.db", timeout=30)) as connection, connection:
         return connection.execute(statement, parameters).fetchall()
 

@@ -59,7 +59,7 @@ def heard(node: DriverNode) -> Heard:
 
 
 def test_a_dataset_is_an_iceberg_table(node: DriverNode) -> None:
-    """A dataset is an Iceberg table of the same name, with identifier fields and a column for open fields."""
+    """A dataset is an Iceberg table of the same name with identifier fields and a column for undeclared fields."""
     rows(node, SEED)
 
     metadata = node.get(iceberg.table_path("sales", "east", "orders")).json()["metadata"]
@@ -93,7 +93,7 @@ def test_an_open_part_is_a_variant_where_that_is_said(heard: Heard, node: Driver
 
 
 def test_types_are_needed_by_datasets(node: DriverNode) -> None:
-    """A type that a dataset uses cannot be dropped. Dropping the dataset does not drop the type."""
+    """A type that a dataset uses cannot be dropped; dropping the dataset does not drop the type."""
     rows(node, SEED)
 
     assert refusal(node, "drop type sales.east.orderType")[1].startswith(
@@ -308,7 +308,7 @@ def test_a_dataset_whose_query_fails_is_not_there(node: DriverNode, error: Excep
 
 
 def names(node: DriverNode, pattern: str) -> list[object]:
-    """Return the names of datasets."""
+    """The names of datasets."""
     text = f"select value d.DatasetName from Metadata.`Dataset` d where d.DatasetName like '{pattern}' order by d.DatasetName"
     return rows(node, text)
 
@@ -402,8 +402,8 @@ def test_files_are_read_below_a_root_that_was_named(node: DriverNode, heard: Hea
 
 
 def test_who_may_do_what_to_a_dataset(node: DriverNode, heard: Heard) -> None:
-    """Reading a dataset needs SELECT_TABLE, writing MODIFY_TABLE, creating CREATE_TABLE, dropping ownership. All are
-    checked before the engine runs.
+    """Reading needs SELECT_TABLE, writing MODIFY_TABLE, creating CREATE_TABLE, dropping ownership; all are checked
+    before the engine runs.
     """
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(node, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
@@ -423,9 +423,7 @@ def test_who_may_do_what_to_a_dataset(node: DriverNode, heard: Heard) -> None:
 
 
 def test_connectors_are_told_of_a_dataset(node: DriverNode) -> None:
-    """The connector route returns key, type and location of a dataset. A missing name or dataset is refused with
-    400.
-    """
+    """The connector route returns key, type and location of a dataset; a missing name or dataset is 400."""
     rows(node, SEED)
 
     told = node.get("/connector?dataverseName=sales&dataverseName=east&datasetName=orders").json()

@@ -60,7 +60,7 @@ def test_drop_leaves_what_lies_below(node: DriverNode) -> None:
 
 
 def test_what_iceberg_made_on_purpose_is_a_dataverse(node: DriverNode) -> None:
-    """Namespaces created over Iceberg REST are dataverses, and dataverses are Iceberg namespaces."""
+    """Namespaces created over Iceberg REST are dataverses, and dataverses are namespaces."""
     iceberg.make_space(node, "x", "y")
     rows(node, "create dataverse z")
 
@@ -116,7 +116,7 @@ def test_no_protocol_makes_a_namespace_of_the_metadata(node: DriverNode) -> None
 
 @pytest.mark.parametrize("name", ["Default", "Metadata", "asterix", "algebricks"])
 def test_builtin_names_are_not_made(shared: DriverNode, name: str) -> None:
-    """Built-in dataverses can be neither created nor dropped; the code is ASX1079."""
+    """Built-in dataverses can be neither created nor dropped: ASX1079."""
     assert refusal(shared, f"create dataverse {name}")[1].startswith(
         f"ASX1079: Compilation error: Invalid operation - Cannot create dataverse: {name}"
     )
@@ -131,7 +131,7 @@ def test_builtin_names_are_not_made(shared: DriverNode, name: str) -> None:
     ],
 )  # fmt: skip
 def test_names_that_nothing_may_have(shared: DriverNode, spelled: str, shown: str) -> None:
-    """An invalid part of a dataverse name is refused with ASX1115 and the part."""
+    """An invalid part of a dataverse name is ASX1115 with the part."""
     status, message = refusal(shared, f"create dataverse {spelled}")
 
     assert status == 400

@@ -1,4 +1,4 @@
-"""Changes of a dataset's table over Iceberg REST: refused changes, and commits of statements that lost their lock."""
+"""Changes of a dataset's table over Iceberg REST: which are refused, and commits of statements that lost their lock."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_schema_that_breaks_a_dataset_is_refused(
 
 
 def test_a_schema_is_described_freely(lake: DriverNode) -> None:
-    """Field comments and the order of fields may be changed."""
+    """Comments and the order of fields may be changed."""
     updates = with_schema(lake, lambda fields: changed("name", doc="how it is called")(fields[::-1]))
 
     assert commit(lake, *ITEMS, updates=updates).status == 200
@@ -263,7 +263,7 @@ def test_a_statement_shows_its_lock(lake: DriverNode) -> None:
 
 
 def test_a_lock_cannot_be_made_up(lake: DriverNode) -> None:
-    """A commit with the lock of another dataset, a read lock or an invented number is refused."""
+    """A lock of another dataset, a read lock, or a bare number is refused."""
     lock, other, reads = held(lake), held(lake, "others"), held(lake, "others2", LockMode.READ)
     token, _, secret = lock.shown.partition(".")
 

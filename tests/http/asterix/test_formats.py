@@ -36,7 +36,7 @@ def test_a_format_is_a_parameter_or_a_media_type(
 
 
 def test_results_over_metadata_and_long_ones_have_the_format(shared: DriverNode) -> None:
-    """Results of the evaluator, of metadata queries and of worker processes have the requested format."""
+    """Results of the evaluator, of metadata and of worker processes have the requested format."""
     long = rows(shared, "select value {'a': tinyint('1')} from range(1, 20000) x", format="adm")
     metadata = rows(shared, "select value d.DataverseName from Metadata.`Dataverse` d", format="adm")
 
@@ -61,7 +61,7 @@ def test_accept_counts_without_a_parameter(shared: DriverNode, accept: str, kind
 
 
 def test_a_result_that_csv_cannot_have_is_an_error(shared: DriverNode) -> None:
-    """CSV has one line per object. A result that is not an object, or that has nested values, is an error."""
+    """CSV has one line per object; a result that is no object, or has nested values, is an error."""
     assert refusal(shared, "select value x from [1] x", format="csv") == (
         400, "ASX4000: CSV has a line per object, and a result is of type bigint",
     )  # fmt: skip
@@ -74,7 +74,7 @@ def test_the_signature_can_be_left_out(shared: DriverNode) -> None:
 
 
 def test_several_statements_can_be_refused(shared: DriverNode) -> None:
-    """If a parameter forbids several statements in a request, they are refused before the first one runs."""
+    """If a parameter forbids several statements, they are refused before the first one runs."""
     several = {"multi-statement": False}
 
     assert refusal(shared, "1; 2", **several) == (400, "ASX0035: Unsupported multiple statements")
@@ -104,7 +104,7 @@ def test_warnings_are_limited(shared: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_parameters_that_are_not_obeyed_are_refused(shared: DriverNode, name: str, value: str, message: str) -> None:
-    """Unsupported values of parameters are refused with the parameter's name, in JSON, a form and the URL."""
+    """Unsupported values of parameters are refused by name, in JSON, a form and the URL."""
     assert told(ask(shared, "1", **{name: value})) == (400, message)
     assert told(form(shared, ("statement", "1"), (name, value))) == (400, message)
     assert told(shared.get(f"{SERVICE}?statement=1&{name}={value}")) == (400, message)

@@ -33,7 +33,7 @@ def fetch(node: DriverNode, answer: DriverAnswer) -> DriverAnswer:
 
 
 def test_a_connection_is_tested_by_options(shared: DriverNode) -> None:
-    """OPTIONS returns product and version in a header, and only to users of the metalake."""
+    """OPTIONS returns product and version in a header, to users of the metalake only."""
     answer = shared.ask("OPTIONS", SERVICE)
 
     assert answer.status == 200
@@ -57,7 +57,7 @@ def test_a_query_is_described_and_its_result_read_once(shared: DriverNode) -> No
 
 
 def test_a_result_is_kept_where_that_is_asked(shared: DriverNode) -> None:
-    """Other clients can read a result repeatedly, unless they request a single read."""
+    """For other clients a result can be read repeatedly, unless they request a single read."""
     often = ask(shared, "select value 1", mode="deferred")
     once = shared.ask("POST", SERVICE, {"statement": "select value 1", "mode": "deferred", "max-result-reads": 1})
 
@@ -66,7 +66,7 @@ def test_a_result_is_kept_where_that_is_asked(shared: DriverNode) -> None:
 
 
 def test_values_come_with_their_types(shared: DriverNode) -> None:
-    """The driver's Accept header selects lossless ADM, also for immediate results."""
+    """The driver's header alone selects lossless ADM, also for immediate results."""
     answer = jdbc(shared, "select value {'d': date('1970-01-02'), 'f': 1.5, 'm': missing, 'n': null}", mode="immediate")
 
     assert answer.json()["results"] == [{"d": "11:1", "f": "0C:4609434218613702656", "n": None}]
@@ -82,7 +82,7 @@ def test_parameters_keep_their_types(shared: DriverNode) -> None:
 
 
 def test_a_statement_is_compiled_without_its_parameters(shared: DriverNode) -> None:
-    """Preparing a statement returns the number of parameters and the columns. Nothing is executed or stored."""
+    """Preparing returns the number of parameters and the columns; nothing is executed or stored."""
     answer = jdbc(shared, "select ? a, $2 b, $name c from [1] x where x = ?", compile_only=True)
     body = answer.json()
 

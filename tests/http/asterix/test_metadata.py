@@ -29,7 +29,7 @@ NAMES = "select value d.DatasetName from Metadata.`Dataset` d where "
 
 
 class Reads:
-    """Recorded reads of the metadata: the number of objects by slice, listings, and offloaded work."""
+    """Recorded reads of the metadata: ids of objects by slice, listings, and offloaded work."""
 
     def __init__(self) -> None:
         self.slices: list[int] = []

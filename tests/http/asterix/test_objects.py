@@ -1,4 +1,4 @@
-"""Types, synonyms, functions and views over the query service, and their metadata records."""
+"""Types, synonyms, functions and views over the query service, and their records in the metadata."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_type_is_made_told_and_dropped(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_told(made: DriverNode, statement: str, message: str) -> None:
-    """Each invalid definition is refused with its code, message and position, and changes nothing."""
+    """Each invalid definition has its code, message and position, and changes nothing."""
     status, told = refusal(made, statement)
 
     assert told.startswith(message), told
@@ -218,8 +218,8 @@ def test_default_is_made_at_first_use(node: DriverNode) -> None:
 
 
 def test_rights_on_functions(node: DriverNode) -> None:
-    """Calling a function needs EXECUTE_FUNCTION, replacing MODIFY_FUNCTION, creating REGISTER_FUNCTION, and dropping
-    the last overload ownership.
+    """Calling needs EXECUTE_FUNCTION, replacing MODIFY_FUNCTION, creating REGISTER_FUNCTION, dropping the last overload
+    ownership.
     """
     rows(node, "create dataverse a; create function a.f() { 1 }; create function a.f(x) { 2 }")
     for user, right in (("caller", "execute_function"), ("changer", "modify_function"), ("maker", "register_function")):
@@ -276,8 +276,8 @@ def iceberg_names(node: DriverNode) -> list:
 
 
 def test_what_a_dataset_is_made_of(node: DriverNode) -> None:
-    """`dataset_resources` has one row per index. Its dataverse argument is a string for a dataverse of one part, or an
-    array of parts.
+    """`dataset_resources` has one row per index; its dataverse argument is a string for one part, or an array of
+    parts.
     """
     rows(
         node,
@@ -327,7 +327,7 @@ def test_what_names_no_dataset_is_refused(shared: DriverNode, call: str, message
 
 
 def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: DriverNode) -> None:
-    """`dataset_resources` needs the same privilege as reading the dataset."""
+    """`dataset_resources` needs the same right as the dataset itself."""
     rows(node, "create dataverse a; create type a.t as { id: int }; create dataset a.d(t) primary key id")
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     refused = refusal(node, "select value r from dataset_resources('a', 'd') r", user="ana")
@@ -357,9 +357,7 @@ def test_what_lies_in_a_dataverse_is_for_who_may_use_it(node: DriverNode) -> Non
 
 
 def test_statistics(shared: DriverNode) -> None:
-    """ANALYZE stores counts from the table's metadata, and DROP STATISTICS deletes them. Both need the right to alter
-    the table.
-    """
+    """ANALYZE stores counts from the table's metadata, DROP STATISTICS deletes them; both need the right to alter."""
     rows(
         shared,
         "create dataverse counted; create dataset counted.d primary key (id: int); create index i on counted.d(n: int)",
@@ -466,7 +464,7 @@ def test_settings_of_a_dataset(shared: DriverNode) -> None:
 
 
 def test_fields_of_an_index(shared: DriverNode) -> None:
-    """The fields of an index must exist in the dataset's type."""
+    """Fields of an index must exist in the dataset's type."""
     rows(
         shared,
         """create dataverse fields; use fields; create type item as closed { n: int };

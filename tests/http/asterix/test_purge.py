@@ -85,7 +85,7 @@ def test_files_go_when_they_leave_the_trash(lake: DriverNode, statement: str) ->
 
 
 def test_what_came_back_keeps_its_files(lake: DriverNode) -> None:
-    """A dataset that was restored, and then dropped by another client without purge, keeps its files."""
+    """A dataset that is restored, and then dropped by another client without purge, keeps its files."""
     place = files(lake)
     rows(lake, "drop dataset gone")
     ((number,),) = sql(lake, "SELECT node_id FROM trash")

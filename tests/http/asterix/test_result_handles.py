@@ -127,8 +127,8 @@ def test_what_makes_nothing_to_fetch_has_a_result_without_rows(node: DriverNode)
 
 
 def test_a_failure_is_told_where_its_result_would_be(node: DriverNode) -> None:
-    """An error of a deferred request is in its answer, and nothing is stored. An error of an async request is in its
-    status and result.
+    """An error of a deferred request is in its answer, and nothing is stored; that of an async request is in its status
+    and result.
     """
     deferred = refusal(node, "select value 1; use gone", mode="deferred")
     answer = ask(node, "select value 1; use gone", mode="async")
@@ -166,7 +166,7 @@ def test_a_result_is_nobody_elses(node: DriverNode) -> None:
 
 
 def test_a_result_is_discarded(node: DriverNode) -> None:
-    """A discarded result is 404 and no longer counts towards the limit."""
+    """A discarded result is 404, and no longer counts towards the limit."""
     handle = handle_of(ask(node, "select value 1", mode="deferred"))
 
     assert node.delete(handle).status == 200

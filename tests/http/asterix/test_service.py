@@ -19,7 +19,7 @@ from tests.http.driver import API, DriverNode, grant
 
 
 def test_an_answer_has_asterixdbs_shape(shared: DriverNode) -> None:
-    """An answer has results, status and metrics, the server's request id and the client's own id."""
+    """An answer has results, status and metrics, the request's id and the client's own id."""
     answer = ask(shared, "select value x from [1, 'a', null, missing, 1.0, {'b': {{2}}}] x;", client_context_id="mine")
 
     body = answer.json()
@@ -33,7 +33,7 @@ def test_an_answer_has_asterixdbs_shape(shared: DriverNode) -> None:
 
 
 def test_a_statement_comes_in_three_ways(shared: DriverNode) -> None:
-    """A statement can be sent in the URL, in a form, or in JSON. The first of several values is used."""
+    """A statement is sent in the URL, as a form, or as JSON; the first of several values is used."""
     by_get = shared.get(f"{SERVICE}?{urlencode({'statement': 'select value 1'})}")
     by_form = form(shared, ("statement", "select value 1"), ("statement", "select value 2"))
     without_type = shared.ask("POST", SERVICE, b"statement=select+value+1")
@@ -88,7 +88,7 @@ def test_a_request_of_comments_alone_is_a_success(shared: DriverNode, text: str)
     ],
 )
 def test_parameters_are_values(shared: DriverNode, sent: dict[str, object], asked: str, expected: object) -> None:
-    """The parameters `$x` and `args` are JSON values, also as text in a form."""
+    """Parameters `$x` and `args` are JSON values, also as texts in a form."""
     as_form = form(shared, ("statement", asked), *((name, json.dumps(value)) for name, value in sent.items()))
 
     assert rows(shared, asked, **sent) == [expected]
@@ -96,7 +96,7 @@ def test_parameters_are_values(shared: DriverNode, sent: dict[str, object], aske
 
 
 def test_pretty_results_are_indented_and_the_same(shared: DriverNode) -> None:
-    """Pretty-printed results are indented and parse to the same values."""
+    """Pretty-printed results parse to the same values."""
     answer = ask(shared, "[{'a': [1, 2]}, 'x']", pretty=True)
 
     assert b'\n    "a": [\n' in answer.body
@@ -128,7 +128,7 @@ def test_the_moment_is_one(shared: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_place(shared: DriverNode, statement: str, message: str) -> None:
-    """An invalid statement is refused with 400 and AsterixDB's code, message and position."""
+    """An invalid statement is 400 with AsterixDB's code, message and position."""
     status, told = refusal(shared, statement)
 
     assert status == 400
@@ -152,7 +152,7 @@ def test_what_is_wrong_is_told_with_its_place(shared: DriverNode, statement: str
     ],
 )
 def test_a_parameter_that_is_wrong_is_named(shared: DriverNode, sent: dict[str, object], message: str) -> None:
-    """An invalid parameter is refused with 400, its name and its value."""
+    """An invalid parameter is 400 with its name and value."""
     status, found = told(shared.post(SERVICE, {"statement": "select value 1", **sent}))
 
     assert status == 400
@@ -161,14 +161,14 @@ def test_a_parameter_that_is_wrong_is_named(shared: DriverNode, sent: dict[str, 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b'{"statement": "\xff"}', b"{" * 100_00])
 def test_json_that_is_none_is_refused(shared: DriverNode, body: bytes) -> None:
-    """Malformed JSON is refused with ASX0048."""
+    """Malformed JSON is ASX0048."""
     status, found = told(shared.ask("POST", SERVICE, body, content_type="application/json"))
 
     assert (status, found) == (400, "ASX0048: Unable to process JSON content in request")
 
 
 def test_a_body_of_another_kind_is_refused(shared: DriverNode) -> None:
-    """Another media type is refused with 415, and the message names the accepted ones."""
+    """Another media type is 415, and the message names the accepted ones."""
     answer = shared.ask("POST", SERVICE, b"<x/>", content_type="application/xml")
 
     assert told(answer)[0] == 415
@@ -364,7 +364,7 @@ LATER = EngineUnavailable("The engine ended in the middle of the statement: try 
     ],
 )
 def test_a_result_that_fails_on_the_way_says_so(node: DriverNode, failure: Exception, message: str) -> None:
-    """If a streamed result fails, the status stays 200 and the end of the body has the error."""
+    """If a streamed result fails, the status stays 200, and the end of the body has the error."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given([ROW] * 4, failure))  # type: ignore[assignment]
 
@@ -400,7 +400,7 @@ def test_what_is_gathered_is_bounded_by_its_bytes(node: DriverNode, given: list[
 
 
 def test_what_clients_of_asterixdb_ask_is_answered(shared: DriverNode) -> None:
-    """AsterixDB's routes for cluster state, version and libraries have answers."""
+    """The routes for cluster state, version and libraries have answers."""
     assert shared.get("/admin/cluster").json()["state"] == "ACTIVE"
     assert "limnos" in shared.get("/admin/version").json()["git.build.version"]
     assert shared.get("/admin/udf").json() == []

@@ -1,6 +1,4 @@
-"""The audit page: records in words, filters by form and by link. Users without the privilege see only their own
-records.
-"""
+"""The audit page: records in words, filters by form and by link; users without rights see only their own records."""
 
 from __future__ import annotations
 

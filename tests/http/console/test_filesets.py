@@ -31,7 +31,7 @@ def bob(fileset: BrowsedFileset) -> ConsoleVisitor:
 
 
 def test_every_entry_leads_to_its_page(fileset: BrowsedFileset) -> None:
-    """Each link of the list opens the page of that directory or file. No name or content becomes an element of the
+    """Each link of the list is a page of that directory or file, and no name or content becomes an element of the
     page.
     """
     visitor = bob(fileset)

@@ -103,9 +103,7 @@ def refused(visitor: ConsoleVisitor, answer: DriverAnswer, words: str, *, status
 
 
 def test_issuer_signs_somebody_in(organization: Organization) -> None:
-    """The sign-in button redirects to the issuer and back to the requested page. The issuer's groups apply
-    immediately.
-    """
+    """The button leads to the issuer and back to the requested page; the issuer's groups apply immediately."""
     lake = "/api/metalakes/lake"
     organization.node.done("POST", f"{lake}/groups", {"name": "crew"})
     rights = {"fullName": "main", "type": "CATALOG", "privileges": [{"name": "use_catalog", "condition": "allow"}]}
@@ -177,7 +175,7 @@ def test_each_sign_in_counts_once(organization: Organization) -> None:
 
 
 def test_other_browsers_way_back_opens_nothing(organization: Organization) -> None:
-    """A redirect URL with another user's code opens no session, whether or not this browser began a sign-in."""
+    """A URL with another user's code opens no session, whether or not this browser began a sign-in."""
     other, visitor = ConsoleVisitor(organization.node), ConsoleVisitor(organization.node)
     path = organization.way_back(other)
 
@@ -194,7 +192,7 @@ def test_other_browsers_way_back_opens_nothing(organization: Organization) -> No
     "query", ["", "?code=x", "?state=", "?code=x&state=", "?state=%F0%9F%92%A9&code=x", "?error=x"]
 )
 def test_way_back_without_a_beginning(organization: Organization, query: str) -> None:
-    """Without the cookie, or with an empty one, no redirect URL opens a session, even with an empty state."""
+    """Without a cookie, or with an empty one, no query opens a session, not even with an empty state."""
     for cookies in ({}, {TRIP: "..."}, {TRIP: "...%2Fconsole%2F"}, {TRIP: "x"}):
         visitor = ConsoleVisitor(organization.node, cookies=cookies)
         refused(visitor, visitor.get(f"{BACK}{query}"), NOT_BEGUN)
@@ -227,7 +225,7 @@ def test_no_redirect_leaves_the_console(organization: Organization, target: str)
     ids=str,
 )
 def test_wrong_id_tokens_open_nothing(organization: Organization, claims: dict[str, object], words: str) -> None:
-    """ID tokens of another sign-in, client or issuer, expired ones, and those without a user are refused."""
+    """ID tokens of another sign-in, client or issuer, old ones, and those without a user are refused."""
     organization.issuer.claims = claims
     visitor = ConsoleVisitor(organization.node)
 
@@ -279,7 +277,7 @@ def test_issuer_away(organization: Organization) -> None:
 
 
 def test_disabled_user_stays_out(organization: Organization) -> None:
-    """A disabled user cannot sign in with the issuer."""
+    """A disabled user cannot sign in at the issuer."""
     organization.node.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     organization.node.done("PATCH", "/api/limnos/v1/metalakes/lake/users/ana", {"enabled": False})
     visitor = ConsoleVisitor(organization.node)
@@ -431,7 +429,7 @@ def test_a_crowd_behind_one_address_is_signed_in(
 
 
 def test_one_discovery_serves_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Concurrent sign-ins share one discovery request. If it fails, the next sign-in sends another."""
+    """Concurrent sign-ins share one discovery request; if it fails, the next sign-in sends another."""
     asked: list[str] = []
 
     async def endpoints(client: object, issuer: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Pages of namespaces and catalogs: their content in pages, which a script loads one after the other."""
+"""Pages of namespaces and catalogs: their content in pages, which the script loads one after the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 
 
 def test_namespace_lists_its_content(admin: ConsoleVisitor) -> None:
-    """Namespaces are listed before tables, each with format, owner and comment."""
+    """Namespaces before tables, each with format, owner and comment."""
     page = admin.read("/console/o/namespace/lake/main/raw")
 
     assert page.text.index("nyc") < page.text.rindex("flights")

@@ -1,4 +1,4 @@
-"""Notices after a form: shown only to the session that sent the form, and never with text from a link."""
+"""Notices after a form: shown to the session that sent it, and never with text from a link."""
 
 from __future__ import annotations
 
@@ -89,6 +89,6 @@ def test_a_signed_notice_is_read(text: str) -> None:
 
 
 def test_other_redirects_stay() -> None:
-    """A redirect target without a notice is not changed."""
+    """A target without a notice is not changed."""
     assert signed_location(b"/console/sign-in", b"secret", now_ms=NOW_MS) == b"/console/sign-in"
     assert signed_location(b"/console/x?a=1&undone=2", b"secret", now_ms=NOW_MS) == b"/console/x?a=1&undone=2"

@@ -18,7 +18,7 @@ def add_catalog(node: DriverNode, name: str, *, type: str, provider: str) -> Non
 
 
 def test_view_shows_its_query(admin: ConsoleVisitor) -> None:
-    """A view's page has the text in each dialect, and the columns."""
+    """A view's page has the text of each dialect, and the columns."""
     version = {
         "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["raw"],
         "representations": [{"type": "sql", "sql": "SELECT id FROM flights WHERE a < b", "dialect": "spark"}],

@@ -124,7 +124,7 @@ def test_refusal_says_what_is_missing(lake: DriverNode) -> None:
 
 
 def test_links_keep_a_prefix(lake: DriverNode) -> None:
-    """Below a proxy's prefix, every link, form and redirect has the prefix, and the cookie is limited to it."""
+    """Below a proxy's prefix every link, form and redirect has the prefix, and the cookie is bound to it."""
     from limnos.http.console.protocol import ConsoleProtocol
     from limnos.http.console.site import ConsoleSite
 

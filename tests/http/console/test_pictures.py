@@ -1,4 +1,4 @@
-"""Pictures of graphs: limited in nodes and lines, with the number of omitted ones."""
+"""Pictures of graphs: limited in nodes and lines, with a count of the omitted ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from limnos.http.console.pictures import EDGES_MAX, NODES_MAX, PictureNode, grap
 
 
 def nodes(count: int) -> list[PictureNode]:
-    """Return nodes with numbers as ids."""
+    """Nodes with numbers as ids."""
     return [PictureNode(str(each), f"t{each}", "main.raw", "table", "", "plain") for each in range(count)]
 
 

@@ -37,9 +37,7 @@ def path_of(path: str) -> str:
 
 @pytest.mark.parametrize("signed_in", [False, True])
 def test_every_answer_has_the_security_headers(lake: DriverNode, signed_in: bool) -> None:
-    """Each answer has a strict content security policy without inline scripts and with Trusted Types, with and without
-    a session.
-    """
+    """Each answer has a strict policy without inline scripts and with Trusted Types, with and without a session."""
     for route in CONSOLE_ROUTES:
         visitor = ConsoleVisitor(lake).sign_in() if signed_in else ConsoleVisitor(lake)
         path = path_of(route.path)
@@ -94,7 +92,7 @@ def test_pages_need_a_session(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("route", POSTS, ids=lambda route: route.path)
 def test_forged_posts_are_refused(lake: DriverNode, route: object) -> None:
-    """A POST that another origin could send is refused, even with the session's cookie and correct fields."""
+    """A POST that another origin could send is refused, even with the session's cookie and right fields."""
     visitor = ConsoleVisitor(lake).sign_in()
 
     for shape, headers in FORGED.items():
@@ -104,7 +102,7 @@ def test_forged_posts_are_refused(lake: DriverNode, route: object) -> None:
 
 
 def test_no_other_protocol_reads_the_cookie(admin: ConsoleVisitor) -> None:
-    """A session's cookie or token is accepted only by the console."""
+    """A session's cookie or token is accepted by the console only."""
     (text,) = admin.cookies.values()
 
     for path in ("/api/limnos/v1/tokens", "/iceberg/v1/config?warehouse=main", "/api/metalakes/lake/catalogs"):
@@ -140,7 +138,7 @@ def test_no_page_names_a_secret(admin: ConsoleVisitor) -> None:
 
 
 def test_browsers_at_the_root_are_led_to_the_console(lake: DriverNode) -> None:
-    """A browser that requests the root is redirected to the console, also below a proxy's prefix. Programs get text."""
+    """A browser is redirected to the console, below a proxy's prefix, too; programs get text."""
     browser = lake.ask("GET", "/", user=None, accept="text/html,application/xhtml+xml")
     program = lake.ask("GET", "/", user=None, accept="*/*")
 

@@ -1,4 +1,4 @@
-"""Templates and their filters: values are escaped, an unknown field is an error, and times and sizes are readable."""
+"""Templates and their filters: all values are escaped, an unknown field is an error, times and sizes are readable."""
 
 from __future__ import annotations
 

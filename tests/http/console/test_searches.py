@@ -31,7 +31,7 @@ def test_nothing_is_found_that_one_may_not_load(lake: DriverNode) -> None:
 
 
 def test_unreadable_question_is_explained(admin: ConsoleVisitor) -> None:
-    """A query with an invalid filter value is answered with 400 on the search page."""
+    """A query with an invalid filter value is 400 on the search page."""
     answer = admin.get("/console/search?q=kind%3Anothing")
 
     assert answer.status == 400

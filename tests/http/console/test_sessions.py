@@ -1,4 +1,4 @@
-"""Signing in and out with passwords, tokens, names and codes. A session ends with the credential that opened it."""
+"""Signing in and out: passwords, tokens, names, codes; a session ends with the credential that opened it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_in(visitor: ConsoleVisitor) -> bool:
 
 @pytest.fixture
 def pair(fresh: Callable[[str], Path], database: Database) -> Iterator[tuple[DriverNode, DriverNode]]:
-    """Two nodes over one store, on each store backend. The user ana has a password."""
+    """Two nodes over one store, on each backend, with the user ana, who has a password."""
     data, url = fresh("pair"), None if database.kind == "sqlite" else database.address
     with ExitStack() as stack:
         one, two = (stack.enter_context(node_at(data, database=url)) for _ in range(2))
@@ -44,7 +44,7 @@ def enter(node: DriverNode, fields: dict[str, str]) -> ConsoleVisitor:
 
 
 def elsewhere(visitor: ConsoleVisitor, node: DriverNode) -> ConsoleVisitor:
-    """Return the same browser as a visitor of the other node."""
+    """Return the same browser as a visitor of another node."""
     return ConsoleVisitor(node, cookies=dict(visitor.cookies))
 
 
@@ -138,7 +138,7 @@ def test_sign_out_ends_this_session_alone(admin: ConsoleVisitor) -> None:
 
 
 def test_one_session_is_ended_from_the_list(admin: ConsoleVisitor) -> None:
-    """The list shows the user's own sessions. Its button ends one of them, but not another user's session."""
+    """The list has the user's own sessions; a button ends one of them, but not another user's."""
     other = ConsoleVisitor(admin.node).sign_in()
     strange = ConsoleVisitor(admin.node).sign_in("eve")
     page = text_of(admin.get("/console/sessions"))
@@ -152,7 +152,7 @@ def test_one_session_is_ended_from_the_list(admin: ConsoleVisitor) -> None:
 
 
 def test_idle_session_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests extend a session up to its maximum lifetime. Without requests it expires."""
+    """Requests extend a session up to its maximum lifetime; without requests it ends."""
     clock = admin.node.built.services.store.time
     real = clock.now_ms
     passed = 0
@@ -188,7 +188,7 @@ def test_code_of_a_terminal_counts_once(lake: DriverNode) -> None:
 
 
 def test_names_are_believed_on_loopback_alone(lake: DriverNode) -> None:
-    """Where unauthenticated names are not trusted, a name without a password opens no session."""
+    """Where unauthenticated names are refused, a name without a password opens no session."""
     lake.built.application.protocols = [
         ConsoleProtocol(ConsoleSite()) if each.name == "console" else each for each in lake.built.application.protocols
     ]
@@ -208,7 +208,7 @@ def test_no_sign_in_over_http_from_another_machine(lake: DriverNode) -> None:
 
 
 def test_access_off_is_said_on_every_page(fresh: Callable[[str], Path]) -> None:
-    """With access control off, every page has a banner that says so, before and after sign-in."""
+    """With access control off a banner says so, before and after sign-in."""
     with node_at(fresh("open"), access=False) as node:
         visitor = ConsoleVisitor(node)
         assert "Access control is off" in text_of(visitor.get("/console/sign-in"))

@@ -1,4 +1,4 @@
-"""The console's site: accepted origins of POST requests, the cookie, and redirects after a sign-in."""
+"""The console's address: accepted origins of POST requests, the cookie, and redirects after a sign-in."""
 
 from __future__ import annotations
 

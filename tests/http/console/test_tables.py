@@ -1,4 +1,4 @@
-"""Pages of tables: nested columns, snapshots with their references, properties, and the parts that each user sees."""
+"""Pages of tables: nested columns, snapshots with their references, properties, and what each user sees."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_types_are_written_as_declared() -> None:
 
 
 def test_snapshots_carry_their_branches_and_tags() -> None:
-    """Snapshots are listed newest first, with the branches and tags that point to them and the run that wrote them."""
+    """Snapshots are listed newest first, with the branches and tags that point to them, and the run that wrote them."""
     metadata = decode_metadata(
         b'{"format-version":2,"current-snapshot-id":2,"snapshots":[{"snapshot-id":1,"timestamp-ms":10,"summary":{"operation":"append","added-records":"5000","engine-name":"spark"}},'
         b'{"snapshot-id":2,"parent-snapshot-id":1,"timestamp-ms":20,"summary":{"operation":"overwrite","total-files-size":"2048","added-records":"7","deleted-records":"6","limnos.run":"e30c333b-00aa-40a3"}}],'

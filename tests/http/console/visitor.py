@@ -73,7 +73,7 @@ class PageReader(HTMLParser):
 
 @dataclass
 class ConsoleVisitor:
-    """A browser that sends the cookies it received, and the headers of browsers."""
+    """One browser: it sends the cookies that it received, and the headers of browsers."""
 
     node: DriverNode
     host: str = HOST

@@ -1,7 +1,7 @@
 """The requests of a second table of refusals, `leaf_refusals.md`: for objects in schemas other than views, and for
 their attachments.
 
-Its callers have the privileges that apply to these kinds. `python -m tests.http.gravitino.leaf_refusals` rewrites the
+Its callers have the rights that apply to these kinds. `python -m tests.http.gravitino.leaf_refusals` rewrites the
 table.
 """
 
@@ -99,7 +99,7 @@ def prepare_models(node: DriverNode) -> None:
 
 
 def prepare_hung(node: DriverNode) -> None:
-    """Create functions, policies, statistics, and users to remove."""
+    """Create functions and policies, some statistics, and users to remove."""
     for name in ("churn", *(f"{name}_{who}" for name in ("alter", "drop") for who in CALLERS)):
         node.done("POST", f"{API}/lake/catalogs/main/schemas/there/functions", {"name": name, **FUNCTION})
         own(node, "leaf_owner", "FUNCTION", f"main.there.{name}")

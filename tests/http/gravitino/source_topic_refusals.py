@@ -1,8 +1,8 @@
 """The requests of a fourth table of refusals, `source_topic_refusals.md`: for topics of a connector catalog, over a
 real Kafka broker.
 
-`python -m tests.http.gravitino.source_topic_refusals` rewrites the table. The table has no lists, because the cluster
-also has topics of other tests.
+`python -m tests.http.gravitino.source_topic_refusals` rewrites the table. It has no lists, because the cluster also has
+topics of other tests.
 """
 
 from __future__ import annotations

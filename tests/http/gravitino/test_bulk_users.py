@@ -8,7 +8,7 @@ BULK = "/api/bulk/metalakes/lake/users"
 
 
 def test_users_are_added_and_removed(node: DriverNode) -> None:
-    """Valid users are added and removed. Each invalid one is reported by its position, with the error of a single
+    """Valid users are added and removed; each other one is reported by its position with the error of a single
     request.
     """
     asked = [
@@ -40,7 +40,7 @@ def test_users_are_added_and_removed(node: DriverNode) -> None:
 
 
 def test_how_many_is_bounded(node: DriverNode) -> None:
-    """A request with zero or more than a hundred users is refused, and nothing is changed."""
+    """Zero or more than a hundred users are refused, and nothing is changed."""
     many = [{"name": f"u{number}"} for number in range(101)]
 
     for body in ({"users": []}, {"users": many}):

@@ -114,7 +114,7 @@ def test_list_shrinks_to_what_one_may_use(node: DriverNode) -> None:
 
 
 def test_load_is_refused_alike_whether_it_exists(node: DriverNode) -> None:
-    """A member without USE_CATALOG gets the same 403 and body for an existing and a missing catalog."""
+    """A member without USE_CATALOG gets the same 403 and body for a missing catalog."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     real, absent = node.get(f"{ALL}/main", user="ana"), node.get(f"{ALL}/none", user="ana")
@@ -165,7 +165,7 @@ def test_alter_applies_all_changes(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_catalogs_are_400(node: DriverNode, body: object) -> None:
-    """An invalid name, provider, type or property is refused with 400 and code 1001, and nothing is created."""
+    """An invalid name, provider, type or property is 400 with code 1001, and nothing is created."""
     answer = node.post(ALL, body)
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
@@ -302,7 +302,7 @@ HIDDEN = {
 
 @pytest.fixture
 def keeping(node: DriverNode) -> DriverNode:
-    """A node whose catalog `main` has secrets and a private property. Ana may use the catalog, and ben owns it."""
+    """A node whose catalog `main` has secrets and a private property; ana may use it, ben owns it."""
     updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in HIDDEN.items()]
     updates += [{"@type": "setProperty", "property": "note", "value": "ours"}]
     node.done("PUT", f"{ALL}/main", {"updates": updates})
@@ -329,7 +329,7 @@ def test_no_answer_holds_a_secret(keeping: DriverNode) -> None:
 
 
 def test_readers_get_what_engines_need(keeping: DriverNode) -> None:
-    """Users of a catalog see its location but not its private properties. The owner sees all properties, with masked
+    """Users of a catalog see its location but not its private properties; the owner sees all names, with masked
     secrets.
     """
     shown = {user: keeping.get(f"{ALL}/main", user=user).json()["catalog"]["properties"] for user in ("ana", "ben")}
@@ -381,7 +381,7 @@ def test_roots_are_the_servers_to_allow(node: DriverNode, properties: dict[str, 
 
 
 def test_refused_root_names_the_flag(node: DriverNode) -> None:
-    """The refusal of a location names the server flag that allows it."""
+    """The refusal of a location names the flag that allows it."""
     answer = node.post(ALL, {**NEW, "properties": {"warehouse": "s3a://b/k/"}})
 
     assert "--allow-root s3://b/k (setting storage.allowed_roots)" in str(answer["message"])

@@ -37,9 +37,7 @@ def warehouse(node: DriverNode) -> str:
 
 
 def test_a_fileset_itself(files: DriverNode) -> None:
-    """A fileset is loaded, listed, changed, renamed, dropped and restored. Its directory is created, and the drop keeps
-    it.
-    """
+    """A fileset is loaded, listed, changed, renamed, dropped and restored; its directory is created, and stays."""
     made = make(files, comment="c", properties={"k": "v"}, storageLocations={})
     directory = Path(str(made["storageLocation"]).removeprefix("file://"))
     changes = [
@@ -168,7 +166,7 @@ def test_what_lies_in_it(files: DriverNode, tmp_path: Path) -> None:
     ids=str,
 )  # fmt: skip
 def test_locations_that_are_refused(files: DriverNode, body: dict) -> None:
-    """A location outside of the roots, or a missing one, is refused with 400, and nothing is created."""
+    """A location outside of the roots, or a missing one, is 400, and nothing is created."""
     answer = files.post(FILESETS, {"name": "f", **body})
 
     assert (answer.status, answer["code"]) == (400, 1001)
@@ -242,7 +240,7 @@ def test_files_go_when_a_managed_fileset_is_gone(files: DriverNode) -> None:
 
 
 def test_files_stay_where_others_lie(files: DriverNode) -> None:
-    """If another fileset is at, above or below the location, the purge keeps all files and its result says so."""
+    """Another fileset at, above or below the location keeps all files, and the task's result says so."""
     directory = fill(make(files, name="m"))
     make(files, name="other", type="external", storageLocation=f"file://{directory}-2/day=1")
     older = Sql(f"UPDATE place SET location = 'file://{directory}/day=1' WHERE location = 'file://{directory}-2/day=1'")
@@ -257,7 +255,7 @@ def test_files_stay_where_others_lie(files: DriverNode) -> None:
 
 
 def test_filesets_share_no_files(files: DriverNode) -> None:
-    """A fileset at, above or below another one's location is refused, except for external filesets of one catalog."""
+    """A fileset at, above or below another one's location is refused; external filesets of one catalog may overlap."""
     root = warehouse(files)
     make(files, name="m", storageLocation=f"{root}/a/b")
     places = {"at": f"{root}/a/b", "below": f"{root}/a/b/c", "above": f"{root}/a"}

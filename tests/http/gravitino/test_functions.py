@@ -1,4 +1,4 @@
-"""Functions over Gravitino REST: registered with several definitions and runtimes, altered, and listed with those of
+"""Functions over Gravitino REST: registered with several definitions and runtimes, altered, and listed beside those of
 SQL++.
 """
 
@@ -42,7 +42,7 @@ def alter(node: DriverNode, *updates: dict[str, object]) -> dict:
 
 
 def test_a_function_itself(made: DriverNode) -> None:
-    """A registered function is returned with normalized keywords, and can be listed, altered, dropped and restored."""
+    """A function is returned as registered with normalized keywords, listed, altered, dropped and restored."""
     loaded = made.done("GET", f"{FUNCTIONS}/f")["function"]
     names = made.done("GET", FUNCTIONS)["identifiers"]
     details = made.done("GET", f"{FUNCTIONS}?details=true")["functions"]

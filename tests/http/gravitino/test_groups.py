@@ -50,7 +50,7 @@ def test_existing_group_is_409(node: DriverNode) -> None:
 
 
 def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
-    """Removing a group ends its roles for the members immediately. The answer says whether the group existed."""
+    """Removing a group ends its roles for members immediately; the answer says whether it existed."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("POST", ALL, {"name": "staff"})
     node.done("POST", f"{OWN}/metalakes/lake/groups/staff/members", {"users": ["ana"]})

@@ -172,7 +172,7 @@ def test_a_program_is_no_pipeline(node: DriverNode) -> None:
 
 
 def test_a_server_runs_no_jobs_unless_it_is_told_to(node: DriverNode) -> None:
-    """Without the setting, a job request is refused with the setting's name. Templates can still be registered."""
+    """Without the setting, a job is refused with the setting's name; templates can be registered."""
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
     answer = node.post(JOBS, {"jobTemplateName": "hello", "jobConf": {}})
 

@@ -124,7 +124,7 @@ def test_comment_can_be_cleared(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_updates_are_400_and_change_nothing(node: DriverNode, body: object) -> None:
-    """An invalid update is refused with 400 and code 1001, and nothing is changed."""
+    """An invalid update is refused with code 1001, and nothing is changed."""
     before = node.get(f"{API}/lake").body
 
     answer = node.put(f"{API}/lake", body)
@@ -134,7 +134,7 @@ def test_bad_updates_are_400_and_change_nothing(node: DriverNode, body: object) 
 
 
 def test_unknown_field_is_a_malformed_request(node: DriverNode) -> None:
-    """An unknown field of a body is refused with 400, Gravitino's message and the field's name."""
+    """An unknown field of a body is 400 with Gravitino's message and the field's name."""
     answer = node.post(API, {"name": "sea", "colour": "blue"})
 
     assert (answer.status, answer["code"]) == (400, 1001)
@@ -174,9 +174,7 @@ def test_disabled_metalake_refuses_what_is_below(node: DriverNode) -> None:
 
 
 def test_drop_wants_an_empty_disabled_metalake(node: DriverNode) -> None:
-    """Dropping an enabled metalake is refused with 1010, and one with catalogs with 1005. `force`, in any letter case,
-    drops it.
-    """
+    """Dropping an enabled metalake is 1010, one with catalogs 1005, and `force` (in any case) drops it."""
     in_use = node.delete(f"{API}/lake")
     node.done("PATCH", f"{API}/lake", {"inUse": False})
     not_empty = node.delete(f"{API}/lake?force=False")

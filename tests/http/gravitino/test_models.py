@@ -14,7 +14,7 @@ VERSIONS = f"{MODELS}/m/versions"
 
 @pytest.fixture
 def ml(node: DriverNode) -> DriverNode:
-    """A node with a catalog for models, created without a provider, and a model in it."""
+    """A node with a catalog for models, made without a provider, and a model in it."""
     made = node.done("POST", f"{API}/lake/catalogs", {"name": "ml", "type": "model", "properties": {}})["catalog"]
     assert (made["type"], made["provider"]) == ("model", "model")
     node.done("POST", f"{CATALOG}/schemas", {"name": "churn"})
@@ -140,7 +140,7 @@ def test_an_alias_leads_to_one_version(ml: DriverNode) -> None:
     ids=str,
 )  # fmt: skip
 def test_links_that_make_no_sense(ml: DriverNode, body: object) -> None:
-    """A version without a URI, or with an invalid name, is refused with 400."""
+    """A version without a URI, or with an invalid name, is 400."""
     answer = ml.post(VERSIONS, body)
 
     assert (answer.status, answer["code"]) == (400, 1001)
@@ -170,7 +170,7 @@ def test_catalogs_hold_what_they_are_for(ml: DriverNode) -> None:
 
 
 def test_tags_owners_and_grants_come_along(ml: DriverNode) -> None:
-    """A model can be tagged, owned, granted on and explained like every other object."""
+    """A model is tagged, owned, granted on and explained like every other object."""
     ml.done("POST", f"{API}/lake/tags", {"name": "red"})
     ml.done("POST", f"{API}/lake/users", {"name": "ana"})
     tagged = ml.done("POST", f"{API}/lake/objects/model/ml.churn.m/tags", {"tagsToAdd": ["red"]})

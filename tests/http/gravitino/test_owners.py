@@ -26,7 +26,7 @@ def filled(node: DriverNode) -> DriverNode:
 
 @pytest.mark.parametrize("path", ["metalake/lake", "CATALOG/main", "schema/main.a", "schema/main.a%3Ab", "role/r"])
 def test_ownership_passes_on(filled: DriverNode, path: str) -> None:
-    """The creator of an object owns it and may transfer it to a user or group. Types are returned in lower case."""
+    """The creator of any object owns it and may transfer it to a user or group; types are returned in lower case."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")  # the owner of a schema must be able to reach it
     seen = [filled.get(f"{OWNERS}/{path}")["owner"]]
     for name, kind in (("ana", "USER"), ("admin", "user")):

@@ -44,7 +44,7 @@ def test_trailing_slash_is_the_same_route(filled: DriverNode) -> None:
 
 
 def test_unknown_names_in_role_grants(filled: DriverNode) -> None:
-    """An unknown role is refused with 400, an unknown user or group with 404, and an empty list with 400."""
+    """An unknown role is 400, an unknown user or group 404; an empty list is 400."""
     answers = [
         filled.put(f"{GRANTS}/users/ana/grant", {"roleNames": ["none"]}),
         filled.put(f"{GRANTS}/users/none/grant", {"roleNames": ["r"]}),
@@ -62,9 +62,7 @@ def test_unknown_names_in_role_grants(filled: DriverNode) -> None:
 
 
 def test_privileges_are_granted_and_revoked(filled: DriverNode) -> None:
-    """Granting and revoking privileges return the role. Types are case-insensitive, and both requests are
-    idempotent.
-    """
+    """Granting and revoking privileges return the role; types are case-insensitive, and both are idempotent."""
     body = {"privileges": [{"name": "create_table", "condition": "allow"}]}
 
     seen = [
@@ -124,7 +122,7 @@ def test_bad_grants_change_nothing(
 
 
 def test_opposite_of_what_stands_is_refused(filled: DriverNode) -> None:
-    """A grant cannot be turned into a denial directly. The answer is 400 and says to revoke it first."""
+    """A grant cannot be turned into a denial directly: 400 says to revoke it first."""
     bodies = [{"privileges": [{"name": "use_catalog", "condition": word}]} for word in ("allow", "deny")]
 
     filled.done("PUT", f"{GRANTS}/roles/r/catalog/main/grant", bodies[0])

@@ -36,7 +36,7 @@ def names(node: DriverNode, path: str) -> list[str]:
 
 
 def test_a_policy_itself(made: DriverNode) -> None:
-    """A policy is returned as sent, and can be listed, renamed, changed, disabled, enabled and dropped."""
+    """A policy is returned as sent, listed, renamed, changed, disabled, enabled and dropped."""
     loaded = made.done("GET", KEEP)["policy"]
     details = made.done("GET", f"{LAKE}/policies?details=true")["policies"]
     content = {**POLICY["content"], "customRules": {"days": 9}}

@@ -1,4 +1,4 @@
-"""The Gravitino protocol as a whole: every route, access control off, and the error table."""
+"""The protocol as a whole: every route, access control off, and the error table."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_role_comes_back_with_its_objects(node: DriverNode) -> None:
 
 
 def test_names_with_dots_have_one_reading(node: DriverNode) -> None:
-    """A schema name with a dot is returned in back-quotes, and is accepted with and without them."""
+    """A schema name with a dot is returned in back-quotes, and accepted with and without them."""
     node.done("POST", SCHEMAS, {"name": "a.b"})
 
     bare = node.done("POST", ALL, role(on("main.a.b", "schema", "use_schema")))["role"]
@@ -74,7 +74,7 @@ def test_objects_follow_moves_and_drops(node: DriverNode) -> None:
 
 
 def test_role_may_be_empty(node: DriverNode) -> None:
-    """An empty list of objects is accepted. A missing or null list is refused with 400."""
+    """An empty list of objects is accepted, a missing or null one is 400."""
     empty = node.post(ALL, role())
     missing = node.post(ALL, {"name": "q", "properties": {}})
     null = node.post(ALL, {"name": "q", "securableObjects": None})
@@ -100,9 +100,7 @@ def test_role_may_be_empty(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_objects_are_400(node: DriverNode, securable: dict[str, object], name: str) -> None:
-    """An invalid privilege, condition, kind or object is refused with 400, code 1001 and its exception, and nothing is
-    created.
-    """
+    """An invalid privilege, binding, kind or object is 400 with code 1001 and its exception; nothing is created."""
     answer = node.post(ALL, role(securable))
 
     assert told(answer) == (400, 1001, name)
@@ -110,9 +108,7 @@ def test_bad_objects_are_400(node: DriverNode, securable: dict[str, object], nam
 
 
 def test_same_privilege_both_ways_is_refused(node: DriverNode) -> None:
-    """A privilege that is both allowed and denied on one object, or an object that is listed twice, is refused with
-    400.
-    """
+    """A privilege both allowed and denied on one object, or an object listed twice, is 400."""
     both = on("main", "catalog", "use_catalog")
     both["privileges"] = [{"name": "use_catalog", "condition": word} for word in ("allow", "deny")]
     twice = on("main", "catalog", "use_catalog")

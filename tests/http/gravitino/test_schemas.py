@@ -1,5 +1,5 @@
-"""Schemas over Gravitino REST: nesting, creating a chain of schemas in one request, and upstream's vectors (test names
-have their numbers).
+"""Schemas over Gravitino REST: nesting, one request for a chain of schemas, and upstream's vectors (test names have
+their numbers).
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def test_made_parents_are_bare(node: DriverNode) -> None:
 
 
 def test_body_name_is_percent_decoded_once(node: DriverNode) -> None:
-    """The server percent-decodes the name in the body once (`a%3Ab%3Ac` is `a:b:c`), because the Python client encodes
-    it.
-    """
+    """The name in the body is percent-decoded once (`a%3Ab%3Ac` is `a:b:c`), because the Python client encodes it."""
     made = node.done("POST", ALL, {"name": "a%3Ab%3Ac"})
 
     assert made["schema"]["name"] == "a:b:c"
@@ -70,7 +68,7 @@ def test_body_name_is_percent_decoded_once(node: DriverNode) -> None:
 
 
 def test_vectors_2_3_4_creating_needs_a_grant_on_an_existing_ancestor(node: DriverNode) -> None:
-    """A create without a grant is refused. CREATE_SCHEMA on `A:B` or `A` is enough, and the creator owns the schema."""
+    """Without a grant a create is refused; CREATE_SCHEMA on `A:B` or `A` is enough, and the creator owns the schema."""
     make(node, "A:B:C")
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -126,7 +124,7 @@ def test_vector_7_children_only(node: DriverNode) -> None:
 
 
 def test_vectors_8_23_parent_with_child_is_not_dropped(node: DriverNode) -> None:
-    """Dropping a schema with child schemas is refused with 409 and code 1005."""
+    """Dropping a schema with child schemas is 409 with code 1005."""
     make(node, "A:B")
 
     answer = node.delete(f"{ALL}/A")
@@ -169,7 +167,7 @@ def test_vector_18_parents_outlive_a_dropped_leaf(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("name", ["team:sales", "team:sales:reports", "a.b", "x=1-2"])
 def test_vector_19_legal_names(node: DriverNode, name: str) -> None:
-    """Nested names, and Gravitino's allowed characters with the dot, are accepted."""
+    """Nested names, and Gravitino's characters with the dot, are accepted."""
     answer = node.post(ALL, {"name": name})
 
     assert (answer.status, answer.json()["schema"]["name"]) == (200, name)
@@ -211,7 +209,7 @@ def test_vectors_24_25_listing_below_a_parent(node: DriverNode) -> None:
 
 
 def test_vector_29_python_clients_query(node: DriverNode) -> None:
-    """`parentSchema=a%3Ab` means the schema `a:b`, and a blank parent means the catalog."""
+    """`parentSchema=a%3Ab` is the schema `a:b`; a blank parent is the catalog."""
     make(node, "a:b:c")
 
     assert names(node.get(f"{ALL}?parentSchema=a%3Ab")) == ["a:b:c"]
@@ -219,7 +217,7 @@ def test_vector_29_python_clients_query(node: DriverNode) -> None:
 
 
 def test_vector_30_empty_segment_in_parent(node: DriverNode) -> None:
-    """An empty segment of the parent is refused with 400 and Gravitino's message."""
+    """An empty segment of the parent is 400, with Gravitino's message."""
     answer = node.get(f"{ALL}?parentSchema=A%3A%3AB")
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
@@ -247,7 +245,7 @@ def test_existing_schema_is_409(node: DriverNode) -> None:
 
 
 def test_load_of_a_missing_schema_is_404(node: DriverNode) -> None:
-    """A missing schema is 404 for users who could load it."""
+    """A missing schema is 404 to users who could load it."""
     answer = node.get(f"{ALL}/A%3AB")
 
     assert told(answer) == (404, 1003, "NoSuchSchemaException")
@@ -369,8 +367,8 @@ def test_a_cascade_is_for_who_may_drop_the_schema(node: DriverNode) -> None:
 
 
 def test_a_flat_catalogs_names_may_hold_the_separator(fresh: Callable[[str], Path]) -> None:
-    """Under `unrestricted`, names in flat catalogs may contain the separator, as over Iceberg REST. Invalid characters
-    are still refused.
+    """Under `unrestricted`, names in flat catalogs may contain the separator, as over Iceberg REST; other characters
+    are refused.
     """
     with node_at(fresh("data"), names=NamesSection(separator_policy="unrestricted")) as node:
         flat = {"name": "flat", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {"nested-namespaces": "false"}}  # fmt: skip
@@ -393,7 +391,7 @@ def test_dropping_in_a_missing_catalog_is_404(node: DriverNode) -> None:
 
 
 def test_names_travel_encoded_in_paths(node: DriverNode) -> None:
-    """Names with a slash or an equals sign work percent-encoded in paths."""
+    """Names with a slash or an equals sign are percent-encoded in paths."""
     make(node, "a/b=c")
 
     assert node.get(f"{ALL}/a%2Fb%3Dc").json()["schema"]["name"] == "a/b=c"
@@ -402,9 +400,7 @@ def test_names_travel_encoded_in_paths(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("segment", ["%zz", "%ff"])
 def test_badly_encoded_path_is_an_illegal_identifier(node: DriverNode, segment: str) -> None:
-    """An invalid escape, and bytes that are not UTF-8, are refused with 400. Percent signs in the message are
-    doubled.
-    """
+    """A broken escape, or bytes that are not UTF-8, is 400; percent signs in the message are doubled."""
     answer = node.get(f"{ALL}/{segment}")
 
     assert told(answer) == (400, 1001, "IllegalNameIdentifierException")

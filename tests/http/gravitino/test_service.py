@@ -10,7 +10,7 @@ from tests.http.driver import DriverAnswer, DriverNode
 
 
 def test_version_is_one_that_current_clients_accept(node: DriverNode) -> None:
-    """The version has three numbers and is the newest release whose calls are served. The code is 0."""
+    """The version has three numbers, that of the newest release whose calls are served; code is 0."""
     answer = node.get("/api/version")
 
     assert answer.status == 200
@@ -68,7 +68,7 @@ def test_known_media_types_are_served(node: DriverNode, headers: dict[str, str])
 
 @pytest.mark.parametrize("header", ["accept", "content_type"])
 def test_unknown_version_is_406(node: DriverNode, header: str) -> None:
-    """Another version of the media type is refused with 406, in Gravitino's error format."""
+    """Another version of the media type is 406, in Gravitino's error form."""
     answer = node.get("/api/metalakes", **{header: "application/vnd.gravitino.v3+json"})
 
     assert answer.status == 406
@@ -77,9 +77,7 @@ def test_unknown_version_is_406(node: DriverNode, header: str) -> None:
 
 
 def expect_unauthenticated(answer: DriverAnswer) -> None:
-    """Check that missing credentials are refused with 401, code 1011, and a challenge without a browser's password
-    prompt.
-    """
+    """Missing credentials are 401 with code 1011, and a challenge without a browser's password prompt."""
     assert answer.status == 401
     assert (answer["code"], answer["type"]) == (1011, "UnauthorizedException")
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -87,7 +85,7 @@ def expect_unauthenticated(answer: DriverAnswer) -> None:
 
 @pytest.mark.parametrize("header", ["Bearer lim_1_nothing", "Bearer x", "Basic !", "Digest x"])
 def test_credential_that_cannot_be_verified_is_401(node: DriverNode, header: str) -> None:
-    """A wrong token, a malformed header and an unknown scheme are refused with 401 before any lookup."""
+    """A wrong token, a malformed header and an unknown scheme are 401 before any lookup."""
     answer = node.get("/api/metalakes", user=None, authorization=header)
 
     expect_unauthenticated(answer)

@@ -68,7 +68,7 @@ def _catalog(properties: dict[str, str], name: str = "shop") -> dict[str, object
 
 
 def test_table_is_made_loaded_and_known_to_the_source(shop: Shop) -> None:
-    """A table created over Gravitino REST exists in the database with types, keys and comments, and a load returns it
+    """A table created over Gravitino REST exists in the database with types, keys and comments, and is loaded
     unchanged.
     """
     body = {
@@ -281,9 +281,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(shop: Shop) -> None:
 
 
 def test_owners_tags_and_roles_hang_on_what_the_source_has(shop: Shop) -> None:
-    """The creator of a table owns it. Existing tables of the source can get an owner and tags; missing objects get no
-    placeholder node.
-    """
+    """The creator of a table owns it; existing tables can get an owner and tags; missing objects get no node."""
     node, lake = shop.node, f"{API}/lake"
     shop.sql("CREATE TABLE sales.a (id int)")
     grant(node, "bea", "use_catalog use_schema create_table", kind="CATALOG", on="shop")
@@ -308,9 +306,7 @@ def test_owners_tags_and_roles_hang_on_what_the_source_has(shop: Shop) -> None:
 
 
 def test_reads_of_what_hangs_on_an_object_make_nothing(shop: Shop) -> None:
-    """Reads of an object's owner, tags, policies, statistics, roles, credentials and protection create no placeholder
-    node.
-    """
+    """Reads of owner, tags, policies, statistics, roles, credentials and protection create no placeholder node."""
     node, lake = shop.node, f"{API}/lake"
     shop.sql("CREATE TABLE sales.a (id int)")
     node.done("POST", f"{lake}/tags", {"name": "red"})
@@ -388,7 +384,7 @@ def test_connection_is_tested_in_both_forms(shop: Shop) -> None:
 
 
 def test_properties_that_lead_elsewhere_are_refused(shop: Shop) -> None:
-    """A catalog whose properties lead to another host can be neither created nor altered."""
+    """A catalog whose properties would lead to another host can be neither created nor altered."""
     elsewhere = {"jdbc-url": "jdbc:postgresql://10.0.0.1:5432/"}
     made = shop.node.post(f"{API}/lake/catalogs", _catalog({**shop.properties, **elsewhere}, "other"))
     altered = shop.node.put(SHOP, updates(set_to("jdbc-url", elsewhere["jdbc-url"])))
@@ -400,7 +396,7 @@ def test_properties_that_lead_elsewhere_are_refused(shop: Shop) -> None:
 
 
 def test_other_doors_say_where_to_go(shop: Shop) -> None:
-    """Over Iceberg REST the lists are empty. Views, models, moves and protection are refused by name, and nothing is
+    """Over Iceberg REST lists are empty; views, models, moves and protection are refused by name, and nothing is
     created.
     """
     node = shop.node
@@ -428,7 +424,7 @@ def test_other_doors_say_where_to_go(shop: Shop) -> None:
 
 
 def test_a_catalog_goes_with_what_stands_in_it(shop: Shop) -> None:
-    """A catalog with placeholder nodes can be dropped. The source keeps its objects."""
+    """A catalog with placeholder nodes can be dropped, and the source keeps its objects."""
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     shop.node.patch(SHOP, {"inUse": False})
     assert shop.node.get(ORDERS).status == 409

@@ -69,7 +69,7 @@ class Warehouse(NamedTuple):
 
 @pytest.fixture
 def warehouse(hive_server: HiveServer, fresh: Callable[[str], Path]) -> Iterator[Warehouse]:
-    """A node, and its metastore behind a bridge."""
+    """A node, and the metastore behind the bridge."""
     with _warehouse(hive_server, fresh("hive"), timeout_s=25.0) as found:
         yield found
 
@@ -98,8 +98,8 @@ def _catalog(port: int, name: str = "hive", **more: str) -> dict[str, object]:
 
 
 def test_table_is_made_loaded_and_known_to_the_metastore(warehouse: Warehouse) -> None:
-    """A table created over Gravitino REST exists in the metastore with types, partitioning, buckets and format, and a
-    load returns it unchanged.
+    """A table created over Gravitino REST exists in the metastore with types, partitioning, buckets and format, and is
+    loaded unchanged.
     """
     by_id = {"type": "field", "fieldName": ["id"]}
     body = {
@@ -129,7 +129,7 @@ def test_table_is_made_loaded_and_known_to_the_metastore(warehouse: Warehouse) -
 
 
 def test_schemas_come_change_and_go(warehouse: Warehouse) -> None:
-    """Databases can be listed, created with comment and properties, changed, and dropped while empty."""
+    """Databases are listed, created with comment and properties, changed, and dropped when they are empty."""
     node, name = warehouse.node, f"{warehouse.schema}_more"
     made = node.done("POST", f"{HIVE}/schemas", {"name": name, "comment": "c", "properties": {"a": "b"}})["schema"]
 
@@ -336,7 +336,7 @@ def test_a_metastore_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Wareho
 
 
 def test_connection_is_tested_and_addresses_are_held_to(warehouse: Warehouse) -> None:
-    """A connection test connects to the metastore. An address that is not allowed, or Kerberos, is refused."""
+    """A connection test reaches the metastore; an address that is not allowed, or Kerberos, is refused."""
     node, new, port = warehouse.node, f"{API}/lake/catalogs/testConnection", warehouse.server.bridge.port
 
     assert node.done("POST", new, _catalog(port, "other"))["code"] == 0

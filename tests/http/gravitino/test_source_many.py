@@ -59,7 +59,7 @@ class Held(NamedTuple):
         return f"{SHOWN}/schemas/{self.schema}/tables"
 
     async def crowd(self) -> list[DriverAnswer]:
-        """Let many callers concurrently load one table each."""
+        """Let many callers load one table each, concurrently."""
         names = NAMES[:: MANY // CROWD][:CROWD]
         return await asyncio.gather(*(self.node.answer("GET", f"{self.tables}/{name}") for name in names))
 

@@ -53,7 +53,7 @@ class Store(NamedTuple):
 
 @pytest.fixture
 def store(maria_server: MariaServer, fresh: Callable[[str], Path]) -> Iterator[Store]:
-    """A node, and its server behind a bridge."""
+    """A node, and the server behind the bridge."""
     with _store(maria_server, fresh("store"), timeout_s=25.0) as found:
         yield found
 
@@ -86,8 +86,8 @@ NASTY = "100% of 'them' \\ \"x\" `y` é\nz"
 
 
 def test_table_is_made_loaded_and_known_to_the_server(store: Store) -> None:
-    """A table created over Gravitino REST exists in the server with types, keys, defaults and comments, and a load
-    returns it unchanged.
+    """A table created over Gravitino REST exists in the server with types, keys, defaults and comments, and is loaded
+    unchanged.
     """
     now = {"type": "function", "funcName": "current_timestamp", "funcArgs": []}
     literal = {"type": "literal", "dataType": "varchar(20)", "value": "it's \\ 5%"}
@@ -135,9 +135,7 @@ def test_every_type_comes_back_as_it_was_said(store: Store) -> None:
 
 
 def test_what_others_made_is_told(store: Store) -> None:
-    """Existing tables with special types, prefix keys and expressions, and views and sequences, are returned
-    correctly.
-    """
+    """Existing tables with special types, prefix keys, expressions, views and sequences are shown correctly."""
     store.sql(
         "CREATE TABLE t (a ENUM('x','y'), b JSON, c INT(5) ZEROFILL, d TEXT, e VARCHAR(200), f INT AS (c + 1), g TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP "
         "ON UPDATE CURRENT_TIMESTAMP, h INT DEFAULT (1 + 1), UNIQUE KEY part (e(10)), UNIQUE KEY whole (c)) ENGINE=Aria COMMENT='theirs'",
@@ -288,7 +286,7 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(store: Store) -> None:
 
 
 def test_wrong_tables_are_not_made(store: Store) -> None:
-    """Tables with unknown names, layouts and properties are refused, and nothing is created."""
+    """Unknown names, layouts and properties are refused, and nothing is created."""
     for status, body in (
         (405, {"properties": {"engine": "CONNECT"}}), (405, {"properties": {"data-directory": "/etc"}}), (400, {"columns": []}),
         (405, {"partitioning": [{"strategy": "identity", "fieldName": ["id"]}]}), (400, {"columns": [*COLUMNS, {"name": "ID", "type": "long"}]}),

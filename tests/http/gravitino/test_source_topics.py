@@ -34,7 +34,7 @@ _NUMBERS = count(1)
 
 
 class Bus(NamedTuple):
-    """A node with a catalog `bus` of a cluster, the cluster, and the prefix of the test's topics."""
+    """A node with catalog `bus`, the cluster that it shows, and the prefix of a test's topics."""
 
     node: DriverNode
     server: KafkaServer
@@ -59,7 +59,7 @@ class Bus(NamedTuple):
 
 @pytest.fixture
 def bus(kafka_server: KafkaServer, fresh: Callable[[str], Path]) -> Iterator[Bus]:
-    """A node, and its cluster behind a bridge."""
+    """A node, and the cluster behind the bridge."""
     with _bus(kafka_server, fresh("bus"), timeout_s=20.0) as found:
         yield found
 
@@ -86,8 +86,8 @@ def _catalog(port: int, name: str = "bus", **more: str) -> dict[str, object]:
 
 
 def test_topic_is_made_loaded_and_known_to_the_cluster(bus: Bus) -> None:
-    """A topic created over Gravitino REST exists in the cluster with partitions and settings. The server stores its
-    comment.
+    """A topic created over Gravitino REST exists in the cluster with partitions and settings; its comment is stored
+    here.
     """
     name = f"{bus.mine}orders"
     body = {"name": name, "comment": "whose", "properties": {"partition-count": "3", "retention.ms": "60000"}}
@@ -280,9 +280,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(bus: Bus) -> None:
 
 
 def test_owners_and_tags_hang_on_topics(bus: Bus) -> None:
-    """The creator of a topic owns it. Existing topics can get an owner and tags, and privileges of tables are
-    refused.
-    """
+    """The creator of a topic owns it; existing topics can get an owner and tags; privileges of tables are refused."""
     node, lake, (name,) = bus.node, f"{API}/lake", bus.made("a")
     grant(node, "bea", "use_catalog use_schema create_topic", kind="CATALOG", on="bus")
     node.done("POST", TOPICS, {"name": f"{bus.mine}mine"}, user="bea")

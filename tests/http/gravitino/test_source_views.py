@@ -1,5 +1,5 @@
-"""Views of a connector catalog of another Iceberg catalog, over Gravitino REST: a real server behind a socket, with the
-rights of this server's tree.
+"""Views of a connector catalog of another Iceberg catalog, over Gravitino REST: a real server behind a socket, under
+this server's rights.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ NEEDED = {
 
 
 def test_who_may(far: FarCatalog) -> None:
-    """Each operation needs the same privilege as over Iceberg REST. A list has the views that the caller may load."""
+    """Each operation needs the same right as over Iceberg REST; a list has the views that its reader may load."""
     for user, privileges in GRANTS.items():
         far.node.done("POST", f"{API}/lake/users", {"name": user})
         if privileges:

@@ -1,5 +1,5 @@
-"""Statistics of tables and partitions over Gravitino REST: written, read by range, dropped, and otherwise deleted only
-with their table.
+"""Statistics of tables and partitions over Gravitino REST: written, read by range, dropped, and deleted only with their
+table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VALUES = {
 
 @pytest.fixture
 def made(node: DriverNode) -> DriverNode:
-    """A node with a table that has statistics, also of three partitions."""
+    """A node with a table that has statistics, of three partitions too."""
     make_table(node, "a", "t")
     node.done("PUT", TABLE, {"updates": VALUES})
     updates = [
@@ -36,7 +36,7 @@ def made(node: DriverNode) -> DriverNode:
 
 
 def told(node: DriverNode) -> dict[str, object]:
-    """Return the values of the table's own statistics by name."""
+    """Return the values of a table's own statistics, by name."""
     return {each["name"]: each["value"] for each in node.done("GET", TABLE)["statistics"]}
 
 
@@ -46,8 +46,8 @@ def partitions(node: DriverNode, query: str) -> list[str]:
 
 
 def test_statistics_of_a_table(made: DriverNode) -> None:
-    """Values of every type are returned unchanged. A write changes only the named statistics, and a drop returns
-    whether any existed.
+    """Values of every type are returned unchanged; a write changes only the named ones; a drop says whether any
+    existed.
     """
     first = told(made)
     made.done("PUT", TABLE, {"updates": {"custom-n": 4}})
@@ -62,7 +62,7 @@ def test_statistics_of_a_table(made: DriverNode) -> None:
 
 
 def test_ranges_of_partitions(made: DriverNode) -> None:
-    """A range includes its lower bound and excludes its upper bound by default. Each bound may be omitted."""
+    """A range includes its lower bound and excludes its upper one by default; each bound may be open."""
     assert partitions(made, "from=p%3D1&to=p%3D3") == ["p=1", "p=2"]
     assert partitions(made, "from=p%3D1&to=p%3D3&fromInclusive=False&toInclusive=true") == ["p=2", "p=3"]
     assert partitions(made, "from=p%3D2") == ["p=2", "p=3"]
@@ -73,7 +73,7 @@ def test_ranges_of_partitions(made: DriverNode) -> None:
 
 
 def test_they_go_with_their_table_and_come_back_with_it(made: DriverNode) -> None:
-    """Statistics stay with a renamed or restored table. A new table under the old name has none."""
+    """Statistics stay with a renamed or restored table; a new table of its name has none."""
     made.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": [{"@type": "rename", "newName": "u"}]})
     renamed = made.done("GET", TABLE.replace("main.a.t", "main.a.u"))["statistics"]
     made.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/u")

@@ -39,7 +39,7 @@ def alter(node: DriverNode, *changes: dict, name: str = "t") -> dict:
 
 
 def test_a_create_is_an_iceberg_table(lake: DriverNode) -> None:
-    """A created table is returned as sent, by the create and by a load. Iceberg REST returns its schema, spec and
+    """A created table is returned as sent, by the create and by a load; Iceberg REST has its schema, spec and
     properties.
     """
     made = lake.done("POST", TABLES, {**NEW, "name": "u"})["table"]

@@ -88,8 +88,8 @@ def test_a_table_without_data_has_no_columns(lake: DriverNode) -> None:
 
 
 def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: DriverNode) -> None:
-    """Tables directly in a catalog are listed and loaded in a schema with the name of the setting. A namespace of that
-    name takes precedence.
+    """Tables directly in a catalog are listed and loaded in the schema of the setting; a namespace of that name takes
+    precedence.
     """
     declare(lake, "lance", "top")
 
@@ -203,7 +203,7 @@ def test_rights_on_lance_tables_are_those_of_the_tree(lake: DriverNode) -> None:
 
 
 def test_a_format_is_refused_by_what_the_catalog_holds(lake: DriverNode) -> None:
-    """A catalog refuses tables of another format, and the message names its own format."""
+    """A catalog refuses tables of another format and names its own."""
     make_space(lake, "lance", "a")
     lake.done("POST", MAIN, {"name": "a"})
     body = {"name": "t", "columns": [{"name": "id", "type": "long"}], "properties": {"format": "lance"}}

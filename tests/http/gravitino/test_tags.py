@@ -57,9 +57,7 @@ def alter(node: DriverNode, *updates: dict[str, object]) -> None:
 
 
 def test_tags_are_told_with_what_they_allow(made: DriverNode) -> None:
-    """Allowed values of a tag are returned as sent. A tag that allows any value omits them, and a tag without values
-    has an empty list.
-    """
+    """Allowed values are returned as sent; a tag with any value omits them, one without values has an empty list."""
     made.done("POST", f"{LAKE}/tags", {"name": "bare", "allowedValues": []})
     tags = {each["name"]: each for each in made.done("GET", f"{LAKE}/tags?details=true")["tags"]}
 
@@ -157,8 +155,8 @@ def test_columns_take_tags_policies_and_statistics(made: DriverNode) -> None:
 
 
 def test_what_is_on_a_column_follows_its_id(made: DriverNode) -> None:
-    """Attachments follow the column's id through renames over both protocols. A new column under an old name has none,
-    and a rollback restores them.
+    """Attachments follow the column's id through renames over both protocols; a new column of an old name has none, a
+    rollback restores them.
     """
     associate(made, on("column", COLUMN), pair("red", "c"))
     made.done("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}})

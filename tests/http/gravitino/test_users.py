@@ -25,7 +25,7 @@ def test_added_user_is_answered_whole(node: DriverNode) -> None:
 
 
 def test_list_gives_names_or_everything(node: DriverNode) -> None:
-    """A list has the names of users; with `details` it has whole users with their roles."""
+    """A list has names; with `details` whole users with their roles."""
     role = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
     names, details = node.get(ALL)["names"], node.get(f"{ALL}?details=true").json()["users"]
@@ -77,14 +77,14 @@ def test_existing_user_is_409(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("body", [{"name": ""}, {"name": "a\nb"}, {"name": "x" * 256}, {}, {"name": 1}], ids=str)
 def test_bad_users_are_400(node: DriverNode, body: object) -> None:
-    """An empty or too long name, or one with control characters, is refused with 400 and code 1001."""
+    """An empty or too long name, or one with control characters, is 400 with code 1001."""
     answer = node.post(ALL, body)
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
 
 
 def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
-    """Removing a user returns whether the user existed. The removed user's next request is refused."""
+    """Removing answers whether the user existed; the removed user's next request is refused."""
     node.done("POST", ALL, {"name": "ana"})
 
     answers = [node.delete(f"{ALL}/ana").json() for _ in range(2)]
@@ -114,7 +114,7 @@ def test_managing_takes_manage_users(node: DriverNode) -> None:
 
 
 def test_names_may_hold_nearly_anything(node: DriverNode) -> None:
-    """Names with an e-mail address, a space, a percent sign or other alphabets are returned unchanged."""
+    """Names with an address, a space, a percent sign or other alphabets are returned unchanged."""
     for name, path in [("ana@x.org", "ana%40x.org"), ("a b", "a%20b"), ("50%", "50%25"), ("øle", "%C3%B8le")]:
         node.done("POST", ALL, {"name": name})
 

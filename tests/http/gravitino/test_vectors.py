@@ -1,4 +1,4 @@
-"""Expectations of Gravitino's own tests and clients, listed in `vectors.md`. Each has a test; those that have none
+"""Expectations of Gravitino's own tests and clients, listed in `vectors.md`: each has a test, and those without one
 elsewhere are here.
 """
 
@@ -73,7 +73,7 @@ def listed(node: DriverNode, parent: str = "") -> list[str]:
 
 @pytest.fixture(params=[":", "|"])
 def spelled(request: pytest.FixtureRequest, fresh: Callable[[str], Path]) -> Iterator[tuple[DriverNode, str]]:
-    """A node with another separator."""
+    """A node with a separator."""
     with node_at(
         fresh("data"), names=NamesSection(separator=request.param, separator_policy="unrestricted")
     ) as running:
@@ -143,7 +143,7 @@ def test_vector_21_no_separator_in_names_of_tables(node: DriverNode) -> None:
 
 
 def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
-    """With another separator, it separates levels, empty segments are refused, and the default separator is an ordinary
+    """Another separator separates levels, empty segments are refused, and the default separator is an ordinary
     character.
     """
     with node_at(fresh("data"), names=NamesSection(separator="|", separator_policy="unrestricted")) as node:

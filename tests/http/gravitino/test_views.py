@@ -32,7 +32,7 @@ NEW = {
 
 
 def test_every_route(node: DriverNode) -> None:
-    """A view can be created, loaded as sent, listed, changed, renamed and dropped. Both protocols return the same
+    """A view is created, returned as sent, listed, changed, renamed and dropped, and both protocols see the same
     view.
     """
     make_space(node, "a", "b")
@@ -92,7 +92,7 @@ def test_changes_come_together(node: DriverNode) -> None:
     ],
 )
 def test_nonsense_is_refused(node: DriverNode, change: object, word: str) -> None:
-    """An impossible change is refused with 400 and the reason, and changes nothing."""
+    """An impossible change is 400 with the reason, and changes nothing."""
     make_view(node, "a", "b", "v")
     before = node.done("GET", view_path("a", "b", "v"))
 
@@ -117,7 +117,7 @@ def test_taken_names(node: DriverNode) -> None:
 
 
 def test_types_that_gravitino_lacks(node: DriverNode) -> None:
-    """Types that Gravitino lacks are returned as external, and timestamps in nanoseconds with their precision."""
+    """Types that Gravitino lacks are returned as external, and nanosecond timestamps with their precision."""
     schema = {"type": "struct", "fields": [
         {"id": 1, "name": "n", "required": False, "type": "timestamp_ns"},
         {"id": 2, "name": "g", "required": False, "type": "geometry(srid:1)"},
@@ -133,7 +133,7 @@ def test_types_that_gravitino_lacks(node: DriverNode) -> None:
 
 
 def test_views_are_owned_granted_on_and_tagged(node: DriverNode) -> None:
-    """The creator of a view owns it. A view can be granted on, tagged and transferred like a table."""
+    """The creator of a view owns it; it is granted on, tagged and transferred like a table."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     make_space(node, "a", "b")
     grant(node, "ana", "use_catalog use_schema create_view", kind="CATALOG", on="main")

@@ -1,4 +1,4 @@
-"""Fixtures of the Iceberg tests: a node over each store backend, and nodes with other settings."""
+"""Fixtures of the Iceberg tests: a node over each backend, and nodes with other settings."""
 
 from __future__ import annotations
 

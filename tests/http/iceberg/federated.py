@@ -70,12 +70,12 @@ def new_table(name: str, **more: object) -> dict[str, object]:
 
 
 def setting(key: str, value: str, *requirements: dict[str, object]) -> dict[str, object]:
-    """Return the request body of a commit that sets a property."""
+    """Return the body of a commit that sets a property."""
     return {"requirements": list(requirements), "updates": [{"action": "set-properties", "updates": {key: value}}]}
 
 
 def catalog(properties: dict[str, str], name: str = "far") -> dict[str, object]:
-    """Return the request body that creates a catalog of the provider."""
+    """Return the body that creates a catalog of the provider."""
     return {"name": name, "type": "relational", "provider": "iceberg-rest", "properties": properties}
 
 

@@ -83,7 +83,7 @@ def refused(answer: DriverAnswer, *words: str) -> None:
 
 
 def test_files_that_are_there(table: Writer) -> None:
-    """Commits of existing files succeed. Files that a new manifest takes over from older ones are not checked again."""
+    """Commits of existing files succeed; files that a new manifest takes over from older ones are not checked again."""
     taken_over = entry(data_file(f"{table.location}/data/gone.parquet"), status=EXISTING, snapshot=1, sequence=1)
     new = entry(data_file(table.file("b.parquet")))
 
@@ -93,7 +93,7 @@ def test_files_that_are_there(table: Writer) -> None:
 
 
 def test_a_manifest_of_an_earlier_snapshot_is_not_read_again(table: Writer) -> None:
-    """Only files that the commit adds are checked. An older manifest may be missing, or may name missing files."""
+    """Only files added by the commit are checked: an older manifest may be missing or name missing files."""
     first = table.added(table.file("a.parquet"))
     assert table.send(first).status == 200
     wire.local(first["manifest_path"]).unlink()
@@ -103,7 +103,7 @@ def test_a_manifest_of_an_earlier_snapshot_is_not_read_again(table: Writer) -> N
 
 
 def test_what_is_missing_is_named(table: Writer) -> None:
-    """A missing data file, manifest or manifest list refuses the commit with its name, and nothing is changed."""
+    """A missing data file, manifest or manifest list refuses the commit, and nothing is changed."""
     gone, no_manifest = table.file("gone.parquet", is_there=False), table.added(table.file("a.parquet"), name="m2.avro")
     wire.local(no_manifest["manifest_path"]).unlink()
     no_list = wire.snapshot(7, manifest_list=f"{table.location}/metadata/none.avro")
@@ -123,7 +123,7 @@ def test_no_file_is_an_avro_file_by_its_name(table: Writer) -> None:
 
 
 def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
-    """A file of another table is refused alike whether or not it exists, also behind a link."""
+    """A file of another table is refused alike whether it exists or not, also behind a link."""
     other = str(make_table(table.node, "a", "u")["metadata"]["location"])  # type: ignore[index]
     there, gone = f"{other}/data/there.parquet", f"{other}/data/gone.parquet"
     wire.local(there).parent.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ def test_a_path_of_another_table_tells_nothing(table: Writer) -> None:
 
 
 def test_other_doors(table: Writer) -> None:
-    """Large commits, transactions, staged creates, and creates in transactions are checked like small commits."""
+    """Large commits, transactions, staged creates and creates in transactions are refused like small commits."""
     node, gone = table.node, table.file("gone.parquet", is_there=False)
     updates = table.updates(table.added(gone))
     change = {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": updates}

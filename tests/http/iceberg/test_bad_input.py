@@ -1,4 +1,4 @@
-"""Bad input of every kind: correct status and error type, a helpful message, and no partial change."""
+"""Bad input of every kind: the right status and error type, a helpful message, and no partial change."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_name_that_cannot_be(still: DriverNode, method: str, path: str, part: st
 
 @pytest.mark.parametrize("levels", ["a%1F", "%1Fa", "a%1F%1Fb", "%1F", "%1F".join(["a"] * 33)])
 def test_levels_that_cannot_be(still: DriverNode, levels: str) -> None:
-    """Empty levels, and more than 32 levels, are refused with 400."""
+    """Empty levels, and more than 32 levels, are 400."""
     answers = [
         still.get(f"{SPACES}/{levels}"),
         still.get(f"{SPACES}?parent={levels}"),
@@ -201,7 +201,7 @@ def test_levels_that_cannot_be(still: DriverNode, levels: str) -> None:
 
 
 def test_empty_name_in_a_path(still: DriverNode) -> None:
-    """A path with an empty segment is refused with 400, and does not match another route."""
+    """A path with an empty segment is 400 and not another route."""
     answers = [still.get(f"{SPACES}//tables"), still.get(f"{SPACES}//tables/t")]
 
     assert [error_of(answer)[:2] for answer in answers] == [BAD] * 2
@@ -209,7 +209,7 @@ def test_empty_name_in_a_path(still: DriverNode) -> None:
 
 @pytest.mark.parametrize("name", ["\0", "a\x01", "\x1f", ".", "..", "", "x" * 256, "é" * 128, "with:separator"])
 def test_namespace_name_in_a_body_that_cannot_be(still: DriverNode, name: str) -> None:
-    """Invalid names in bodies are refused with 400 at any level, and no parent is created."""
+    """Invalid names in bodies are 400 at any level, and no parent is created."""
     with nothing_done(still):
         answers = [still.post(SPACES, {"namespace": levels}) for levels in ([name], ["p", name], [name, "c"])]
 
@@ -217,7 +217,7 @@ def test_namespace_name_in_a_body_that_cannot_be(still: DriverNode, name: str) -
 
 
 def test_names_too_deep(still: DriverNode) -> None:
-    """A name of more than 32 parts, including the table's own, is refused with 400 in paths and bodies."""
+    """A name of more than 32 parts, the table's own included, is 400 in paths and bodies."""
     deep = [f"d{number}" for number in range(33)]
     with nothing_done(still):
         answers = [
@@ -234,16 +234,14 @@ def test_names_too_deep(still: DriverNode) -> None:
     "prefix", ["main", "lake", "lake.main.x", "lake.", ".main", "la%20ke.main", "lake%2Emain%2Ex", "é.main", "%"]
 )
 def test_prefix_that_cannot_be(still: DriverNode, prefix: str) -> None:
-    """A prefix that is not a metalake and a catalog is refused with 400. The message says where to get a prefix."""
+    """A prefix that is not a metalake and a catalog is 400, and the message says where to get one."""
     answer = still.get(f"/iceberg/v1/{prefix}/namespaces")
 
     assert error_of(answer)[:2] == BAD
 
 
 def test_body_over_the_limit(still: DriverNode) -> None:
-    """A body over the limit is refused with 413, by its declared and by its actual length. A body at the limit is
-    accepted.
-    """
+    """A body over the limit is 413 by its declared and by its actual length; one at the limit is read."""
     limit = still.built.application.body_bytes_max
     padded = {"namespace": ["a"], "properties": {"k": ""}}
     with nothing_done(still):
@@ -369,7 +367,7 @@ def test_disabled_metalake_or_catalog(node: DriverNode, target: str) -> None:
 
 
 def test_text_that_a_database_may_not_hold(database: Database, tmp_path: Path) -> None:
-    """U+0000 is refused in names and stored in properties, on both store backends. A user name with it is unknown."""
+    """U+0000 is refused in names and stored in properties on both backends; as a user name it is unknown."""
     url = None if database.kind == "sqlite" else database.address
     with node_over(tmp_path, database=url) as node:
         make_space(node, "a")

@@ -66,8 +66,8 @@ NEW_SCHEMA = {**SCHEMA, "fields": [*SCHEMA["fields"], NEW_COLUMN]}
     ids=lambda value: str(value)[:40],
 )
 def test_requirement_that_fails(node: DriverNode, requirement: dict[str, object], text: str) -> None:
-    """A failing requirement is refused with 409 and the message that clients and the compatibility kit expect, and
-    nothing is changed.
+    """A failing requirement is 409 with the message that clients and the compatibility kit expect, and nothing is
+    changed.
     """
     make_table(node, "a", "t")
     commit(node, "a", "t", updates=[snapshot(1), point(1), point(1, "v1", "tag")])
@@ -171,9 +171,7 @@ def test_commit_that_changes_nothing(node: DriverNode) -> None:
 
 
 def test_missing_table(node: DriverNode) -> None:
-    """A commit to a missing table is 404. A commit of a staged create in a missing namespace is 404 for the
-    namespace.
-    """
+    """A commit to a missing table is 404; to finish a staged create in a missing namespace is 404 for the namespace."""
     answers = [
         commit(node, "gone", "t", updates=[set_properties(k="v")]),
         commit(node, "gone", "t", updates=[], requirements=[{"type": "assert-create"}]),
@@ -220,7 +218,7 @@ def test_concurrent_commits_all_come_through(lake: DriverNode) -> None:
 
 
 def test_concurrent_schema_changes(lake: DriverNode) -> None:
-    """Of two commits that require the same schema, one succeeds and the other is refused with 409."""
+    """Of two commits that require the same schema one succeeds and the other is 409."""
     make_table(lake, "a", "t")
     body = {
         "requirements": [{"type": "assert-current-schema-id", "current-schema-id": 0}],
@@ -236,9 +234,7 @@ def test_concurrent_schema_changes(lake: DriverNode) -> None:
 
 
 def test_concurrent_appends_to_different_branches(lake: DriverNode) -> None:
-    """Of two appends to different branches with the same sequence number, one is refused with 409, so that its client
-    rebuilds it.
-    """
+    """Of appends to different branches with one sequence number one is 409, so that its client rebuilds it."""
     make_table(lake, "a", "t")
     commit(lake, "a", "t", updates=[snapshot(1), point(1)])
     bodies = [
@@ -257,7 +253,7 @@ def test_concurrent_appends_to_different_branches(lake: DriverNode) -> None:
 
 
 def test_concurrent_creates(lake: DriverNode) -> None:
-    """Of concurrent creates of one name exactly one succeeds. The others are refused with 409 and leave no file."""
+    """Of concurrent creates of one name exactly one succeeds; the others are 409 and leave no file."""
     make_table(lake, "a", "other")
     body = {"name": "t", "schema": SCHEMA}
 
@@ -414,7 +410,7 @@ def test_metadata_path_elsewhere(node: DriverNode, place: str) -> None:
 
 
 def test_metadata_path_that_is_left_behind(node: DriverNode) -> None:
-    """A commit that moves the table away from its metadata path is refused, unless it sets another path."""
+    """A commit that moves the table away from its metadata path is refused unless it sets another one."""
     own = make_table(node, "a", "t")["metadata"]["location"]
     assert commit(node, "a", "t", updates=[set_path(f"{own}/m")]).status == 200
     move = {"action": "set-location", "location": f"{own}x"}
@@ -443,7 +439,7 @@ def test_metadata_path_of_an_older_release(node: DriverNode) -> None:
 
 
 def change_body(node: DriverNode, metadata: object) -> None:
-    """Replace the only metadata document, as an older release might have left it."""
+    """Replace the only document, as an older release might have left it."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
         connection.execute("UPDATE document SET body = ?, version = version + 1", (json.dumps(metadata).encode(),))
         connection.execute("UPDATE store SET epoch = epoch + 1")  # makes all views start empty

@@ -1,4 +1,4 @@
-"""GET /v1/config: the catalog of a warehouse, and the configuration for clients."""
+"""GET /v1/config: the catalog that a warehouse names, and the configuration for clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def make_catalog(node: DriverNode, name: str, **properties: str) -> None:
     "query", ["", "?warehouse=", "?warehouse=main", "?warehouse=lake/main", "?warehouse=lake%2Fmain"]
 )
 def test_warehouse_forms(node: DriverNode, query: str) -> None:
-    """Without a warehouse, by the catalog's name, and by metalake and catalog, the same catalog is configured."""
+    """Without a warehouse, by the catalog's name, and by metalake and catalog, the same catalog is used."""
     answer = node.get(f"{CONFIG}{query}")
 
     assert answer.status == 200
@@ -54,7 +54,7 @@ def test_endpoints_are_complete(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("warehouse", ["nowhere", "lake/nowhere", "nolake/main"])
 def test_unknown_warehouse(node: DriverNode, warehouse: str) -> None:
-    """A missing warehouse is 404 with its own error type, for every caller."""
+    """A missing warehouse is 404 with its own type, for every caller."""
     answers = [node.get(f"{CONFIG}?warehouse={warehouse}", user=user) for user in ("admin", "stranger")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NoSuchWarehouseException")] * 2
@@ -63,7 +63,7 @@ def test_unknown_warehouse(node: DriverNode, warehouse: str) -> None:
 @pytest.mark.parametrize("user", ["stranger", "member"])
 @pytest.mark.parametrize("disabled", [False, True])
 def test_invisible_warehouse_does_not_exist(node: DriverNode, user: str, disabled: bool) -> None:
-    """A catalog that the caller may not use is answered like a missing one, also while it is disabled."""
+    """A catalog that the caller may not use is answered like a missing one, also if it is disabled."""
     node.done("POST", f"{API}/lake/users", {"name": "member"})
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": not disabled})
 

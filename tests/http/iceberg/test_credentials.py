@@ -34,9 +34,7 @@ def ask(node: DriverNode, method: str, path: str, **headers: str) -> DriverAnswe
 @ASKED
 @pytest.mark.parametrize("header", [None, "Bearer None"])
 def test_nobody_is_asked_who_it_is(node: DriverNode, method: str, path: str, header: str | None) -> None:
-    """A request without credentials is refused with 401, the scheme and advice, alike for existing and missing
-    objects.
-    """
+    """Missing credentials are 401 with the scheme and advice, alike for existing and missing objects."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
 
     answer = ask(node, method, path, **({} if header is None else {"authorization": header}))
@@ -79,7 +77,7 @@ def test_anonymous_who_holds_something_is_served(node: DriverNode) -> None:
 
 
 def test_somebody_who_is_no_user_is_forbidden(node: DriverNode) -> None:
-    """A request with the name of an unknown user is refused with 403, because the caller is identified."""
+    """The name of an unknown user is 403, because the caller is identified."""
     assert node.get("/iceberg/v1/lake.main/namespaces", user="stranger").status == 403
 
 

@@ -1,5 +1,5 @@
-"""Connector catalogs of another Iceberg REST catalog: a real server behind a socket, read and changed with the rights
-of this server's tree.
+"""Connector catalogs of another Iceberg REST catalog: a real server behind a socket, read and changed under this
+server's rights.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_tables_are_made_loaded_changed_and_known_to_the_source(far: FarCatalog)
 
 
 def test_namespaces_nest_and_have_properties(far: FarCatalog) -> None:
-    """Namespaces of any depth and spelling can be created, changed and dropped."""
+    """Namespaces of any depth and spelling are created, changed and dropped."""
     odd = ("a b", "ä/ö+%", "c.d")
     made = far.node.done("POST", SPACES, {"namespace": odd, "properties": {"k": "v"}})
 
@@ -215,7 +215,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(far: FarCatalog) -> None
 
 
 def test_a_second_node_knows_at_once(far: FarCatalog) -> None:
-    """Grants, creates, renames and revokes on one node apply to the next request on another node."""
+    """Grants, creates, renames and revokes on one node apply to the next request on another."""
     far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table("a"))
     far.use("bea", "use_catalog use_schema")
     address = far.properties["uri"].removeprefix("http://").partition("/")[0]
@@ -232,9 +232,7 @@ def test_a_second_node_knows_at_once(far: FarCatalog) -> None:
 
 
 def test_makers_own_what_they_make_and_names_carry_rights_along(far: FarCatalog) -> None:
-    """The creator of a table may drop it. A renamed table keeps its grants, and a table created again under the name
-    has none.
-    """
+    """The creator of a table may drop it; a renamed table keeps its grants; one created again has none."""
     far.use("ann", "use_catalog use_schema create_table")
     far.use("bea", "use_catalog use_schema")
     assert far.node.get(table("sales", "t"), user="ann").status == 404, "who makes tables learns that a name is free"
@@ -336,8 +334,8 @@ def test_other_doors_tell_where_to_go(far: FarCatalog) -> None:
 
 
 def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Callable[[str], Path]) -> None:
-    """A disconnected source is 502, and 503 for a commit, which was not made. A source that does not answer is 502, and
-    500 for a commit. Other requests are answered.
+    """Disconnected source: 502, and 503 for a commit, which was not made. Silent source: 502, and 500 for a commit.
+    Other requests are answered.
     """
     with far_at(fresh("near"), fresh("away"), timeout_s=3.0) as far:
         far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
@@ -362,7 +360,7 @@ def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Call
 
 
 def test_a_crowd_is_served_and_all_of_many_tables_are_listed(far: FarCatalog) -> None:
-    """Each of 64 concurrent callers is answered or refused with `Retry-After`. A large namespace is listed
+    """Each of 64 concurrent callers is answered or refused with Retry-After, and a large namespace is listed
     completely.
     """
     for at in range(8):
@@ -408,8 +406,8 @@ def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: FarCatalog
 def test_credentials_go_to_whom_the_catalog_says(
     fresh: Callable[[str], Path], rule: str, reader: bool, writer: bool
 ) -> None:
-    """Vended credentials of the source are passed to permitted callers on request, with a renewal URL of this server.
-    Errors of the source are not passed.
+    """Vended credentials of the source are passed to permitted callers on request, with a renewal URL of this server;
+    its errors are not.
     """
     entry = {"prefix": "s3://b/t/", "config": HIDDEN}
     load = {"metadata-location": "s3://b/t/1", "metadata": {"format-version": 2}, "config": HIDDEN, "storage-credentials": [entry], "read-restrictions": {"x": 1}}  # fmt: skip
@@ -458,7 +456,7 @@ def test_credentials_go_to_whom_the_catalog_says(
 
 
 def test_what_the_source_has_done_is_told(far: FarCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a right is revoked after the source executed a change, the request still succeeds and the tree is updated."""
+    """If a right is revoked after the source executed a change, the request succeeds and the tree is updated."""
     node, names = far.node, f"{API}/lake/owners/table/far.sales"
     far.use("mia", "use_catalog use_schema")
     role = far.use("mia", "create_table")

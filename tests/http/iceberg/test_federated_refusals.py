@@ -36,7 +36,7 @@ NOT_SERVED = ("/plan", "/plan/{plan}", "/tasks", "/sign")
 
 
 def _there(text: str) -> str:
-    """Return the URL of the same object in the connector catalog."""
+    """Return the URL of the same object in the catalog that shows it."""
     return text.replace("/lake.main/", "/lake.far/").replace("warehouse=main", "warehouse=far")
 
 

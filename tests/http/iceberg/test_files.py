@@ -72,7 +72,7 @@ def purge(node: DriverNode) -> None:
 
 
 def test_purge_deletes_what_the_metadata_lists(lake: DriverNode) -> None:
-    """A purge deletes data files, manifests, manifest lists and metadata files. Unreferenced files and other tables'
+    """A purge deletes data files, manifests, manifest lists and metadata files; unreferenced files and other tables'
     files stay.
     """
     make_table(lake, "a", "other")
@@ -174,7 +174,7 @@ def test_vanished_file_does_not_stop_a_commit(node: DriverNode) -> None:
 
 
 def test_storage_that_cannot_be_written(node: DriverNode) -> None:
-    """If the metadata file cannot be written, the table is not created, and the answer says so."""
+    """If the metadata file cannot be written, the table is not created, and the answer is definite."""
     made = make_table(node, "a", "t")
     (node.data / "warehouse" / "main" / "blocked").write_text("a file where a directory should be")
     place = f"file://{node.data}/warehouse/main/blocked/t"
@@ -339,7 +339,7 @@ def test_location_has_a_scheme(node: DriverNode, scheme: str, end: str) -> None:
 
 
 def test_location_around_the_warehouse(node: DriverNode) -> None:
-    """A table at the warehouse itself is refused, because its location would contain every other table."""
+    """A table at the warehouse itself is refused, because it would contain every other table."""
     make_space(node, "a")
 
     answers = [

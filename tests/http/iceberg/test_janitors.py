@@ -104,9 +104,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_other_files_stay(watched: DriverNode, kind: str) -> None:
-    """Files that are too young, older than the store's first round, of unused versions, or with foreign names are
-    kept.
-    """
+    """Files that are too young, older than the store's first round, of unused versions, or with foreign names stay."""
     make_table(watched, "a", "t")
     path = beside(watched, OTHERS[kind]())
 
@@ -131,8 +129,8 @@ def test_files_that_fell_off_the_log_stay(watched: DriverNode) -> None:
 
 @pytest.mark.parametrize("files", [None, ()])
 def test_what_failed_creates_left_goes(watched: DriverNode, files: tuple[str, ...] | None) -> None:
-    """The directory of a failed create with at most a first metadata file is deleted, if the warehouse is marked as
-    this store's.
+    """A directory of a failed create that has at most a first metadata file is deleted, if the warehouse is marked as
+    the store's.
     """
     home = leftover(watched, files=files)
 
@@ -172,7 +170,7 @@ def test_directories_outside_the_watch_stay(watched: DriverNode, at_ms: int) -> 
 
 
 def test_live_and_pending_tables_stay(watched: DriverNode) -> None:
-    """Directories of tables without commits, and of tables with a pending purge, are kept."""
+    """Directories of tables without commits, and of tables with a pending purge, stay."""
     live, dropped = leftover(watched), leftover(watched)
     for name, home in (("live", live), ("dropped", dropped)):
         file = next((home / "metadata").iterdir())
@@ -203,7 +201,7 @@ def test_warehouse_of_another_store_is_left_alone(watched: DriverNode) -> None:
 
 
 def test_first_round_only_begins_to_watch(node: DriverNode) -> None:
-    """In a new, upgraded or restored store, the janitor deletes only files that appeared since then."""
+    """A new, upgraded or restored store deletes only files that appeared since."""
     make_space(node, "a")
     watch(node, since_ms=BEFORE)
     home = leftover(node)
@@ -232,7 +230,7 @@ def janitors_sql(text: str):  # noqa: ANN201
 
 
 def test_dry_run_lists_and_takes_nothing(watched: DriverNode) -> None:
-    """The command lists the paths of a dry run first, and deletes the same paths on confirmation."""
+    """The command lists the paths first, and deletes the same paths on confirmation."""
     home = leftover(watched)
     make_table(watched, "a", "t")
     lost = beside(watched, file_name(0))

@@ -69,9 +69,7 @@ def test_large_commit(node: DriverNode, busy: list[str], codec: str) -> None:
 
 
 def test_large_commit_that_is_refused(node: DriverNode, busy: list[str]) -> None:
-    """A large commit is refused like a small one: failing requirement, invalid update, malformed JSON, missing
-    table.
-    """
+    """A large commit is refused like a small one: requirement, invalid update, malformed JSON, missing table."""
     make_table(node, "a", "t")
     padding = set_properties(k=PADDING)
     wrong = {"type": "assert-table-uuid", "uuid": "x"}

@@ -26,7 +26,7 @@ READS = view_version("select * from hidden.t")
 
 @pytest.fixture
 def world(lake: DriverNode) -> DriverNode:
-    """`ana` reads views of `open`. `bob` may create views there and read the table in `hidden`. `eve` may only create
+    """`ana` reads views of `open`; `bob` may create views there and read the table in `hidden`; `eve` may only create
     views.
     """
     make_table(lake, "hidden", "t")
@@ -43,7 +43,7 @@ def world(lake: DriverNode) -> DriverNode:
 
 
 def load(node: DriverNode, *views: tuple[str, ...], user: str = "ana", name: str = "t") -> DriverAnswer:
-    """Load a table of the hidden namespace through a chain of views."""
+    """Load a table of the hidden namespace through views."""
     chain = ",".join("%1F".join(levels) for levels in views)
     return node.get(f"{table_path('hidden', name)}?referenced-by={chain}", user=user)
 
@@ -62,9 +62,7 @@ def refused(answer: DriverAnswer, word: str) -> None:
 
 
 def test_view_lends_what_its_writer_may_load(world: DriverNode) -> None:
-    """A reader of a view may load the view's table with the author's right, only through the view, and no other
-    table.
-    """
+    """A reader of a view may read its table with the author's right, only through the view, and no other table."""
     make_view(world, "open", "v", user="bob", version=READS)
 
     through = load(world, ("open", "v"))
@@ -245,7 +243,7 @@ def test_chains_that_no_view_makes(world: DriverNode, chain: str, word: str) -> 
 
 
 def test_view_that_reads_itself(world: DriverNode) -> None:
-    """A view that reads itself gives its readers no new right and causes no loop."""
+    """A view that names itself gives its readers no new right, and causes no loop."""
     make_view(world, "open", "v", user="bob", version=view_version("select * from open.v"))
 
     assert world.get(f"{view_path('open', 'v')}?referenced-by=open%1Fv", user="ana").status == 200
@@ -283,7 +281,7 @@ def test_view_moves_with_what_it_lends(world: DriverNode) -> None:
 
 
 def test_large_view_lends_nothing(world: DriverNode) -> None:
-    """A view whose text is too long to analyze gives no rights."""
+    """A text that is too long to analyze gives no rights."""
     world.built.application.body_bytes_max = 16 << 20
     made = world.post(
         f"{space_path('open')}/views",

@@ -173,9 +173,7 @@ def test_a_warehouse_without_a_scheme(node: DriverNode) -> None:
 
 
 def test_a_warehouse_that_the_server_allows_no_more(fresh: Callable[[str], Path]) -> None:
-    """If the server no longer allows a catalog's warehouse, requests for namespaces are answered and new tables are
-    refused.
-    """
+    """If the server no longer allows a catalog's warehouse, namespaces are answered and new tables are refused."""
     data, outside = fresh("data"), fresh("outside")
     properties = {"warehouse": f"file://{outside}"}
     body = {"name": "far", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": properties}

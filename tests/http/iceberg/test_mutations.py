@@ -119,7 +119,7 @@ def test_commits(node: DriverNode, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_creates(node: DriverNode, seed: int) -> None:
-    """A create with mistakes succeeds or is refused as invalid. A created table accepts commits."""
+    """A create with a mistake succeeds or is refused as invalid; a created table accepts commits."""
     chance = random.Random(seed)
     for number in range(ROUNDS // 4):
         sent = mutated(chance, {**CREATE, "name": f"c{seed}_{number}"})
@@ -135,7 +135,7 @@ def test_creates(node: DriverNode, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_registered_files(node: DriverNode, tmp_path: Path, seed: int, version: int) -> None:
-    """A metadata file with mistakes is refused, or becomes a table that accepts every kind of commit."""
+    """A metadata file with a mistake is refused, or becomes a table that accepts every kind of commit."""
     chance = random.Random(seed)
     kept = f"k{version}_{seed}"
     made = make_table(node, "a", kept, properties={"format-version": str(version)})
@@ -160,7 +160,7 @@ def test_registered_files(node: DriverNode, tmp_path: Path, seed: int, version: 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_staged_creates(node: DriverNode, seed: int) -> None:
-    """The commit of a staged create with mistakes creates the table, or is refused as invalid."""
+    """The commit of a staged create with a mistake creates the table, or is refused as invalid."""
     chance = random.Random(seed)
     staged = node.done("POST", f"{space_path('a')}/tables", {"name": "s", "schema": SCHEMA, "stage-create": True})
     location = str(staged["metadata"]["location"])

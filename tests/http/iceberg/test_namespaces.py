@@ -14,7 +14,7 @@ ODD = [
 
 
 def test_every_route(lake: DriverNode) -> None:
-    """A namespace is made, found, listed, changed and dropped."""
+    """A namespace can be created, loaded, listed, changed and dropped."""
     home = space_path("a")
 
     made = lake.post(SPACES, {"namespace": ["a"], "properties": {"k": "v"}})
@@ -34,7 +34,7 @@ def test_every_route(lake: DriverNode) -> None:
 
 
 def test_nesting(lake: DriverNode) -> None:
-    """A level lists its direct children by their whole paths; missing parents are created with the child."""
+    """A list has the direct children of a level with their full paths. Missing parents are created with the child."""
     make_space(lake, "a", "b", "c", depth="3")
     make_space(lake, "a", "d")
 
@@ -60,7 +60,7 @@ def test_implicit_parents_have_the_makers_owner(node: DriverNode) -> None:
 
 
 def test_parents_and_child_come_together_or_not_at_all(node: DriverNode) -> None:
-    """If the last name of a path is refused, no parent is created."""
+    """If the last name of a path is refused, none of its parents are created."""
     with nothing_done(node):
         refused = node.post(SPACES, {"namespace": ["p", "q", "with:separator"]})
 
@@ -73,7 +73,9 @@ GO = "GoIceberg/0.7.0"
 
 @pytest.mark.parametrize("agent, name", [(GO, "a+b"), ("Java/17.0.15", "a b"), ("PyIceberg/0.12.0", "a b")])
 def test_raw_plus_means_what_its_client_means(node: DriverNode, agent: str, name: str) -> None:
-    """A lone `+` in a path is a plus from iceberg-go, which escapes spaces otherwise, and a space from all others."""
+    """A `+` alone in a path is a plus from iceberg-go, which escapes spaces as `%20`, and a space from all other
+    clients.
+    """
     make_table(node, name, name)
     make_space(node, "a+b" if name == "a b" else "a b")
     home = f"{SPACES}/a+b"
@@ -95,7 +97,7 @@ def test_plus_beside_an_escaped_space(node: DriverNode, agent: str) -> None:
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_names(lake: DriverNode, name: str) -> None:
-    """Names with any characters are returned as sent, in bodies and by their escaped paths, at every depth."""
+    """Names with any characters are returned as sent at every depth, by bodies and by escaped paths."""
     made = lake.post(SPACES, {"namespace": ["top", name, name]})
 
     assert made["namespace"] == ["top", name, name]
@@ -117,7 +119,7 @@ def test_spaces_as_java_writes_them(node: DriverNode) -> None:
 
 
 def test_parent_that_is_quoted_twice(node: DriverNode) -> None:
-    """PyIceberg quotes the parent twice: a parent that does not exist is decoded once more."""
+    """A parent that does not exist is decoded a second time, because PyIceberg quotes the parent twice."""
     make_space(node, "a b", "child")
     twice = node.get(f"{SPACES}?parent=a%2520b")
 
@@ -129,7 +131,7 @@ def test_parent_that_is_quoted_twice(node: DriverNode) -> None:
 
 
 def test_missing_parent_is_404(node: DriverNode) -> None:
-    """A parent that does not exist in either reading is 404 with the namespace's type."""
+    """A parent that does not exist under either decoding is 404 with the error type for namespaces."""
     answers = [node.get(f"{SPACES}?parent={parent}") for parent in ("gone", "go%2520ne", "a%1Fgone")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NoSuchNamespaceException")] * 3
@@ -146,7 +148,9 @@ def test_name_that_is_taken(lake: DriverNode) -> None:
 
 
 def test_names_differ_by_case_and_normal_form(lake: DriverNode) -> None:
-    """Names that differ in case or Unicode composition are different, and sorted by code points."""
+    """Names that differ in letter case or Unicode normalization are different names. Lists are sorted by code
+    points.
+    """
     for name in ("é", "e\u0301", "a", "A", "Z"):
         make_space(lake, name)
 
@@ -154,7 +158,7 @@ def test_names_differ_by_case_and_normal_form(lake: DriverNode) -> None:
 
 
 def test_comment_is_a_property(node: DriverNode) -> None:
-    """The property `comment` is Gravitino's comment, in both directions, and can be removed."""
+    """The property `comment` is the comment of the Gravitino schema: each changes the other, and it can be removed."""
     make_space(node, "a", comment="first", k="v")
     schema = f"{API}/lake/catalogs/main/schemas/a"
     first = node.get(schema).json()["schema"]["comment"]
@@ -194,7 +198,7 @@ def test_set_and_remove_in_one_request(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("body", [{}, {"removals": None, "updates": None}, {"removals": [], "updates": {}}])
 def test_empty_properties_update(node: DriverNode, body: object) -> None:
-    """An empty update changes nothing and says so."""
+    """An empty update changes nothing and returns empty lists."""
     make_space(node, "a", k="v")
 
     answer = node.post(f"{space_path('a')}/properties", body)
@@ -204,7 +208,9 @@ def test_empty_properties_update(node: DriverNode, body: object) -> None:
 
 
 def test_drop_of_a_full_namespace(lake: DriverNode) -> None:
-    """A namespace with a child or a table is 409 with the names of its content; an empty one is dropped."""
+    """Dropping a namespace with a child or a table is refused with 409, and the message names the content. An empty
+    namespace is dropped.
+    """
     make_space(lake, "a", "b")
     make_table(lake, "t", "inner")
     full = [error_of(lake.delete(space_path(name))) for name in ("a", "t")]
@@ -252,7 +258,7 @@ def test_missing_namespace(lake: DriverNode, method: str, path: str) -> None:
 
 
 def test_parents_are_refused_on_demand(node: DriverNode) -> None:
-    """With `parents=false` a missing parent is 404 to users who may create there, 403 to others."""
+    """With `parents=false`, a missing parent is 404 for users who may create namespaces there, and 403 for others."""
     grant(node, "ana", "use_catalog create_schema", kind="CATALOG", on="main")
     body = {"namespace": ["x", "y"]}
 

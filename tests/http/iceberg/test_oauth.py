@@ -29,7 +29,9 @@ def ask(node: DriverNode, body: bytes | None = None, *, header: str | None = Non
 
 
 def test_secret_is_a_token(node: DriverNode) -> None:
-    """Client credentials return the token itself with its remaining lifetime, and it has the user's rights."""
+    """The grant returns the secret, which is an API token, with its remaining lifetime. The token has its user's
+    rights.
+    """
     token = token_of(node, "admin", expires_in_s=600)
 
     told = ask(node, grant_type="client_credentials", client_id="admin", client_secret=token, scope="catalog")
@@ -43,8 +45,8 @@ def test_secret_is_a_token(node: DriverNode) -> None:
 
 
 def test_ways_to_send_it(node: DriverNode) -> None:
-    """The secret may be in a Basic header, percent-encoded or not, or without the client's name; an unlimited token has
-    no expiry.
+    """The secret may be in a Basic header, in the form without a client name, or be the subject of a token exchange.
+    The answer for a token without an expiry has no `expires_in`.
     """
     token = token_of(node, "admin")
     basic = "Basic " + base64.b64encode(f"admin:{token}".encode()).decode()
@@ -78,7 +80,7 @@ def test_ways_to_send_it(node: DriverNode) -> None:
     ],
 )
 def test_what_is_refused(node: DriverNode, fields: dict[str, str], status: int, error: str, words: str) -> None:
-    """Each refusal has OAuth's two fields and advice."""
+    """Each refusal has the two fields of OAuth's errors, and advice."""
     told = ask(node, **fields)
 
     assert told.status == status
@@ -99,14 +101,14 @@ def test_secret_of_somebody_else(node: DriverNode) -> None:
     [b"", b"\xff=1", b"grant_type", b"a=1&a=2", b"&".join(b"f%d=1" % i for i in range(60)), b'{"grant_type": "x"}'],
 )
 def test_what_is_no_form(node: DriverNode, body: bytes) -> None:
-    """A body that is not a form is 400 in OAuth's form."""
+    """A body that is not a form is refused with 400 in OAuth's error format."""
     told = ask(node, body)
 
     assert (told.status, told["error"]) == (400, "invalid_request")
 
 
 def test_revoked_token_is_no_secret(node: DriverNode) -> None:
-    """A revoked token returns none, and tokens returned for it before are the same revoked token."""
+    """A revoked token and a malformed Basic header are refused as a secret."""
     token = token_of(node, "admin")
     node.ask("DELETE", f"/api/limnos/v1/tokens/{token.split('_')[1]}", user="admin")
 

@@ -50,7 +50,7 @@ USER = "ana"
 
 
 class Case(NamedTuple):
-    """A changing request in namespace `a` with table `t`, and the right to send it."""
+    """A changing request in namespace `a` with table `t`, and the privileges that it needs."""
 
     method: str
     target: str
@@ -107,7 +107,7 @@ def key() -> str:
 
 
 def furnish(node: DriverNode, operation: str) -> Case:
-    """Create the objects of a request, for a user who may send it."""
+    """Create the objects of a request, for a user with the privileges for it."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")
     node.done("POST", SPACES, {"namespace": ["empty"], "properties": {"old": "1"}})
@@ -169,7 +169,7 @@ def files(node: DriverNode) -> set[str]:
 
 
 def count_writes(node: DriverNode) -> list[str]:
-    """From now on, record the written metadata files, including those deleted again."""
+    """Record all metadata files written from now on, including those that are deleted again."""
     written: list[str] = []
     keep = node.built.services.files.write
 
@@ -200,7 +200,7 @@ def test_others_wait_for_the_first(lake: DriverNode, operation: str) -> None:
 
 
 def test_every_change_is_in_the_table() -> None:
-    """Each changing route of a catalog supports keys, and each such route is tested here."""
+    """Each changing route of a catalog supports idempotency keys and is tested here."""
     changing = {route.operation for route in CATALOG_ROUTES if route.method in ("POST", "DELETE")}
 
     assert changing - NOT_KEYED == set(KEYED)
@@ -209,7 +209,7 @@ def test_every_change_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_repetition_is_answered_and_not_carried_out(lake: DriverNode, operation: str) -> None:
-    """A repeated request under its key gets the first answer; no revision moves, and no file is written or deleted."""
+    """A request repeated with its key gets the first answer. No revision changes, and no file is written or deleted."""
     case, text = furnish(lake, operation), key()
     first = ask(lake, case, text)
     before = clocks(lake), files(lake)
@@ -226,8 +226,8 @@ def test_repetition_is_answered_and_not_carried_out(lake: DriverNode, operation:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_who_lost_the_right_is_shown_nothing(lake: DriverNode, operation: str) -> None:
-    """A repetition is decided again: a user who lost the right is refused without the old body. A commit gets an
-    unknown outcome instead of a refusal, since its client would delete the snapshot's files.
+    """A repeated request is decided again: a user who lost the right is refused without the first answer. A repeated
+    commit gets an unknown outcome instead of a refusal, because its client would delete the snapshot's files.
     """
     case, text = furnish(lake, operation), key()
     first = ask(lake, case, text)
@@ -265,7 +265,7 @@ def test_key_means_one_request(lake: DriverNode, operation: str) -> None:
 
 
 def test_keys_are_their_callers_own(lake: DriverNode) -> None:
-    """The same key of another user is another request, which is executed or refused by itself."""
+    """The same key of another user belongs to another request, which is decided and executed separately."""
     case, text = furnish(lake, "create-namespace"), key()
     grant(lake, "bob", "use_catalog create_schema", kind="CATALOG", on="main")
     first = ask(lake, case, text)
@@ -279,7 +279,7 @@ def test_keys_are_their_callers_own(lake: DriverNode) -> None:
 
 
 def test_user_of_the_same_name_is_another_caller(lake: DriverNode) -> None:
-    """A user who is removed and added again does not have the former user's keys."""
+    """A user who is removed and added again does not have the idempotency keys from before."""
     case, text = furnish(lake, "create-namespace"), key()
     ask(lake, case, text)
     lake.done("DELETE", f"{API}/lake/users/{USER}")
@@ -314,8 +314,8 @@ REFUSALS: dict[str, tuple[Case, Case, int]] = {
 
 @pytest.mark.parametrize("what", sorted(REFUSALS))
 def test_refusal_is_final(lake: DriverNode, what: str) -> None:
-    """A refusal about the state of objects is repeated under its key, whatever has changed; without the key it is
-    decided again.
+    """A refusal about the state of objects is repeated under its key, even if the state has changed. Without the key
+    the request is decided again.
     """
     case, change, status = REFUSALS[what]
     make_table(lake, "a", "t")
@@ -333,7 +333,9 @@ def test_refusal_is_final(lake: DriverNode, what: str) -> None:
 
 
 def test_refusals_about_the_caller_are_not_kept(lake: DriverNode) -> None:
-    """A refusal about the caller is not stored: once allowed, the request succeeds under the same key."""
+    """A refusal about the caller is not stored. Once the caller has the right, the request succeeds under the same
+    key.
+    """
     make_table(lake, "a", "t")
     case, text = CASES["commit-table"], key()
     grant(lake, USER, "use_catalog", kind="CATALOG", on="main")
@@ -356,8 +358,8 @@ def test_disabled_catalog_is_not_kept(lake: DriverNode) -> None:
 
 
 def test_nonsense_leaves_no_row(lake: DriverNode) -> None:
-    """A malformed request is refused before access is decided, and stores no row, so strangers cannot fill the
-    table.
+    """A malformed request is refused before access is decided and stores no row, so that users without rights cannot
+    fill the table.
     """
     make_table(lake, "a", "t")
     case = CASES["commit-table"]._replace(body=b"{")
@@ -390,7 +392,7 @@ def test_key_is_a_uuid_of_version_7(node: DriverNode, text: str) -> None:
 
 
 def test_reads_take_no_notice(node: DriverNode) -> None:
-    """A key on a request without changes is ignored."""
+    """A key on a request that changes nothing is ignored."""
     make_space(node, "a")
 
     assert node.get(SPACES, idempotency_key="x").status == 200
@@ -398,7 +400,7 @@ def test_reads_take_no_notice(node: DriverNode) -> None:
 
 
 def test_answer_shows_what_is_there_now(lake: DriverNode) -> None:
-    """A repeated commit returns the table's present state, with later commits of others."""
+    """A repeated commit returns the table's current state, with later commits of other clients."""
     case, text = furnish(lake, "commit-table"), key()
     ask(lake, case, text)
     lake.done("POST", table_path("a", "t"), {"updates": [set_properties(more="m")]})
@@ -411,8 +413,8 @@ def test_answer_shows_what_is_there_now(lake: DriverNode) -> None:
 @pytest.mark.parametrize("successor", [False, True])
 @pytest.mark.parametrize("operation", ["create-table", "register-table", "create-namespace", "commit-table"])
 def test_what_was_made_may_be_gone(lake: DriverNode, operation: str, successor: bool) -> None:
-    """A repeated create of a dropped table is 404, and a new table of its name is not returned; a repeated commit is
-    never refused.
+    """A repeated create of a table that was dropped since is 404, and does not return a new table of its name. A
+    repeated commit is never refused.
     """
     case, text = furnish(lake, operation), key()
     ask(lake, case, text, user="admin")
@@ -430,7 +432,9 @@ def test_what_was_made_may_be_gone(lake: DriverNode, operation: str, successor: 
 
 
 def test_staged_create_is_finished_once(lake: DriverNode) -> None:
-    """The commit that finishes a staged create has a key like others; staging stores nothing and may be repeated."""
+    """A key makes the commit that finishes a staged create idempotent. The staged create itself stores nothing and may
+    be repeated.
+    """
     make_space(lake, "a")
     stage = Case("POST", f"{space_path('a')}/tables", {"name": "s", "schema": SCHEMA, "stage-create": True})
     staged = [ask(lake, stage, text, user="admin") for text in [key()] * 2]
@@ -450,8 +454,8 @@ def test_staged_create_is_finished_once(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("count", [0, 4000])
 def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: DriverNode, count: int) -> None:
-    """A commit whose snapshot exists already returns the present table although its requirements fail, large or small.
-    A different snapshot with the id, or one that was rolled back, is refused.
+    """A commit whose snapshot the table already has returns the current table, although its requirements fail, for
+    large and small commits. A different snapshot with the id, or one that was rolled back, is refused.
     """
     make_table(lake, "a", "t")
     summary = {"operation": "append", **{f"k{number}": "v" * 20 for number in range(count)}}
@@ -478,10 +482,12 @@ def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: DriverNode, co
 
 @pytest.mark.parametrize("operation", ["commit-table", "drop-table"])
 def test_who_waited_too_long_for_the_first_is_not_told_that_nothing_was_done(node: DriverNode, operation: str) -> None:
-    """A caller whose deadline passes while a request with the same key runs gets 500 of unknown state, not 503."""
+    """If the deadline passes while another request with the same key runs, the answer is 500 of unknown state instead
+    of 503.
+    """
     make_table(node, "a", "t")
     lines = KEY_QUEUE.of(node.built.services)
-    node.runner.run(lines.enter(0))  # the first, which does not end
+    node.runner.run(lines.enter(0))  # the first request, which does not end
     turn = lines.turn
     lines.turn = lambda _: turn(0)  # type: ignore[method-assign]
     node.built.application.deadlines.seconds = 0.05
@@ -504,7 +510,7 @@ def test_large_requests_are_told_apart(lake: DriverNode, size: int) -> None:
 
 
 def test_purge_is_not_repeated(lake: DriverNode) -> None:
-    """A repeated drop with purge creates one task."""
+    """A drop with purge that is repeated with its key creates one task."""
     make_table(lake, "a", "t")
     case, text = Case("DELETE", f"{table_path('a', 't')}?purgeRequested=true"), key()
     told = [ask(lake, case, text, user="admin").status for _ in range(3)]
@@ -514,7 +520,9 @@ def test_purge_is_not_repeated(lake: DriverNode) -> None:
 
 
 def test_change_of_nothing_counts(lake: DriverNode) -> None:
-    """Setting unchanged properties counts as a change: its repetition does not undo a later change by another user."""
+    """A request that sets unchanged properties counts as executed: repeating it does not undo a later change by another
+    user.
+    """
     make_space(lake, "a", k="v")
     case, text = Case("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}}), key()
     first = ask(lake, case, text, user="admin")
@@ -526,7 +534,7 @@ def test_change_of_nothing_counts(lake: DriverNode) -> None:
 
 
 def test_keys_are_forgotten(lake: DriverNode) -> None:
-    """After its lifetime a key is new again, and the pruning task deletes expired rows only."""
+    """After its lifetime a key can be used for another request. The pruning task deletes only expired rows."""
     case, old, young = CASES["create-namespace"], key(), key()
     ask(lake, case, old, user="admin")
     rows(lake, "UPDATE idempotency SET expires_at = 1")

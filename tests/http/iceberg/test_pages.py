@@ -1,4 +1,4 @@
-"""Lists of namespaces and tables: pages, and the entries that callers with partial visibility get."""
+"""Lists of namespaces and tables: pages, and the entries that callers see who may not load all objects."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def tables(lake: DriverNode) -> DriverNode:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 100])
 def test_pages_of_tables(tables: DriverNode, size: int) -> None:
-    """Pages of any size have every table once, in order, and the last one has no token."""
+    """For every page size, the pages contain every table once and in order, and the last page has no token."""
     pages = list(walk(tables, f"{space_path('n')}/tables", size))
 
     assert [name for page in pages for name in page] == NAMES
@@ -51,7 +51,7 @@ def test_pages_of_tables(tables: DriverNode, size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 8])
 def test_pages_of_namespaces(lake: DriverNode, size: int) -> None:
-    """The same holds for namespaces, at the top and below a parent."""
+    """For every page size, the pages contain every namespace once, at the top level and below a parent."""
     for name in NAMES:
         make_space(lake, name)
         make_space(lake, "parent", name)
@@ -75,7 +75,7 @@ def test_without_token_everything_comes(tables: DriverNode) -> None:
 
 
 def test_pages_of_partial_sight(tables: DriverNode) -> None:
-    """A caller who may see some tables gets full pages of these, and new grants apply to the next page."""
+    """A caller who may load some of the tables gets full pages of these. A new grant applies to the next page."""
     grant(tables, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     for name in ("B", "b", "d"):
         grant(tables, "ana", "select_table", kind="TABLE", on=f"main.n.{name}")
@@ -94,7 +94,7 @@ def test_pages_of_partial_sight(tables: DriverNode) -> None:
 
 
 def test_denied_items_are_left_out(tables: DriverNode) -> None:
-    """A caller who is denied one table sees all others, on full pages."""
+    """A caller with a denial on one table gets full pages of all other tables."""
     grant(tables, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(tables, "ana", "select_table", kind="TABLE", on="main.n.b", condition="deny")
 
@@ -104,7 +104,7 @@ def test_denied_items_are_left_out(tables: DriverNode) -> None:
 
 
 def test_namespaces_of_partial_sight(lake: DriverNode) -> None:
-    """Namespaces that a caller may not use are left out of the list."""
+    """A list omits namespaces that the caller may not use."""
     for name in ("a", "b", "c"):
         make_space(lake, name)
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")

@@ -45,7 +45,7 @@ class Stuck(Everything):
 
 @pytest.fixture
 def table(lake: DriverNode) -> Shown:
-    """The restricted table, on a node with a real server's scan queue."""
+    """The restricted table, on a node with the scan queue of a real server."""
     made = Shown(lake, manifests=3)
     SCAN_QUEUE.put(lake.built.services, turns_of())
     return made
@@ -63,7 +63,7 @@ def turns_of() -> FairQueue:
 def test_a_client_that_leaves_ends_the_work(
     table: Shown, monkeypatch: pytest.MonkeyPatch, user: str, chore: str, at_once: int
 ) -> None:
-    """If the client disconnects at any stage of a plan, the work ends and its slot is freed."""
+    """If the client disconnects at any stage of a plan, the work ends and frees its slot in the queue."""
     monkeypatch.setattr(plans, "LOOK_S", 0.01)
     offloader = Stuck(chore, caller=user)
     SCAN_OFFLOADER.put(table.node.built.services, offloader)
@@ -86,7 +86,7 @@ def test_a_client_that_leaves_ends_the_work(
 
 
 def test_a_crowd_of_one_caller(table: Shown) -> None:
-    """Of one caller's plans two run, some wait, and others are refused with Retry-After; another caller's plan runs
+    """Two plans of one caller run, some wait, and others are refused with `Retry-After`. Another caller's plan runs
     immediately.
     """
     grant(table.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -115,8 +115,8 @@ def test_a_crowd_of_one_caller(table: Shown) -> None:
 
 @pytest.mark.parametrize("user", ["bob", "admin"])
 def test_what_one_step_reads_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
-    """Manifests that exceed a step's limit, whatever sizes their list states, are not read further: 406, and the next
-    plan runs.
+    """A plan whose manifests exceed a step's byte limit is refused with 406, whatever sizes the manifest list states.
+    The next plan runs.
     """
     sizes = [Path(str(each["manifest_path"]).removeprefix("file://")).stat().st_size for each in table.told]
     monkeypatch.setattr(scans, "READ_BYTES_MAX", sum(sizes) - 1)

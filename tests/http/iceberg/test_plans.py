@@ -1,4 +1,4 @@
-"""Scans planned over Iceberg REST: answers, privileges and refusals."""
+"""Scan plans over Iceberg REST: answers, privileges and refusals."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_scan_is_planned(lake: DriverNode) -> None:
 
 
 def test_an_empty_table(lake: DriverNode) -> None:
-    """An empty table has no files to read, but columns of the filter are validated."""
+    """A plan of an empty table has no files, but columns of the filter must exist."""
     table = WrittenTable(lake)
 
     there, not_there = table.plan(), table.plan(filter={"type": "is-null", "term": "nowhere"})
@@ -57,7 +57,7 @@ def test_an_empty_table(lake: DriverNode) -> None:
 
 
 def test_a_right_to_rows(lake: DriverNode) -> None:
-    """A plan reveals rows, so a user who may write but not read the table gets none."""
+    """A user who may write the table but not read it may not plan a scan, because a plan reveals rows."""
     table = WrittenTable(lake)
     grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(lake, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
@@ -83,8 +83,8 @@ def steer(node: DriverNode, **settings: object) -> None:
 
 
 def test_a_plan_in_parts(lake: DriverNode) -> None:
-    """Files beyond the first answer are fetched by plan tasks, each by one task; a repeated request for the plan gets
-    the same answer.
+    """Files beyond the first answer are fetched with plan tasks, and each task returns its own files. A repeated
+    request for the plan gets the same answer.
     """
     table = many(lake)
     steer(lake, scan_files_max=3)
@@ -99,7 +99,7 @@ def test_a_plan_in_parts(lake: DriverNode) -> None:
 
 
 def test_a_plan_is_come_back_for(lake: DriverNode) -> None:
-    """If the answer does not wait, the plan is submitted, and complete when the client returns."""
+    """With a wait of zero, the plan is answered as submitted. It is complete when the client requests it again."""
     table = many(lake)
     steer(lake, scan_wait_s=0.0)
 
@@ -112,7 +112,7 @@ def test_a_plan_is_come_back_for(lake: DriverNode) -> None:
 
 
 def test_another_node_answers(lake: DriverNode) -> None:
-    """A plan whose node is gone is computed by the next node that is asked."""
+    """If the node of a plan stops, the next node that gets a request for the plan computes it."""
     table = many(lake)
     steer(lake, scan_wait_s=0.0)
     planned = table.plan().json()
@@ -139,7 +139,7 @@ def test_a_plan_that_was_told_whole_may_be_cancelled(lake: DriverNode) -> None:
 
 
 def test_a_plan_is_cancelled(lake: DriverNode) -> None:
-    """A cancelled plan says so, its tasks are 404, and its computation has ended."""
+    """A cancelled plan has this status, its tasks are 404, and its computation has ended."""
     table = many(lake)
     steer(lake, scan_files_max=3)
     parted = table.plan().json()
@@ -207,7 +207,9 @@ def at_ms(node: DriverNode, later_ms: int) -> Iterator[None]:
 
 
 def test_a_plan_of_a_table_that_changes(lake: DriverNode) -> None:
-    """A plan survives a rename of its table, and ends with the user's right or with the table."""
+    """A plan stays valid after a rename of its table. It ends when the user loses the right, or when the table is
+    dropped.
+    """
     table = many(lake)
     steer(lake, scan_files_max=3)
     role = grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -242,8 +244,8 @@ def test_a_table_of_the_same_name(lake: DriverNode) -> None:
 
 
 def test_files_that_are_not_there(lake: DriverNode) -> None:
-    """A missing manifest is 404 as a missing file, a damaged one 500 with its name; one outside of the table is not
-    read.
+    """A missing manifest is 404 with the error type for files, and a damaged one 500 with its name. A manifest outside
+    of the table is not read.
     """
     missing, damaged, elsewhere, bomb = (
         WrittenTable(lake, name) for name in ("missing", "damaged", "elsewhere", "bomb")
@@ -314,7 +316,7 @@ def test_a_filter_of_many_levels(lake: DriverNode) -> None:
 
 
 def test_what_was_appended(lake: DriverNode) -> None:
-    """Between two snapshots, files added by appends are listed, and no rewritten ones."""
+    """A plan between two snapshots has files that appends added, and no rewritten ones."""
     table = WrittenTable(lake)
     told = []
     for n in range(3):

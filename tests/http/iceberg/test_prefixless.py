@@ -1,4 +1,4 @@
-"""Routes without a prefix: they read the default catalog and change nothing."""
+"""Routes without a prefix read the default catalog and refuse changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def bare(path: str, space: str = "a") -> str:
 
 @pytest.mark.parametrize("made", CHANGES, ids=lambda route: route.operation)
 def test_changes_are_refused(node: DriverNode, made: Route[object]) -> None:
-    """Each changing route without a prefix is 400 with the prefix to use and has no effect, also for owners."""
+    """Each changing route without a prefix is refused with 400 and the prefix to use, also for owners, and changes
+    nothing.
+    """
     make_table(node, "a", "t")
     node.done("POST", f"{BARE}/lake.main/namespaces", {"namespace": ["empty"]})
     space = "empty" if made.operation == "drop-namespace" else "a"
@@ -56,7 +58,9 @@ def test_changes_are_refused(node: DriverNode, made: Route[object]) -> None:
 
 
 def test_a_table_of_the_same_name_elsewhere_stays(node: DriverNode) -> None:
-    """A client of another catalog that omits its prefix drops nothing in the default catalog."""
+    """A request without a prefix, from a client of another catalog, drops no table of that name in the default
+    catalog.
+    """
     node.done("POST", f"{API}/lake/catalogs", {"name": "other", "type": "RELATIONAL", "provider": "lakehouse-iceberg"})
     make_table(node, "a", "t")
     node.done("POST", f"{BARE}/lake.other/namespaces", {"namespace": ["a"]})
@@ -85,7 +89,7 @@ def test_who_may_not_use_the_catalog_is_not_told_of_it(node: DriverNode, user: s
 
 
 def test_reads_mean_the_default_catalog(node: DriverNode) -> None:
-    """Reads without a prefix use the default catalog, as with its prefix."""
+    """Reads without a prefix return the same as reads with the default catalog's prefix."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")
     reads = [route for route in CATALOG_ROUTES if route.method in ("GET", "HEAD") and route.operation != "load-plan"]

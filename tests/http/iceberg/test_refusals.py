@@ -17,7 +17,7 @@ WRITTEN = dict(refusals.rows_written())
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[Row, DriverAnswer]]]:
-    """Return the answers to every row for every caller, in the order of the rows, so that changes come after reads."""
+    """Return the answers to every row for every caller, in the order of the rows, in which changes come after reads."""
     data: Path = tmp_path_factory.mktemp("refusals")
     with wire.node_over(data) as node:
         files = refusals.prepare(node)
@@ -39,7 +39,7 @@ def test_every_route_has_its_rows() -> None:
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
-    """Every caller gets the status that the record states for the route and what it is asked about."""
+    """Every caller gets the status that the record states for the route and the object."""
     told = {who: asked[who][row].status for who in CALLERS}
 
     assert told == WRITTEN[row]
@@ -95,7 +95,7 @@ def test_who_is_refused_learns_nothing(
 
 
 def test_missing_privilege_is_named(asked: dict[str, dict[Row, DriverAnswer]]) -> None:
-    """A member who lacks one privilege is told which one, and on which object."""
+    """A member who lacks one privilege gets its name and the object in the refusal."""
     table = "GET /{prefix}/namespaces/{namespace}/tables/{table}"
 
     message = wire.error_of(asked["uses"][table, "table"])[2]
@@ -105,7 +105,7 @@ def test_missing_privilege_is_named(asked: dict[str, dict[Row, DriverAnswer]]) -
 
 
 def test_disabled_user_is_refused_everywhere(node: DriverNode) -> None:
-    """A disabled user gets 403 with the reason from every route except the configuration."""
+    """Every route except the configuration refuses a disabled user with 403 and the reason."""
     files = refusals.prepare(node)
     node.done("PATCH", "/api/limnos/v1/metalakes/lake/users/owner", {"enabled": False})
 

@@ -57,7 +57,7 @@ def test_register(lake: DriverNode) -> None:
 
 
 def test_unknown_fields_survive(lake: DriverNode) -> None:
-    """Unknown fields in the file are served and kept by commits."""
+    """Unknown fields in the file are returned by loads, and commits preserve them."""
     location = dropped_table(lake)
     file = json.loads(local(location).read_bytes()) | {"x-new": {"deep": [1, 2.5, None]}, "x-big": 2**62}
     local(location).write_text(json.dumps(file))
@@ -69,7 +69,7 @@ def test_unknown_fields_survive(lake: DriverNode) -> None:
 
 
 def test_compressed_file(node: DriverNode) -> None:
-    """A compressed metadata file is decompressed."""
+    """A compressed metadata file can be registered."""
     location = dropped_table(node)
     packed = local(location).with_name("00007-x.gz.metadata.json")
     packed.write_bytes(gzip.compress(local(location).read_bytes()))
@@ -80,7 +80,7 @@ def test_compressed_file(node: DriverNode) -> None:
 
 
 def test_name_that_is_taken(lake: DriverNode) -> None:
-    """Registering under a taken name is 409 without `overwrite`, and the table is unchanged."""
+    """Without `overwrite`, registering under a name in use is refused with 409, and the table is unchanged."""
     location = dropped_table(lake)
     before = make_table(lake, "a", "t")
 
@@ -122,7 +122,7 @@ def test_overwrite_of_nothing(node: DriverNode) -> None:
     "location", ["file:///etc/hostname", "s3://bucket/x.metadata.json", "{}/../x.json", "{}x/y.json"]
 )
 def test_file_outside_the_roots(node: DriverNode, location: str, overwrite: bool) -> None:
-    """A file outside of the catalog's roots is refused before it is read."""
+    """A file outside of the catalog's roots is refused without being read."""
     make_table(node, "a", "t")
 
     with nothing_done(node):
@@ -132,7 +132,7 @@ def test_file_outside_the_roots(node: DriverNode, location: str, overwrite: bool
 
 
 def test_table_outside_the_roots(node: DriverNode) -> None:
-    """A file within the roots whose table lies outside them is refused."""
+    """A file within the roots whose table location is outside of them is refused."""
     location = dropped_table(node)
     file = json.loads(local(location).read_bytes()) | {"location": "file:///elsewhere/t"}
     local(location).write_text(json.dumps(file))
@@ -147,7 +147,7 @@ def test_table_outside_the_roots(node: DriverNode) -> None:
 @pytest.mark.parametrize("there", [True, False])
 @pytest.mark.parametrize("link", ["x.metadata.json", "deep/x.metadata.json"])
 def test_link_that_leads_out(node: DriverNode, link: str, there: bool) -> None:
-    """A symbolic link out of the warehouse is answered like a missing file, whether its target exists or not."""
+    """A symbolic link out of the warehouse gets the same answer as a missing file, whether or not its target exists."""
     location = dropped_table(node)
     outside = node.data.parent / "outside" / "x.metadata.json"
     outside.parent.mkdir()
@@ -173,7 +173,7 @@ def test_link_that_stays_within(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("place", ["none.metadata.json", "", "none/none.metadata.json"])
 def test_file_that_is_not_there(node: DriverNode, place: str) -> None:
-    """A missing file, or a directory, is 404 with the type for a missing file."""
+    """A missing file, or a directory, is 404 with the error type for files."""
     make_table(node, "a", "t")
 
     with nothing_done(node):
@@ -224,7 +224,7 @@ def test_file_that_is_no_metadata(node: DriverNode, kind: str) -> None:
     ids=str,
 )  # fmt: skip
 def test_metadata_with_a_wrong_field(lake: DriverNode, change: dict[str, object]) -> None:
-    """Metadata with an invalid field is 400 on either backend, and no table is created."""
+    """On either store backend, metadata with an invalid field is refused with 400, and no table is created."""
     location = dropped_table(lake)
     local(location).write_text(json.dumps(json.loads(local(location).read_bytes()) | change))
 
@@ -245,7 +245,7 @@ def test_same_file_twice(node: DriverNode) -> None:
 
 
 def test_moved_directory(node: DriverNode) -> None:
-    """A copied file is registered as the table that it describes, at the location that it states."""
+    """A copied metadata file is registered as the table that it describes, at the location that it contains."""
     location = dropped_table(node)
     copied = warehouse(node) / "copy.metadata.json"
     shutil.copy(local(location), copied)
@@ -271,7 +271,7 @@ def legacy_table(node: DriverNode) -> str:
 
 
 def test_version_1_without_uuid(lake: DriverNode) -> None:
-    """A version 1 table without a UUID gets one, which clients see and can require in commits."""
+    """A version 1 table without a UUID gets a UUID, which clients can use in requirements."""
     make_space(lake, "a")
 
     registered = register(lake, "t", legacy_table(lake))
@@ -298,7 +298,9 @@ def test_version_1_without_uuid(lake: DriverNode) -> None:
     ids=str,
 )  # fmt: skip
 def test_layout_of_wrong_types(node: DriverNode, change: dict[str, object]) -> None:
-    """A list in place of a number or text in a partition spec or sort order is 400, so that no later commit fails."""
+    """A list in place of a number or text in a partition spec or sort order is refused with 400, because later commits
+    would fail.
+    """
     location = dropped_table(node)
     local(location).write_text(json.dumps(json.loads(local(location).read_bytes()) | change))
 

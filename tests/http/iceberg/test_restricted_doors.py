@@ -33,8 +33,8 @@ HOME = table_path("a", "t")
 
 @pytest.fixture
 def shop(lake: DriverNode) -> DriverNode:
-    """The furnished table, restricted for everybody but its owner; bob has every right except ownership, and owns a
-    namespace `b`.
+    """The table of `furnish`, restricted for all users except its owner. Bob has every right except ownership, and owns
+    a namespace `b`.
     """
     furnish(lake)
     grant(lake, "bob", EVERYTHING, kind="CATALOG", on="main")
@@ -52,12 +52,14 @@ class Everything(InlineOffloader):
 
 
 def real(node: DriverNode) -> dict[str, object]:
-    """Return the table as its owner loads it."""
+    """Return the table's metadata as its owner loads it."""
     return node.done("GET", HOME)
 
 
 def test_another_name_for_its_metadata(shop: DriverNode) -> None:
-    """A user who knows an older metadata file cannot register it, under another name or over the restricted table."""
+    """A user who knows an older metadata file of the table can register it neither under another name nor over the
+    restricted table.
+    """
     file = real(shop)["metadata-location"]
 
     other = shop.post(f"{space_path('b')}/register", {"name": "spy", "metadata-location": file}, user="bob")
@@ -94,7 +96,7 @@ def test_another_table_at_its_place(shop: DriverNode) -> None:
 
 
 def test_manifests_of_ones_own_that_name_its_files(shop: DriverNode) -> None:
-    """A scan of one's own table whose manifests or manifest lists are the restricted table's is refused."""
+    """A scan of a user's own table is refused if its manifests or manifest lists name files of the restricted table."""
     own = WrittenTable(shop, "stolen")
     SCAN_OFFLOADER.put(shop.built.services, Everything())
     file = f"{real(shop)['metadata']['location']}/data/x.parquet"  # type: ignore[index]
@@ -108,7 +110,7 @@ def test_manifests_of_ones_own_that_name_its_files(shop: DriverNode) -> None:
 
 
 def test_statements_about_it(shop: DriverNode) -> None:
-    """SQL++ reveals no rows, files or commits of the table: by query, view, function, copy, analysis or metadata
+    """SQL++ reveals no rows, files or commits of the table: by queries, views, functions, copies, analysis and metadata
     functions.
     """
     statements = (
@@ -135,8 +137,8 @@ def test_statements_about_it(shop: DriverNode) -> None:
 
 
 def test_views_over_it(shop: DriverNode) -> None:
-    """A view gives a restricted user no rights, planning through one is restricted, and a restricted author's view
-    gives none.
+    """A view gives a restricted user no rights on the table, and scans planned through the view are restricted. A view
+    whose author is restricted gives no rights either.
     """
     make_space(shop, "v")
     make_view(shop, "v", "mine", version=view_version("select * from a.t"))
@@ -153,8 +155,8 @@ def test_views_over_it(shop: DriverNode) -> None:
 
 
 def test_older_answers(shop: DriverNode) -> None:
-    """Older answers are of no use: ETags, idempotency keys and plans from before the restriction are refused or
-    answered anew.
+    """A load with an ETag from before the restriction is answered anew. A change repeated with its idempotency key does
+    not return the earlier answer.
     """
     shop.done("DELETE", of("eu"))
     before = shop.get(HOME, user="bob")
@@ -169,7 +171,7 @@ def test_older_answers(shop: DriverNode) -> None:
 
     assert (again.status, "read-restrictions" in again.json()) == (200, True)
     assert (star.status, star.body) == (304, b"")
-    assert keyed.status == 500, keyed.body  # the change is made, and is not shown any more
+    assert keyed.status == 500, keyed.body  # the change was made, and is no longer shown
     assert "read-restricted-use-server-planning" in words(keyed)
     for answer in (again, keyed):
         assert not [each for each in SECRETS if each in answer.body.decode()]

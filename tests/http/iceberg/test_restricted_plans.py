@@ -59,7 +59,7 @@ class Shown(WrittenTable):
         return data_file(f"{self.location}/metadata/{name}", file_size_in_bytes=at.stat().st_size)
 
     def seen(self, **asked: object) -> DriverAnswer:
-        """Return bob's answer to a scan."""
+        """Return the answer to bob's scan."""
         return self.plan(user="bob", **asked)
 
     def rows(self, answer: DriverAnswer) -> list[dict[str, Any]]:
@@ -81,8 +81,8 @@ def table(lake: DriverNode) -> Shown:
 
 @pytest.mark.parametrize("document_bytes_max", [10, 1 << 20])
 def test_rows_that_are_left(table: Shown, monkeypatch: pytest.MonkeyPatch, document_bytes_max: int) -> None:
-    """Each file is returned once with the remaining rows, masked, and the user's own filter unchanged, however large
-    the metadata is.
+    """Each file is returned once, with the remaining rows masked. The residual filter is the user's own, whatever the
+    size of the metadata.
     """
     steer(table.node, scan_files_max=1)
     monkeypatch.setattr(offloaded_work, "DOCUMENT_BYTES_MAX", document_bytes_max)
@@ -110,7 +110,7 @@ def test_rows_that_are_left(table: Shown, monkeypatch: pytest.MonkeyPatch, docum
     ],
 )  # fmt: skip
 def test_filters_of_a_bound_reader(table: Shown, asked: object, residual: object) -> None:
-    """A filter on a masked or nested column is left to the client and prunes no file."""
+    """A filter on a masked or nested column prunes no file and is left to the client."""
     answer = table.seen(filter=asked)
 
     assert len(table.rows(answer)) == 20
@@ -118,7 +118,7 @@ def test_filters_of_a_bound_reader(table: Shown, asked: object, residual: object
 
 
 def test_a_filter_that_nothing_passes(table: Shown) -> None:
-    """If the restriction's filter matches no row, no file is written."""
+    """If no row matches the restriction's filter, no file is written."""
     answer = table.seen(filter=False)
 
     assert paths_of(answer) == []
@@ -138,8 +138,8 @@ BAD: dict[str, dict[str, object]] = {
 
 
 def test_what_a_bound_reader_may_not_ask(table: Shown) -> None:
-    """A column that does not exist, by name, number, nesting or case, is 400 with a message that names only the
-    requested one.
+    """A filter on a missing column, by name, number, nesting or letter case, is refused with 400. The message contains
+    only the requested name.
     """
     for what, asked in BAD.items():
         told, whole = error_of(table.seen(**asked)), error_of(table.plan(**asked))
@@ -174,7 +174,7 @@ def test_a_name_of_yesterday(table: Shown) -> None:
 
 
 def test_refusals_name_no_file(lake: DriverNode) -> None:
-    """Errors in a restricted table's files name no file and no location to restricted users; the owner's do."""
+    """For restricted users, errors in the table's files contain no file name and no location; for the owner they do."""
     table = Shown(lake)
     good = manifest([entry(data_file("file:///x.parquet"))])
     gone = entry(data_file(f"{table.location}/metadata/City=Rome.parquet"))
@@ -197,7 +197,9 @@ def test_refusals_name_no_file(lake: DriverNode) -> None:
 
 
 def test_a_place_that_is_allowed_no_more(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the server may no longer read the table's location, a restricted user is not told the location."""
+    """If the server may no longer read the table's location, the refusal to a restricted user does not contain the
+    location.
+    """
 
     def outside(_: CatalogStorage, location: str) -> None:
         raise OutsideRoots(f"Location {location} is none")
@@ -230,8 +232,8 @@ def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_plan_from_before(table: Shown) -> None:
-    """A plan from before the restriction, and its tasks, are refused to a restricted user, who may cancel it and begin
-    a new one.
+    """A plan from before the restriction, and its tasks, are refused to a restricted user, who may cancel it and start
+    another.
     """
     node, name = table.node, f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/eu"
     steer(node, scan_files_max=1)

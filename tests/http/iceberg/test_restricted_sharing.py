@@ -50,7 +50,7 @@ class Counting(Everything):
 
 @pytest.fixture
 def table(lake: DriverNode) -> Shown:
-    """The table of four files, with a mask that does not depend on the query."""
+    """The table of four files, with a mask that is the same for each query."""
     made = Shown(lake)
     SCAN_OFFLOADER.put(lake.built.services, Counting())
     grant(lake, "carl", READ, kind="CATALOG", on="main")
@@ -77,7 +77,7 @@ def files_of(answer: DriverAnswer) -> set[str]:
 
 
 def local_hashes(table: Shown) -> None:
-    """Mask the cards with a salt per query."""
+    """Mask the cards with a different salt for each query."""
     assert restrict(table.node, masks={"card": "sha-256-query-local"}).status == 200
 
 
@@ -116,7 +116,9 @@ def test_plans_at_the_same_time_wait_for_one_rewrite(table: Shown) -> None:
 
 
 def test_another_binding_has_files_of_its_own(table: Shown) -> None:
-    """A changed restriction ends the sharing immediately, and users never get files of other restrictions."""
+    """A changed restriction ends the sharing immediately. Users never get files that were written for other
+    restrictions.
+    """
     before = table.seen()
     assert restrict(table.node, "carls", masks={"card": "replace-with-null"}, to={"users": ["carl"]}).status == 200
     carls = table.plan(user="carl")
@@ -131,7 +133,7 @@ def test_another_binding_has_files_of_its_own(table: Shown) -> None:
 
 
 def test_local_hashes_differ_from_query_to_query(table: Shown) -> None:
-    """Each plan's hashes have their own salt, equal within the plan, and no answer contains it."""
+    """The hashes of each plan have their own salt and are equal within the plan. No answer contains the salt."""
     local_hashes(table)
     answers = [table.seen(), table.seen()]
 
@@ -141,7 +143,7 @@ def test_local_hashes_differ_from_query_to_query(table: Shown) -> None:
 
 
 def test_cancelled_plan_of_local_hashes_leaves_nothing(table: Shown) -> None:
-    """Files of a plan with its own salt are deleted when its user cancels it; another plan's stay."""
+    """Files of a plan with its own salt are deleted when its user cancels the plan. Files of another plan stay."""
     local_hashes(table)
     kept, gone = table.seen(), table.seen()
 
@@ -155,8 +157,8 @@ def test_cancelled_plan_of_local_hashes_leaves_nothing(table: Shown) -> None:
 
 
 def test_shared_files_go_when_nobody_joins(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shared directory stays while a plan needs it and for a grace period after its last plan, in which it can be
-    reused.
+    """A shared directory is kept while a plan needs it, and for a grace period afterwards, in which another plan can
+    use it.
     """
     time = table.node.built.services.store.time
     at = [time.now_ms()]
@@ -165,7 +167,7 @@ def test_shared_files_go_when_nobody_joins(table: Shown, monkeypatch: pytest.Mon
     cancel(table, bobs)
     at[0] += restricted_reads.IDLE_MS + 1
     again = table.seen()
-    assert files_of(again) == files_of(carls)  # which carl reads still
+    assert files_of(again) == files_of(carls)  # which carl still reads
     for answer, user in ((carls, "carl"), (again, "bob")):
         cancel(table, answer, user=user)
     at[0] += restricted_reads.IDLE_MS - 60_001
@@ -197,7 +199,7 @@ def test_expired_plans_free_their_files(table: Shown, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("setting", ["restricted_reader_bytes", "restricted_table_bytes"])
 def test_quota(table: Shown, setting: str) -> None:
-    """Beyond a quota a plan is refused with Retry-After and leaves no file; cancelled plans free the quota."""
+    """A plan beyond a quota is refused with `Retry-After` and leaves no file. Cancelled plans free the quota."""
     local_hashes(table)
     first = table.seen()
     size = sum(Path(each).stat().st_size for each in there(table))
@@ -243,7 +245,7 @@ def test_failed_plan_leaves_no_files(table: Shown) -> None:
 
 
 def test_rows_that_are_deleted_since_are_not_shown(table: Shown) -> None:
-    """Deletes after a rewrite are applied in the next plan's files; unaffected files stay shared."""
+    """Rows deleted after a rewrite are not in the files of the next plan. Files without deleted rows stay shared."""
     before = table.seen()
     path = f"{table.location}/metadata/0-0.parquet"
     at = wire.local(table.write("deletes.parquet", b""))

@@ -1,4 +1,6 @@
-"""Read restrictions over each protocol: what a restricted user gets of a table, and what no answer contains."""
+"""Restrictions over each protocol: the parts of a table that restricted users get, and the parts that no answer
+contains.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ def restrict(
 
 def furnish(node: DriverNode) -> None:
     """Create a table with a snapshot, statistics and properties that contain values, and two users who may read and
-    write it.
+    write the table.
     """
     make_space(node, "a")
     body = {
@@ -81,7 +83,7 @@ def furnish(node: DriverNode) -> None:
     }
     made = node.ask("POST", f"{space_path('a')}/tables", body)
     assert made.status in (200, 400), made.body
-    if made.status == 400:  # the place is none that is allowed
+    if made.status == 400:  # no location is allowed
         body["properties"].pop("write.data.path")  # type: ignore[attr-defined]
         node.done("POST", f"{space_path('a')}/tables", body)
     one = snapshot(1, manifest_list="file:///tmp/secret-list.avro")
@@ -119,7 +121,7 @@ def closed(answer: DriverAnswer) -> None:
 
 @pytest.fixture
 def shop(lake: DriverNode) -> DriverNode:
-    """A node with the furnished table, restricted for everybody but ann and its owner."""
+    """A node with the table of `furnish`, restricted for all users except ann and the table's owner."""
     furnish(lake)
     answer = restrict(
         lake,
@@ -181,7 +183,9 @@ def test_everybody_else_gets_the_table_whole(shop: DriverNode) -> None:
 
 
 def test_doors_of_iceberg_rest(shop: DriverNode) -> None:
-    """A restricted user may have scans planned and test the table's existence; all else is refused with the reason."""
+    """Over Iceberg REST, a restricted user may plan scans and test whether the table exists. Other requests are refused
+    with the reason.
+    """
     path = table_path("a", "t")
     closed(shop.get(f"{path}/credentials", user="bob"))
     closed(commit(shop, "a", "t", updates=[set_properties(k="v")], user="bob"))
@@ -230,7 +234,9 @@ def test_doors_of_the_own_api(shop: DriverNode) -> None:
 
 
 def test_doors_of_sqlpp(shop: DriverNode) -> None:
-    """A statement of SQL++ is refused by name before any engine runs, and so is the connector route."""
+    """A SQL++ statement over a restricted table is refused with its name before any engine runs, and so is the
+    connector route.
+    """
     answer = shop.post("/query/service", {"statement": "select value t from a.t t"}, user="bob")
 
     assert answer.status == 403, answer.body
@@ -241,7 +247,7 @@ def test_doors_of_sqlpp(shop: DriverNode) -> None:
 
 
 def test_what_is_set_aside_is_nobodys(shop: DriverNode) -> None:
-    """No table can be located where rewritten files are, because its owner could read them."""
+    """No table can be located in the directory of rewritten files, because its owner could read them."""
     location = str(shop.done("GET", table_path("a", "t"))["metadata"]["location"]).rpartition("/")[0]
     body = {
         "name": "spy",
@@ -256,7 +262,7 @@ def test_what_is_set_aside_is_nobodys(shop: DriverNode) -> None:
 
 
 def test_planning_that_knows_no_restrictions_is_refused() -> None:
-    """Scan planning code that ignores restrictions is refused for a restricted user."""
+    """If the code that plans scans does not support restrictions, a restricted user's plan is refused."""
     document = MetadataDocument(1, 1, "", "file:///t", "", b"{}")
     place = CatalogStorage(CatalogRecord("", "", "", {}, True), "", (), None, allow_everything())
     scanned = ScanTarget(Requester("bob", 1), document, place, ScanRequest(), BoundRestrictions(None, {}))
@@ -266,7 +272,7 @@ def test_planning_that_knows_no_restrictions_is_refused() -> None:
 
 
 def test_plans_need_the_right_to_read(shop: DriverNode) -> None:
-    """A user who may only write cannot plan scans of any table; a restriction gives no right."""
+    """A user who may write a table but not read it cannot plan scans of it. A restriction gives no right to read."""
     grant(shop, "wim", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     plan = f"{table_path('a', 't')}/plan"
 
@@ -277,8 +283,8 @@ def test_plans_need_the_right_to_read(shop: DriverNode) -> None:
 
 
 def test_views_lift_no_restriction(shop: DriverNode) -> None:
-    """A view of an unrestricted author gives a restricted user nothing, and a restricted author's view gives no
-    rights.
+    """A view of an unrestricted author gives a restricted user no rights on the table, and a restricted author's view
+    gives no rights to any user.
     """
     version = view_version("select * from a.t")
     make_view(shop, "v", "mine", version=version)
@@ -295,8 +301,8 @@ def test_views_lift_no_restriction(shop: DriverNode) -> None:
 
 
 def test_effective_at_the_next_request(lake: DriverNode) -> None:
-    """Setting, replacing and removing a restriction affect the next load, also of cached answers, and so do changed
-    memberships.
+    """Setting, replacing and removing a restriction, and changed memberships, affect the next load, also if answers are
+    cached.
     """
     furnish(lake)
     path = table_path("a", "t")
@@ -317,8 +323,8 @@ def test_effective_at_the_next_request(lake: DriverNode) -> None:
 
 
 def test_namespaces_restrict_what_is_below(lake: DriverNode) -> None:
-    """Filters of a namespace and a table are combined, and the stricter of two masks applies; a table's owner is bound
-    by the namespace's.
+    """Filters of a namespace and a table are combined, and the stricter of two masks applies. Restrictions of the
+    namespace also apply to a table's owner.
     """
     furnish(lake)
     assert (
@@ -351,7 +357,9 @@ def test_namespaces_restrict_what_is_below(lake: DriverNode) -> None:
 
 
 def test_a_table_stays_restricted_by_what_it_lies_in(lake: DriverNode) -> None:
-    """A restricted user cannot move the table out. A move keeps the table's own restrictions and adds the target's."""
+    """A restricted user cannot move the table out of the restricted namespace. A move keeps the table's own
+    restrictions and adds those of the target.
+    """
     furnish(lake)
     make_space(lake, "b")
     assert restrict(lake, "own", filter="city = 'EU'").status == 200
@@ -368,8 +376,8 @@ def test_a_table_stays_restricted_by_what_it_lies_in(lake: DriverNode) -> None:
 
 
 def test_a_restriction_follows_its_column_or_closes(lake: DriverNode) -> None:
-    """A renamed column stays masked; if a restricted column is dropped, nothing is readable until the restriction is
-    set again.
+    """A renamed column stays masked. If a restricted column is dropped, the table cannot be read until the restriction
+    is set again.
     """
     furnish(lake)
     assert restrict(lake, filter="city = 'EU'", masks={"ssn": "show-last-4"}).status == 200
@@ -436,7 +444,7 @@ def test_bad_input_restricts_nothing(lake: DriverNode, terms: dict, why: str) ->
 
 
 def test_who_may_restrict(shop: DriverNode) -> None:
-    """Owners and grant managers set, list and remove restrictions, which are listed with their users and objects."""
+    """Owners and grant managers can set, list and remove restrictions. A list has their users and objects."""
     grant(shop, "gus", "use_catalog use_schema manage_grants", kind="CATALOG", on="main")
 
     assert restrict(shop, "more", user="ann", masks={"city": "mask-alphanum"}).status == 403
@@ -486,7 +494,7 @@ def test_other_formats_are_refused(lake: DriverNode) -> None:
 
 
 def test_active_roles_bind_and_except(lake: DriverNode) -> None:
-    """An inactive role excepts no user, but still restricts its holders."""
+    """A role excepts its holders from a restriction only while it is active."""
     furnish(lake)
     roles = lake.done("GET", f"{API}/lake/users/bob")["user"]["roles"]
     extra = grant(lake, "bob", "select_table", kind="TABLE", on="main.a.t")

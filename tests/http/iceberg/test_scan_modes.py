@@ -1,4 +1,4 @@
-"""The scan planning mode for clients: from a table's property or its catalog's, in config and load answers."""
+"""The scan planning mode for clients: from a property of the table or its catalog, in config and load answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def alter(node: DriverNode, *updates: dict[str, str]) -> None:
 
 
 def catalog_says(node: DriverNode, mode: str) -> None:
-    """Set the catalog's property."""
+    """Set the property of the catalog."""
     alter(node, {"@type": "setProperty", "property": MODE, "value": mode})
 
 
@@ -32,14 +32,14 @@ def configured(node: DriverNode) -> object:
 
 
 def test_nobody_says_anything(lake: DriverNode) -> None:
-    """Without a property of table or catalog, the mode is left to the client."""
+    """If neither table nor catalog has the property, the client chooses the mode."""
     make_table(lake, "a", "t")
 
     assert (told(lake), configured(lake)) == (None, None)
 
 
 def test_the_table_says_so(lake: DriverNode) -> None:
-    """A table's property is in its load answer immediately, with another ETag, whichever route creates the table."""
+    """A table's property is in its next load answer, with another ETag, by whichever route the table was created."""
     make_table(lake, "a", "t")
     before = lake.get(HOME).headers["etag"]
 
@@ -56,7 +56,9 @@ def test_the_table_says_so(lake: DriverNode) -> None:
 
 
 def test_the_catalog_says_so(lake: DriverNode) -> None:
-    """The catalog's property applies to tables without one from the next request on, and is in the configuration."""
+    """The catalog's property applies from the next request on to tables without the property, and is in the
+    configuration.
+    """
     make_table(lake, "a", "t")
     make_table(lake, "a", "own", properties={MODE: "client"})
     first = lake.get(HOME)
@@ -74,7 +76,9 @@ def test_the_catalog_says_so(lake: DriverNode) -> None:
 
 
 def test_a_mode_that_is_none(lake: DriverNode) -> None:
-    """An invalid mode is refused for a catalog; in a table's properties, which belong to writers, it is ignored."""
+    """An invalid mode is refused in a catalog's properties. In a table's properties, which clients set, it is
+    ignored.
+    """
     refused = lake.put(
         f"{API}/lake/catalogs/main", {"updates": [{"@type": "setProperty", "property": MODE, "value": "Server"}]}
     )
@@ -95,7 +99,7 @@ def test_a_mode_that_is_none(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("size", [10, 400_000])
 def test_large_documents(lake: DriverNode, size: int) -> None:
-    """The property is found in documents of any size, and not in other properties' values."""
+    """The property is read from documents of any size, and not from other properties' values."""
     make_space(lake, "a")
     schema = {"type": "struct", "fields": []}
     for name, more in (("t", {MODE: "server"}), ("u", {"note": f'"{MODE}":"server"'})):

@@ -1,4 +1,6 @@
-"""Remote signing over Iceberg REST: for which users and files, and how a store accepts the signatures."""
+"""Request signing over Iceberg REST: the needed privileges, the files that it covers, and an object store that verifies
+the signatures.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ def sign(
 
 
 def sent(answer: DriverAnswer, method: str, data: bytes | None = None) -> int:
-    """Return the store's answer to a signed request."""
+    """Return the store's answer to a request with the signature."""
     assert answer.status == 200, answer.body
     headers = {name: ", ".join(values) for name, values in answer.json()["headers"].items()}
     request = urllib.request.Request(answer.json()["uri"], data=data, headers=headers, method=method)
@@ -89,8 +91,8 @@ def sent(answer: DriverAnswer, method: str, data: bytes | None = None) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_told_to_who_asks(node: DriverNode, kind: str) -> None:
-    """A load announces signing in the present and the former form, without keys. On request vended credentials are
-    returned instead where the catalog vends them; users without a right to rows get neither.
+    """A load announces request signing in the current and the former format, without keys. On request, vended
+    credentials are returned instead if the catalog vends them. Users who may not read rows get neither.
     """
     answer = node.get(table(kind), user="ana", **ASKED)
     config = answer.json()["config"]
@@ -110,8 +112,8 @@ def test_it_is_told_to_who_asks(node: DriverNode, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_store_takes_what_is_signed(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
-    """With signatures objects are written, listed, read, copied and deleted, with unusual names and in batches, without
-    any client key.
+    """With signatures and without keys, a client can write, list, read, copy and delete objects, also with unusual
+    names and in batches.
     """
     for key in ("data/f", "data/p=a%2Fb/ä +&.parquet"):
         assert sent(sign(node, store, kind, method="PUT", key=key), "PUT", b"x") == 200
@@ -127,7 +129,7 @@ def test_the_store_takes_what_is_signed(node: DriverNode, store: ObjectStoreServ
     several = sign(node, store, kind, method="POST", uri=uri, body=body, headers={"Content-Type": ["application/xml"]})
     assert several.status == 200
     (digest,) = several.json()["headers"]["X-Amz-Content-SHA256"]
-    assert digest == sha256(body.encode()).hexdigest()  # so that no other body is taken
+    assert digest == sha256(body.encode()).hexdigest()  # so that the signature covers the body
     assert sent(several, "POST", body.encode()) == 200
     assert not {f"{kind}/t/data/f", f"{kind}/t/data/g"} & set(store.names(kind))
     assert sent(sign(node, store, kind, method="DELETE", key="data/p=a%2Fb/ä +&.parquet"), "DELETE") == 204
@@ -135,7 +137,7 @@ def test_the_store_takes_what_is_signed(node: DriverNode, store: ObjectStoreServ
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_signature_is_for_one_request(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
-    """A signature is valid for its own name and method only."""
+    """A signature is valid only for its own object name and method."""
     answer = sign(node, store, kind)
     elsewhere = {**answer.json(), "uri": answer.json()["uri"].replace("/t/", "/t2/")}
     assert sent(DriverAnswer(200, {}, json.dumps(elsewhere).encode()), "GET") == 403
@@ -149,7 +151,9 @@ def test_a_signature_is_for_one_request(node: DriverNode, store: ObjectStoreServ
 def test_who_may_do_what(
     node: DriverNode, store: ObjectStoreServer, kind: str, *, user: str, reads: int, writes: int
 ) -> None:
-    """Reading needs SELECT_TABLE, writing MODIFY_TABLE; a user who may only write reads only the metadata directory."""
+    """Signatures to read need SELECT_TABLE, and signatures to write MODIFY_TABLE. A user who may only write can read
+    only the metadata directory.
+    """
     listing = f"{store.uri}/{BUCKET}?prefix={kind}/t/data/"
     assert sign(node, store, kind, user=user).status == reads
     assert sign(node, store, kind, user=user, key="metadata/f").status == min(reads, writes)
@@ -162,7 +166,9 @@ def test_who_may_do_what(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_beyond_the_table_is_signed(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
-    """Locations with the table's prefix, its top, other catalogs, buckets and stores are not signed."""
+    """Requests outside of the table's location are not signed: locations with the same prefix, parents, other catalogs,
+    buckets and stores.
+    """
     other = KINDS[kind == KINDS[0]]
     refused = [
         f"{store.uri}/{BUCKET}/{kind}/t2/data/f", f"{store.uri}/{BUCKET}/{kind}/t", f"{store.uri}/{BUCKET}/{kind}/t2", f"{store.uri}/{BUCKET}/{other}/t/f",
@@ -190,7 +196,7 @@ def test_rights_are_those_of_the_moment(node: DriverNode, store: ObjectStoreServ
 
 
 def test_a_catalog_that_signs_nothing_says_so(node: DriverNode, store: ObjectStoreServer, tmp_path: Path) -> None:
-    """A catalog without signing issues none and does not announce it."""
+    """A catalog without request signing announces none and issues no signatures."""
     properties = {**store.properties, "warehouse": "s3://lake/silent"}
     body = {"name": "silent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
     node.done("POST", f"{API}/lake/catalogs", body)

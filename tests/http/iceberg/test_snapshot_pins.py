@@ -1,4 +1,4 @@
-"""Snapshots that runs and plans need: no commit removes them until the run or the plan has ended."""
+"""Snapshots that a run or a scan plan needs cannot be removed by commits until the run or the plan has ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class History(WrittenTable):
             self.commit(manifests)
 
     def remove(self, *numbers: int, updates: tuple[object, ...] = ()) -> DriverAnswer:
-        """Remove snapshots."""
+        """Send a commit that removes snapshots."""
         gone = {"action": "remove-snapshots", "snapshot-ids": [number * 100 for number in numbers]}
         return commit(self.node, "a", self.name, updates=[*updates, gone])
 
@@ -51,13 +51,13 @@ def refused(answer: DriverAnswer, *words: str) -> None:
 
 
 def pins(*snapshots: int, table: str = "t") -> dict[str, object]:
-    """Return the pins that a runner reports."""
+    """Return the pins in the form in which a runner reports them."""
     return {"pins": [{"table": ["main", "a", table], "snapshot": each, "fingerprint": None} for each in snapshots]}
 
 
 def test_snapshots_that_a_run_reads(table: History) -> None:
-    """Snapshots that a run reads cannot be removed, even after a rename; others can, and all can when the run has
-    ended.
+    """Snapshots that a run reads cannot be removed, even after a rename of the table. Other snapshots can, and these
+    can after the end of the run.
     """
     node = table.node
     run = started(node, options=pins(100))
@@ -77,8 +77,8 @@ def test_snapshots_that_a_run_reads(table: History) -> None:
 
 
 def test_snapshots_that_a_held_run_wrote(table: History) -> None:
-    """Base and head of a held run's branch are kept, and the message says how to continue; discarding the run frees
-    them.
+    """Base and head of a held run's branch cannot be removed, and the message says what to do. Discarding the run
+    releases them.
     """
     node = table.node
     run = started(node)
@@ -93,13 +93,13 @@ def test_snapshots_that_a_held_run_wrote(table: History) -> None:
 
 
 def test_what_nobody_may_load_is_not_pinned(table: History) -> None:
-    """A user who may start runs but not load the table pins nothing; unknown names and unusual options pin nothing
-    either.
+    """A user who may start runs but not load a table cannot pin its snapshots. Unknown names and invalid options pin
+    nothing either.
     """
     node = table.node
     declare(node)
     grant(node, "bob", "run_job use_job_template", kind="METALAKE", on="lake")
-    grant(node, "bob", "use_catalog select_table", kind="CATALOG", on="main")  # and not use_schema
+    grant(node, "bob", "use_catalog select_table", kind="CATALOG", on="main")  # but not use_schema
     wanted = (pins(100, table="nothing"), {"pins": 5}, {"pins": [{"table": []}]}, pins(100))
     for at, options in enumerate(wanted):
         body = {"id": f"00000000-0000-4000-8000-00000000000{at}", "holder": "h:1", "options": options}
@@ -113,7 +113,9 @@ def test_what_nobody_may_load_is_not_pinned(table: History) -> None:
 
 
 def test_snapshots_of_a_plan_told_whole(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan's snapshot is kept until the plan is cancelled or expires; a second plan of it writes no further row."""
+    """A plan's snapshot cannot be removed until the plan is cancelled or expires. A second plan of the same snapshot
+    writes no row.
+    """
     time = table.node.built.services.store.time
     at = [time.now_ms()]
     monkeypatch.setattr(time, "now_ms", lambda: at[0])
@@ -132,7 +134,7 @@ def test_snapshots_of_a_plan_told_whole(table: History, monkeypatch: pytest.Monk
 
 
 def test_one_of_two_plans_is_cancelled(table: History) -> None:
-    """If one of two plans is cancelled, the other one's pin stays."""
+    """Cancelling one of two plans keeps the pin of the other."""
     one, _ = table.plan(snapshot_id=100), table.plan(snapshot_id=100)
     table.node.delete(f"{table.path}/plan/{one.json()['plan-id']}")
 
@@ -151,7 +153,7 @@ def test_snapshots_of_a_plan_in_parts(table: History) -> None:
 
 
 def test_snapshots_of_an_incremental_plan(table: History) -> None:
-    """All snapshots whose files an incremental plan reads are kept; its start snapshot may be removed."""
+    """An incremental plan pins all snapshots whose files it reads. Its start snapshot may be removed."""
     assert table.plan(start_snapshot_id=100, end_snapshot_id=300).status == 200
 
     refused(table.remove(2))
@@ -178,7 +180,7 @@ def test_other_ways_to_remove(table: History) -> None:
 
 
 def test_pins_can_be_turned_off(table: History) -> None:
-    """With `iceberg.keep_pinned` off nothing is pinned or checked."""
+    """With `iceberg.keep_pinned` off, no snapshot is pinned and no commit is checked."""
     steer(table.node, keep_pinned=False)
     started(table.node, options=pins(100))
     assert table.plan(snapshot_id=100).status == 200
@@ -187,7 +189,7 @@ def test_pins_can_be_turned_off(table: History) -> None:
 
 
 def test_ordinary_commits_ask_nothing(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit that removes no snapshot reads no pins; one that does reads them once."""
+    """A commit that removes no snapshot does not read the pins. A commit that removes some reads them once."""
     from limnos.store.objects.snapshot_pins import SnapshotPinWrites
 
     asked: list[int] = []

@@ -41,7 +41,7 @@ def source() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def node(fresh: Callable[[str], Path], source: ScriptedServer) -> Iterator[DriverNode]:
-    """A node whose catalog `far` shows the source."""
+    """A node with a connector catalog `far` of the source."""
     sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{source.port}",), timeout_s=60.0)
     with node_at(fresh("near"), sources=sources) as running:
         properties = {"uri": f"http://127.0.0.1:{source.port}"}
@@ -64,7 +64,7 @@ def stands(node: DriverNode, kind: str, name: str) -> None:
 def test_the_source_drops_nothing_protected(
     node: DriverNode, source: ScriptedServer, path: str, stood_for: bool
 ) -> None:
-    """Drops in a catalog that is protected with its content are refused before the source is asked."""
+    """In a catalog that is protected with its content, drops are refused without a request to the source."""
     if stood_for:
         stands(node, "TABLE", "far.a.t")
     node.done("PUT", f"{OBJECTS}/CATALOG/far/protection", {"below": True})
@@ -80,7 +80,7 @@ def test_the_source_drops_nothing_protected(
 
 
 def test_a_right_that_goes_before_the_source_is_asked(node: DriverNode, source: ScriptedServer) -> None:
-    """Each request is decided separately: after a revoke the source is not asked."""
+    """Each request is decided separately: after a revoke, no request is sent to the source."""
     role = grant(node, "ana", "use_catalog use_schema create_table", kind="CATALOG", on="far")
     body = {"name": "t", "schema": {"type": "struct", "fields": []}}
     assert node.post(f"{space('a')}/tables", body, user="ana").status == 200
@@ -91,7 +91,9 @@ def test_a_right_that_goes_before_the_source_is_asked(node: DriverNode, source: 
 
 
 def test_two_make_what_stands_for_a_table_at_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The later of two requests finds the earlier one's placeholder node, and both change the same node."""
+    """Of two concurrent requests that create a placeholder node, the later one uses the node of the earlier one, and
+    both change the same node.
+    """
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     owner = f"{API}/lake/owners/TABLE/far.a.t"
 
@@ -107,8 +109,8 @@ def test_two_make_what_stands_for_a_table_at_once(node: DriverNode, monkeypatch:
 
 
 def test_a_crowd_makes_one_node(node: DriverNode) -> None:
-    """If twenty requests attach something to a table of the source for the first time, none fails and one node is
-    created.
+    """If twenty concurrent requests are the first to attach something to a table of the source, all succeed and one
+    node is created.
     """
     owner = f"{API}/lake/owners/TABLE/far.a.t"
 

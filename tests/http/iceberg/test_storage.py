@@ -13,9 +13,11 @@ from tests.http.iceberg.wire import PREFIX, SCHEMA, error_of, make_table, set_pr
 
 
 def test_a_stuck_store_holds_up_nobody_else(fresh: Callable[[str], Path]) -> None:
-    """While an object store accepts connections and does not answer, other catalogs work; its own requests are 503 when
-    it disconnects. The deadline is far away, so that the machine's load does not matter: the store disconnects after
-    the other catalog was answered.
+    """While an object store accepts connections and does not answer, other catalogs are served. Requests for its own
+    catalog are 503 once it closes the connection.
+
+    The deadline is too long to matter here, so that the machine's load has no effect: the store closes the connection
+    after the other catalog was answered.
     """
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"

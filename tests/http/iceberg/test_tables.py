@@ -63,7 +63,9 @@ def test_every_route(lake: DriverNode) -> None:
 
 
 def test_create(lake: DriverNode) -> None:
-    """A new table has new ids, a location without names in it, and a metadata file."""
+    """A created table has newly assigned field ids, a location without names in it, and a metadata file with the
+    returned metadata.
+    """
     spec = {"fields": [{"source-id": 5, "name": "city", "transform": "identity"}]}
     order = {"order-id": 7, "fields": [
         {"source-id": 5, "transform": "identity", "direction": "asc", "null-order": "nulls-first"},
@@ -87,7 +89,7 @@ def test_create(lake: DriverNode) -> None:
 
 
 def test_create_over_a_table(lake: DriverNode) -> None:
-    """A taken name is 409 for a create and a staged create, and the table is unchanged."""
+    """A create and a staged create with a name in use are refused with 409, and the table is unchanged."""
     before = make_table(lake, "a", "t")
 
     answers = [
@@ -101,7 +103,7 @@ def test_create_over_a_table(lake: DriverNode) -> None:
 
 
 def test_create_in_a_missing_namespace(lake: DriverNode) -> None:
-    """In a missing namespace no table is created, and no file is left."""
+    """A create in a missing namespace is refused and leaves no file."""
     answer = lake.post(f"{space_path('gone')}/tables", {"name": "t", "schema": SCHEMA})
 
     assert error_of(answer)[:2] == (404, "NoSuchNamespaceException")
@@ -127,7 +129,9 @@ def test_staged_create(lake: DriverNode) -> None:
 
 
 def test_staged_create_that_came_second(lake: DriverNode) -> None:
-    """Of two commits that finish staged creates of one name the second is 409, with the message that clients expect."""
+    """If two clients commit staged creates of one name, the second is refused with 409 and the message that clients
+    expect.
+    """
     make_space(lake, "a")
     warehouse = str(lake.data / "warehouse" / "main")
     asked = [(f"file://{warehouse}/{name}", [{"type": "assert-create"}]) for name in "xy"]
@@ -162,7 +166,7 @@ def test_etag(lake: DriverNode) -> None:
 
 
 def test_etag_differs_by_snapshots_mode(lake: DriverNode) -> None:
-    """The ETags of all snapshots and of referenced snapshots are different."""
+    """Loads with all snapshots and with referenced snapshots have different ETags."""
     make_table(lake, "a", "t")
     home = table_path("a", "t")
     everything, refs = lake.get(home).headers["etag"], lake.get(f"{home}?snapshots=refs").headers["etag"]
@@ -178,7 +182,7 @@ def test_etag_differs_by_snapshots_mode(lake: DriverNode) -> None:
 
 
 def test_304_is_decided_first(lake: DriverNode) -> None:
-    """A user who may no longer load the table gets 403 for its ETag at the next request."""
+    """A user who may no longer load the table gets 403 for a load with its ETag, instead of 304."""
     make_table(lake, "a", "t")
     role = grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     home = table_path("a", "t")
@@ -206,7 +210,7 @@ def test_etag_of_a_recreated_table(lake: DriverNode) -> None:
 
 
 def test_snapshots_of_references(lake: DriverNode) -> None:
-    """`snapshots=refs` omits unreferenced snapshots only."""
+    """`snapshots=refs` omits only snapshots without a reference."""
     make_table(lake, "a", "t")
     commit(lake, "a", "t", updates=[snapshot(1), point(1)])
     commit(lake, "a", "t", updates=[snapshot(2, parent=1), point(2), point(1, "old", "tag")])
@@ -220,7 +224,7 @@ def test_snapshots_of_references(lake: DriverNode) -> None:
 
 
 def test_unknown_snapshots_mode(node: DriverNode) -> None:
-    """An unknown mode is 400 with the known ones."""
+    """An unknown mode is refused with 400 and the known modes."""
     make_table(node, "a", "t")
 
     answer = node.get(f"{table_path('a', 't')}?snapshots=some")
@@ -232,7 +236,7 @@ def test_unknown_snapshots_mode(node: DriverNode) -> None:
     "name", ["dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "数据", "a+b", "q?u#ery", "rename", "metrics"]
 )
 def test_odd_names(lake: DriverNode, name: str) -> None:
-    """A table's name may contain any character of a level; its location does not contain it."""
+    """A table's name may contain any character that a level may contain. The location does not contain the name."""
     made = make_table(lake, name, name)
 
     assert lake.get(table_path(name, name)).json() == made
@@ -243,7 +247,9 @@ def test_odd_names(lake: DriverNode, name: str) -> None:
 
 
 def test_metadata_table_names_are_names(lake: DriverNode) -> None:
-    """Tables with names of Iceberg's metadata tables in nested namespaces are ordinary tables; others are 404."""
+    """In a nested namespace, names of Iceberg's metadata tables are ordinary table names. A missing table with such a
+    name is 404.
+    """
     for name in ("files", "snapshots", "history"):
         make_table(lake, "a", "b", name)
 
@@ -252,7 +258,7 @@ def test_metadata_table_names_are_names(lake: DriverNode) -> None:
 
 
 def test_rename_across_namespaces(lake: DriverNode) -> None:
-    """A table moves to another namespace with its id, documents and grants, and the old name is free."""
+    """A table moved to another namespace keeps its id, documents and grants, and the old name is free."""
     made = make_table(lake, "a", "b", "t")
     make_space(lake, "c")
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -267,7 +273,7 @@ def test_rename_across_namespaces(lake: DriverNode) -> None:
 
 
 def test_renames_that_cannot_be(lake: DriverNode) -> None:
-    """A missing table, a missing target and a taken name have different errors, and nothing is moved."""
+    """A missing table, a missing target namespace and a name in use have different errors, and nothing is moved."""
     first, second = make_table(lake, "a", "t"), make_table(lake, "b", "u")
 
     answers = {
@@ -333,7 +339,7 @@ def test_locations_are_unique(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("spelling", ["file://{}/x", "{}/x", "file:{}/x", "file://{}//x", "file://{}/x/"])
 def test_chosen_location_is_taken_once(lake: DriverNode, spelling: str) -> None:
-    """Another table's location is refused in every spelling, and no file is left."""
+    """A create at another table's location is refused in every spelling, and leaves no file."""
     warehouse = str(lake.data / "warehouse" / "main")
     make_table(lake, "a", "t", location=f"file://{warehouse}/x")
     files = files_of(lake)
@@ -349,7 +355,7 @@ def test_chosen_location_is_taken_once(lake: DriverNode, spelling: str) -> None:
 
 
 def test_chosen_location_is_honoured(lake: DriverNode) -> None:
-    """A location within the roots is used as the client requested, without its final slash."""
+    """A requested location within the roots is used unchanged, except for a trailing slash."""
     warehouse = str(lake.data / "warehouse" / "main")
 
     made = make_table(lake, "a", "t", location=f"file://{warehouse}/deep/er/")
@@ -364,7 +370,7 @@ def test_chosen_location_is_honoured(lake: DriverNode) -> None:
 )
 @pytest.mark.parametrize("way", ["create", "stage", "property", "commit", "staged-commit"])
 def test_location_outside_the_roots(node: DriverNode, location: str, way: str) -> None:
-    """No spelling of a location outside of the catalog's roots is accepted, and nothing is left."""
+    """A location outside of the catalog's roots is refused in every spelling, and no file is left."""
     make_table(node, "a", "t")
     place = location.format(f"file://{node.data}/warehouse/main")
     bodies: dict[str, dict[str, object]] = {
@@ -385,7 +391,7 @@ def test_location_outside_the_roots(node: DriverNode, location: str, way: str) -
 
 
 def test_allowed_locations(fresh: Callable[[str], Path]) -> None:
-    """The catalog's property `allowed-locations` adds roots that the server allows, from the next request on."""
+    """The catalog's property `allowed-locations` adds roots, which the server must allow, from the next request on."""
     outside = fresh("elsewhere")
     with node_at(fresh("data"), storage=StorageSection(allowed_roots=(str(outside), "s3://b"))) as node:
         _open_and_use(node, outside)
@@ -406,7 +412,9 @@ def _open_and_use(node: DriverNode, outside: Path) -> None:
 
 
 def test_new_name_that_begins_with_the_catalog(node: DriverNode) -> None:
-    """`RENAME TO main.a.u` is refused with the advice to omit the catalog."""
+    """A rename to a name that begins with the catalog, as in `RENAME TO main.a.u`, is refused with advice to omit the
+    catalog.
+    """
     make_table(node, "a", "t")
 
     told = error_of(node.post(RENAME, rename(("a", "t"), ("main", "a", "u"))))

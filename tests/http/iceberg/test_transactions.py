@@ -102,7 +102,7 @@ def test_later_change_of_a_table_sees_the_earlier(tables: DriverNode) -> None:
 
 
 def test_table_is_made_with_the_commit_of_another(tables: DriverNode) -> None:
-    """A change with `assert-create` creates its table, and later changes of the request may build on it."""
+    """A change with `assert-create` creates its table. Later changes in the request may change the new table."""
     location = f"file://{tables.data}/warehouse/main/made"
     made = change("a", "new", updates=creation(location), requirements=[{"type": "assert-create"}])
     more = change("a", "new", updates=[set_properties(mark="2")])
@@ -118,8 +118,8 @@ def test_table_is_made_with_the_commit_of_another(tables: DriverNode) -> None:
 
 
 def test_names_taken_by_two_sets_at_once(tables: DriverNode) -> None:
-    """Of two concurrent requests that create the same table one succeeds, and the other is refused as a whole, without
-    files.
+    """Of two concurrent requests that create the same table, one succeeds. The other is refused as a whole and leaves
+    no file.
     """
 
     def made(place: str, mark: str) -> Document:
@@ -162,7 +162,7 @@ def test_names_taken_by_two_sets_at_once(tables: DriverNode) -> None:
     ids=lambda value: str(value)[:40],
 )
 def test_bad_bodies(tables: DriverNode, body: object, words: str) -> None:
-    """A malformed or unknown change is 400 with its table, and nothing is changed."""
+    """A malformed or unknown change is refused with 400 and its table's name, and nothing is changed."""
     with nothing_done(tables):
         answer = tables.ask("POST", PATH, body)
 
@@ -171,7 +171,7 @@ def test_bad_bodies(tables: DriverNode, body: object, words: str) -> None:
 
 
 def test_each_table_needs_its_own_right(tables: DriverNode) -> None:
-    """A user who may change two of three tables is refused with the third one's name, before requirements are
+    """A user who may change two of three tables is refused with the third table's name, before requirements are
     checked.
     """
     for name in ("t", "u"):
@@ -221,7 +221,7 @@ def test_five_hundred_tables(tables: DriverNode) -> None:
 
 
 def test_no_change_still_holds_its_table(tables: DriverNode) -> None:
-    """A change without updates only checks its requirements, which apply to the whole request."""
+    """The requirements of a change without updates are checked, and a failing one refuses the whole request."""
     uuid = metadata_of(tables, "a", "u")["table-uuid"]
     holds = change("a", "u", requirements=[{"type": "assert-table-uuid", "uuid": uuid}])
     files = files_of(tables)

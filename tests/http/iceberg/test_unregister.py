@@ -1,4 +1,6 @@
-"""POST unregister: the table is removed and its files stay for a later registration; no commit is accepted after it."""
+"""POST unregister: the table is removed and its files stay, to be registered again later. Commits to it are refused
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tests.http.iceberg.wire import (
 
 
 def test_what_it_was_like_is_answered(lake: DriverNode) -> None:
-    """The answer has the last metadata and its location; the table is gone, its files stay, and the trash is empty."""
+    """The answer has the last metadata and its location. The table is 404, its files stay, and the trash is empty."""
     make_table(lake, "a", "t")
     last = commit(lake, "a", "t", updates=[set_properties(k="v")])
     files = files_of(lake)
@@ -31,7 +33,7 @@ def test_what_it_was_like_is_answered(lake: DriverNode) -> None:
 
 
 def test_later_commits_fail(lake: DriverNode) -> None:
-    """A later commit is 404; a concurrent one is either in the answer or fails."""
+    """A commit after the unregister is 404. A concurrent commit is either part of the returned metadata or fails."""
     for turn in range(8):
         make_table(lake, "a", f"t{turn}")
         body = {"requirements": [], "updates": [set_properties(k="v")]}
@@ -44,7 +46,7 @@ def test_later_commits_fail(lake: DriverNode) -> None:
 
 
 def test_another_catalog_takes_it_over(lake: DriverNode) -> None:
-    """An unregistered table can be registered by another user elsewhere immediately, and is the same table."""
+    """Another user can register an unregistered table in another catalog immediately. It is the same table."""
     make_table(lake, "a", "t")
     before = metadata_of(lake, "a", "t")
     taken = lake.post(f"{table_path('a', 't')}/unregister").json()

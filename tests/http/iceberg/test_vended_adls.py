@@ -1,5 +1,5 @@
-"""Vended Azure signatures over Iceberg REST: limited to one table's directory and the caller's rights, cached while
-valid, renewed, and checked.
+"""Vended Azure SAS tokens over Iceberg REST: limited to one table's directory and the caller's rights, cached while
+valid, renewed, and tested by the storage check.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def load(node: DriverNode, user: str = "admin", path: str = TABLE) -> DriverAnsw
 
 
 def token_of(answer: DriverAnswer) -> str:
-    """Return the signature in an answer, which is the same in its configuration and its list."""
+    """Return the SAS token in an answer. It must be the same in its configuration and its list of credentials."""
     assert answer.status == 200, answer
     (entry,) = answer.json()["storage-credentials"]
     assert answer.json().get("config", entry["config"]) == entry["config"]
@@ -79,7 +79,7 @@ def token_of(answer: DriverAnswer) -> str:
 
 
 def asks(store: AdlsServer, token: str, method: str, path: str, data: bytes | None = None) -> bool:
-    """Send a request to the store with a signature. Returns whether it succeeded."""
+    """Send a request to the store with a SAS token. Returns whether it succeeded."""
     sign = "&" if "?" in path else "?"
     url = f"https://{store.host}/{CONTAINER}{path}{sign}{token}"
     request = urllib.request.Request(url, data, {"x-ms-blob-type": "BlockBlob"}, method=method)
@@ -94,7 +94,7 @@ def asks(store: AdlsServer, token: str, method: str, path: str, data: bytes | No
 
 
 def opened(store: AdlsServer, token: str, place: str) -> dict[str, bool]:
-    """Return the operations that a signature allows at a location: reading rows and metadata, writing, deleting,
+    """Return whether a SAS token allows each operation at a location: reading rows and metadata, writing, deleting,
     listing.
     """
     for name in ("data/f", "metadata/f"):
@@ -129,18 +129,20 @@ BOTH = pytest.mark.parametrize("node", ["by_key", "by_program"], indirect=True)
 def test_signatures_open_what_rights_open(
     store: AdlsServer, node: DriverNode, user: str, expected: dict[str, bool]
 ) -> None:
-    """Readers' signatures read, writers' also write; a renewed one is equal, and no other location is accessible."""
+    """Readers' tokens allow reading, and writers' tokens also writing. A renewed token allows the same, and no token
+    allows access to other locations.
+    """
     place = place_of(node)
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
         assert opened(store, token_of(answer), place) == expected
-        assert opened(store, token_of(answer), f"{place}2") == NOTHING  # its name begins alike
+        assert opened(store, token_of(answer), f"{place}2") == NOTHING  # its name has the same prefix
         assert opened(store, token_of(answer), f"{place.rpartition('/')[0]}/else") == NOTHING
         assert answer.headers["cache-control"] == "no-store"
 
 
 def test_who_may_not_read_gets_none(store: AdlsServer, node: DriverNode) -> None:
-    """A user who may only write loads the table without a signature, one without rights is refused, and no answer has
-    the account's secrets.
+    """A user who may only write loads the table without a token, and one without rights is refused. No answer has the
+    account's secrets.
     """
     lent = store.lent
     for path in (TABLE, f"{TABLE}/credentials"):
@@ -154,7 +156,7 @@ def test_who_may_not_read_gets_none(store: AdlsServer, node: DriverNode) -> None
 
 
 def test_signatures_are_kept_renewed_and_told(store: AdlsServer, node: DriverNode) -> None:
-    """Equal requests share a signature, which has its expiry and renewal URL, also in Gravitino's form."""
+    """Equal requests share a token, which has its expiry and renewal URL, also over Gravitino REST."""
     first, again = token_of(load(node, "ana")), token_of(node.get(f"{TABLE}/credentials", user="ana"))
     assert first == again
     config = load(node, "ana").json()["config"]
@@ -171,7 +173,9 @@ def test_signatures_are_kept_renewed_and_told(store: AdlsServer, node: DriverNod
 
 @BOTH
 def test_the_check_tries_them(store: AdlsServer, node: DriverNode) -> None:
-    """`storage check` tests access as the account and with a signature, which other locations refuse."""
+    """`storage check` tests access as the account and with a vended token, which must not allow access to other
+    locations.
+    """
     told = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
     steps = {each["name"]: each["outcome"] for each in told["steps"]}
 
@@ -181,7 +185,7 @@ def test_the_check_tries_them(store: AdlsServer, node: DriverNode) -> None:
 
 
 def test_pyiceberg_works_by_a_signature(store: AdlsServer, node: DriverNode) -> None:
-    """PyIceberg needs only the table's answer to read and write there, within the caller's rights."""
+    """PyIceberg can read and write with only the vended token of the table's answer, within the caller's rights."""
     told, beside = load(node, "eve").json(), node.get(table_path("a", "t2", root=ROOT)).json()
     mine, hers = (FsspecFileIO(load(node, user).json()["config"]) for user in ("eve", "ana"))
     fresh = f"{told['metadata']['location']}/data/fresh"

@@ -1,4 +1,6 @@
-"""Vended credentials over Iceberg REST: for which users, locations and times; and secrets that no answer contains."""
+"""Vended S3 credentials over Iceberg REST: the needed rights, the locations and times for which they are valid, and
+secrets that no answer contains.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def load(node: DriverNode, user: str = "admin", path: str = TABLE, **headers: st
 
 
 def keys_of(answer: DriverAnswer) -> tuple[str, str, str]:
-    """Return the credentials in an answer, which are the same in its configuration and its list."""
+    """Return the credentials in an answer. They must be the same in its configuration and its list of credentials."""
     assert answer.status == 200, answer
     (entry,) = answer.json()["storage-credentials"]
     config = entry["config"]
@@ -125,8 +127,8 @@ NO_WRITES = {"write": "AccessDenied", "delete": "AccessDenied"}
 def test_credentials_open_what_rights_open(
     store: ObjectStoreServer, node: DriverNode, user: str, expected: dict[str, str]
 ) -> None:
-    """Credentials of readers read, those of writers write, and a user who may only write reads no rows; renewed ones
-    are equal.
+    """Readers' credentials allow reading, and writers' credentials writing. A user who may only write cannot read rows.
+    Renewed credentials allow the same.
     """
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
         assert opened(store, answer, place_of(node)) == expected
@@ -134,8 +136,8 @@ def test_credentials_open_what_rights_open(
 
 
 def test_credentials_open_one_table_alone(store: ObjectStoreServer, node: DriverNode) -> None:
-    """Credentials open neither locations with the same prefix nor the catalog's warehouse, and names there are not
-    listed.
+    """Credentials allow access neither to locations with the same prefix nor to the catalog's warehouse, and cannot
+    list names there.
     """
     answer, place = load(node), place_of(node)
     assert place_of(node, SHOP) == f"{place}2"
@@ -151,7 +153,7 @@ def test_credentials_open_one_table_alone(store: ObjectStoreServer, node: Driver
 
 
 def test_credentials_end(store: ObjectStoreServer, node: DriverNode) -> None:
-    """Expired credentials are refused."""
+    """Expired credentials are refused by the store."""
     answer = load(node)
     store.end_all()
 
@@ -159,7 +161,7 @@ def test_credentials_end(store: ObjectStoreServer, node: DriverNode) -> None:
 
 
 def test_only_whom_the_table_is_open_to_gets_any(node: DriverNode) -> None:
-    """Without a right to the table both routes are refused."""
+    """Users without a right on the table are refused, by the load and by the credentials route."""
     grant(node, "cid", "use_catalog use_schema create_table", kind="CATALOG", on="cloud")
 
     for path in (TABLE, f"{TABLE}/credentials"):
@@ -197,7 +199,9 @@ def test_the_catalogs_own_keys_are_in_no_answer(store: ObjectStoreServer, node: 
 
 
 def test_same_rights_share_credentials_and_others_do_not(store: ObjectStoreServer, node: DriverNode) -> None:
-    """STS is called once per table and rights; other rights or tables get other credentials."""
+    """The server calls STS once for each table and set of rights. Requests with other rights or for other tables get
+    other credentials.
+    """
     before = store.asked["sts"]
 
     assert keys_of(load(node)) == keys_of(load(node, "eve")) == keys_of(load(node))
@@ -254,7 +258,9 @@ def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectS
 
 
 def test_older_credentials_do_while_the_service_is_away(store: ObjectStoreServer, node: DriverNode) -> None:
-    """Credentials are renewed after half of their lifetime, and used further if the renewal fails."""
+    """The server renews credentials after half of their lifetime, and uses the old ones further if the renewal
+    fails.
+    """
     first, vendor = keys_of(load(node)), VENDOR.of(node.built.services)
     (wanted,) = vendor._kept
     vendor._kept[wanted] = vendor._kept[wanted]._replace(expires_ms=vendor._time.now_ms() + 1_000_000)
@@ -267,7 +273,7 @@ def test_older_credentials_do_while_the_service_is_away(store: ObjectStoreServer
 
 
 def test_a_table_is_made_and_staged_with_credentials(store: ObjectStoreServer, node: DriverNode) -> None:
-    """The creator of a table gets credentials for its location, also before the commit of a staged create."""
+    """The creator of a table gets credentials for its location, also between a staged create and its commit."""
     tables = f"{space_path('a', root=ROOT)}/tables"
     for body in ({"name": "made", "schema": SCHEMA}, {"name": "staged", "schema": SCHEMA, "stage-create": True}):
         answer = node.ask("POST", tables, body, user="eve", **ASKED)
@@ -288,7 +294,7 @@ def test_a_staged_table_opens_no_other_tables_place(node: DriverNode, where: str
 
 @pytest.mark.parametrize("name", ["*", "a?", "${aws:username}", "t*", "a$b"])
 def test_a_place_that_means_others_in_a_policy_gets_none(node: DriverNode, name: str) -> None:
-    """A location with a wildcard or a policy variable gets no credentials; the table itself works."""
+    """A table at a location with a wildcard or a policy variable gets no credentials, but can be used without."""
     place = f"s3://lake/{place_of(node).rpartition('/')[0]}/{name}"
     body = {"name": "wild", "schema": SCHEMA, "location": place}
     answer = node.ask("POST", f"{space_path('a', root=ROOT)}/tables", body, user="eve", **ASKED)
@@ -336,7 +342,7 @@ def test_places_outside_the_roots_get_none(store: ObjectStoreServer, node: Drive
     ],
 )
 def test_properties_of_a_role_are_checked(node: DriverNode, name: str, value: str, words: str) -> None:
-    """An invalid role, or an address that is not allowed, is refused when it is set."""
+    """Setting an invalid role, or an address that is not allowed, is refused."""
     edit = {"@type": "setProperty", "property": name, "value": value}
     answer = node.put(f"{API}/lake/catalogs/cloud", {"updates": [edit]})
 
@@ -347,7 +353,9 @@ def test_properties_of_a_role_are_checked(node: DriverNode, name: str, value: st
 def test_a_role_that_is_refused_says_whom_to_ask(
     store: ObjectStoreServer, node: DriverNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """STS's message is in the log only; the caller is told that the catalog's owner must check the role."""
+    """If STS refuses the role, its message is only in the log. The caller is told that the catalog's owner must check
+    the role.
+    """
 
     def refuse(*_: object, **__: object) -> object:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "arn:aws:iam::1:user/x may not"}}, "AssumeRole")

@@ -62,7 +62,7 @@ def load(node: DriverNode, user: str = "admin", path: str = TABLE) -> DriverAnsw
 
 
 def token_of(answer: DriverAnswer) -> str:
-    """Return the token in an answer, which is the same in its configuration and its list."""
+    """Return the token in an answer. It must be the same in its configuration and its list of credentials."""
     assert answer.status == 200, answer
     (entry,) = answer.json()["storage-credentials"]
     assert answer.json().get("config", entry["config"]) == entry["config"]
@@ -84,7 +84,7 @@ def asks(store: GcsServer, token: str, method: str, path: str, data: bytes | Non
 
 
 def opened(store: GcsServer, token: str, place: str) -> dict[str, bool]:
-    """Return the operations that a token allows at a location: reading rows and metadata, writing, deleting,
+    """Return whether a token allows each operation at a location: reading rows and metadata, writing, deleting,
     listing.
     """
     for name in ("data/f", "metadata/f"):
@@ -119,13 +119,13 @@ NOTHING = dict.fromkeys(EVERYTHING, False)
     ],
 )  # fmt: skip
 def test_tokens_open_what_rights_open(store: GcsServer, node: DriverNode, user: str, expected: dict[str, bool]) -> None:
-    """Readers' tokens read, writers' write, and a user who may only write reads no rows; renewed tokens are equal, and
-    no other location is accessible.
+    """Readers' tokens allow reading, and writers' tokens writing. A user who may only write cannot read rows. Renewed
+    tokens allow the same, and no token allows access to other locations.
     """
     place = place_of(node)
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
         assert opened(store, token_of(answer), place) == expected
-        assert opened(store, token_of(answer), f"{place}2") == NOTHING  # its name begins alike
+        assert opened(store, token_of(answer), f"{place}2") == NOTHING  # its name has the same prefix
         assert opened(store, token_of(answer), f"{place.rpartition('/')[0]}/else") == NOTHING
         assert answer.headers["cache-control"] == "no-store"
 
@@ -151,7 +151,7 @@ def test_who_may_not_read_gets_none(store: GcsServer, node: DriverNode) -> None:
 
 
 def test_tokens_are_kept_renewed_and_told(store: GcsServer, node: DriverNode) -> None:
-    """Equal requests share a token, which has its expiry and renewal URL, also in Gravitino's form."""
+    """Equal requests share a token, which has its expiry and renewal URL, also over Gravitino REST."""
     first, again = token_of(load(node, "ana")), token_of(node.get(f"{TABLE}/credentials", user="ana"))
     assert first == again
     config = load(node, "ana").json()["config"]
@@ -178,7 +178,9 @@ def test_a_token_service_that_gives_none(store: GcsServer, node: DriverNode, awa
 
 
 def test_the_check_tries_them(store: GcsServer, node: DriverNode) -> None:
-    """`storage check` tests access with the account's key and with a limited token, which other locations refuse."""
+    """`storage check` tests access with the account's key and with a vended token, which must not allow access to other
+    locations.
+    """
     told = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
     steps = {each["name"]: each["outcome"] for each in told["steps"]}
 
@@ -188,7 +190,7 @@ def test_the_check_tries_them(store: GcsServer, node: DriverNode) -> None:
 
 
 def test_tokens_and_keys_go_nowhere_else(store: GcsServer, node: DriverNode) -> None:
-    """Addresses that are not allowed, the environment's account, and malformed keys are refused."""
+    """Addresses that are not allowed, the account of the environment, and malformed keys are refused."""
     place = {"warehouse": "gs://lake/bad"}
     for properties, word in (
         ({**store.properties, "gcs.token-service-endpoint": "http://127.0.0.1:1"}, "allow-endpoint"),

@@ -62,7 +62,9 @@ def test_every_route(lake: DriverNode) -> None:
 
 
 def test_files_are_below_the_view(lake: DriverNode) -> None:
-    """Each version is a separate file below the view's location, equal to the served metadata; a drop keeps them."""
+    """Each version of a view is a separate file below its location and equals the returned metadata. A drop keeps the
+    files.
+    """
     made = make_view(lake, "a", "v")
     replaced = lake.done("POST", view_path("a", "v"), replaced_by(view_version("select 2 as id")))
 
@@ -75,8 +77,8 @@ def test_files_are_below_the_view(lake: DriverNode) -> None:
 
 
 def test_one_name_for_a_table_or_a_view(lake: DriverNode) -> None:
-    """A view cannot be created, registered or renamed onto a table, nor the reverse, and the answer says which kind has
-    the name.
+    """A view cannot be created, registered or renamed to a table's name, nor a table to a view's. The answer names the
+    kind that uses the name.
     """
     table = make_table(lake, "a", "t")
     view = make_view(lake, "a", "v")
@@ -112,7 +114,7 @@ def test_one_name_for_a_table_or_a_view(lake: DriverNode) -> None:
 
 
 def test_one_is_not_the_other(lake: DriverNode) -> None:
-    """Loads, commits, drops and renames of the wrong kind are 404."""
+    """Loads, commits, drops and renames of a table as a view, and of a view as a table, are 404."""
     make_table(lake, "a", "t")
     make_view(lake, "a", "v")
 
@@ -144,7 +146,7 @@ def test_metadata_of_the_other_kind_is_refused(lake: DriverNode) -> None:
 
 
 def test_failed_requirement_is_a_conflict(lake: DriverNode) -> None:
-    """A replace whose requirement fails is refused and changes nothing."""
+    """A replace with a failing requirement is refused and changes nothing."""
     make_view(lake, "a", "v")
     body = {"requirements": [{"type": "assert-view-uuid", "uuid": "another"}], "updates": [set_properties(k="v")]}
 
@@ -166,7 +168,7 @@ def test_replace_that_changes_nothing_writes_nothing(lake: DriverNode) -> None:
 
 
 def test_text_of_a_megabyte(lake: DriverNode) -> None:
-    """Texts of 1 MB can be created and replaced, by permitted users only; one over the limit is refused."""
+    """Users with the right can create and replace texts of 1 MB. A text over the limit is refused."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     lake.built.application.body_bytes_max = 16 << 20
     make_space(lake, "a")
@@ -185,7 +187,7 @@ def test_text_of_a_megabyte(lake: DriverNode) -> None:
 
 
 def test_view_that_names_itself(lake: DriverNode) -> None:
-    """A view that names itself is accepted, because the server does not follow it."""
+    """A view that reads itself is accepted, because the server does not resolve it."""
     make_view(lake, "a", "v", version=view_version("select * from a.v"))
 
     assert lake.get(view_path("a", "v")).status == 200
@@ -206,7 +208,7 @@ def test_one_client_quotes_names(lake: DriverNode, agent: str, name: str) -> Non
 
 
 def test_names_are_taken_as_they_are(lake: DriverNode) -> None:
-    """Views may have the same names as tables."""
+    """View names may contain dots, slashes and other characters. Empty and too long names are refused with 400."""
     for name in ("a.b", "a/b", "ä ö", "%2F", "x" * 255):
         make_view(lake, "a", name)
 
@@ -216,7 +218,7 @@ def test_names_are_taken_as_they_are(lake: DriverNode) -> None:
 
 
 def test_views_move_with_their_namespace(lake: DriverNode) -> None:
-    """A moved namespace takes along its views and the grants on them."""
+    """Moving a namespace moves its views and the grants on them."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     make_view(lake, "a", "b", "v")
     make_space(lake, "z")
@@ -236,14 +238,14 @@ def test_views_move_with_their_namespace(lake: DriverNode) -> None:
 
 
 def test_full_namespace_is_not_dropped(lake: DriverNode) -> None:
-    """A namespace with a view is not empty."""
+    """A namespace with a view counts as not empty and cannot be dropped."""
     make_view(lake, "a", "v")
 
     assert "is not empty: drop its view v first" in error_of(lake.delete(space_path("a")))[2]
 
 
 def test_refused_create_leaves_no_file(lake: DriverNode) -> None:
-    """A create that is refused after its file was written leaves no file."""
+    """A create that is refused after its file was written deletes the file."""
     make_view(lake, "a", "v", location=f"file://{lake.data}/warehouse/main/here")
     before = files_of(lake)
 
@@ -256,7 +258,9 @@ def test_refused_create_leaves_no_file(lake: DriverNode) -> None:
 
 
 def test_move_to_another_namespace_takes_a_right_there(lake: DriverNode) -> None:
-    """Moving a view needs the right to create views at the target; a rename within its namespace does not."""
+    """Moving a view to another namespace needs the right to create views there. A rename within its namespace does
+    not.
+    """
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     make_view(lake, "a", "v")
     make_space(lake, "b")

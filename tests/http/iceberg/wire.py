@@ -104,7 +104,7 @@ def view_version(sql: str = "select 1 as id", *, dialect: str = "spark", **more:
 
 
 def view_body(name: str, version: Document | None = None, **more: object) -> Document:
-    """Return the body of a create of a view of two columns."""
+    """Return the request body that creates a view of two columns."""
     return {"name": name, "schema": SCHEMA, "view-version": version or view_version(), "properties": {}, **more}
 
 
@@ -119,13 +119,13 @@ def make_view(
 
 
 def replaced_by(version: Document) -> Document:
-    """Return the body of a replace of a view's text."""
+    """Return the request body that replaces a view's text."""
     added = {"action": "add-view-version", "view-version": version}
     return {"updates": [added, {"action": "set-current-view-version", "view-version-id": -1}]}
 
 
 def given(answer: DriverAnswer) -> dict[str, object]:
-    """Return a namespace's properties without the location, which is always answered."""
+    """Return a namespace's properties without the location, which every answer has."""
     return {key: value for key, value in answer.json()["properties"].items() if key != "location"}
 
 
@@ -222,7 +222,7 @@ def nothing_done(node: DriverNode) -> Iterator[None]:
 
 
 def error_of(answer: DriverAnswer) -> tuple[int, str, str]:
-    """Return status, type and message of an Iceberg error, whose body must have nothing else."""
+    """Return status, type and message of an Iceberg error. Its body must have no other fields."""
     body = json.loads(answer.body)
     assert set(body) == {"error"}
     assert set(body["error"]) == {"message", "type", "code"}

@@ -60,7 +60,7 @@ def prepare(node: DriverNode) -> None:
 
 
 def _show(node: DriverNode) -> None:
-    """Create a catalog that shows a directory with a table in a namespace."""
+    """Create a catalog of a directory that has a table in a namespace."""
     directory = LanceDirectory(str(node.data / "warehouse" / "shown"))
     directory.create_namespace(("a",), {})
     lance.write_dataset(ROWS, directory.location(directory.declare(("a", "docs"))), mode="append")
@@ -83,13 +83,13 @@ def _prepare_own(node: DriverNode, who: str) -> None:
 
 
 def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """Return the rows for a caller."""
+    """Return the rows of the table for one caller."""
     yield from _spaces(who)
     yield from _tables(who)
 
 
 def _about(action: str, thing: str, *path: str, body: object = None) -> RefusalCase:
-    """Return a row about a namespace or table by its whole identifier."""
+    """Return a row about a namespace or table by its full identifier."""
     joined = "$".join(path) or "$"
     return case(action, thing, joined, root=ROOT, body=body)
 
@@ -152,7 +152,7 @@ def _tables(who: str) -> Iterator[RefusalCase]:
 
 
 def _rows(who: str) -> Iterator[RefusalCase]:
-    """Yield the requests about rows."""
+    """Yield the requests about rows of a table."""
     create = "POST /table/{table_id}/create"
     yield from _new("create", f"filled_{who}", arrow(), taken="rows")
     for thing, name, mode in (
@@ -178,7 +178,7 @@ def _rows(who: str) -> Iterator[RefusalCase]:
 
 
 def _kept_rows() -> Iterator[RefusalCase]:
-    """Yield the requests about rows of a server-managed table."""
+    """Yield the requests about rows of a table with managed versions."""
     for action, body in (
         ("insert", arrow()), ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()), ("update", {"updates": [["text", "'x'"]]}),
         ("delete", {"predicate": "id > 100"}), ("restore", {"version": 1}), ("add_columns", {"new_columns": [{"name": "id", "expression": "1"}]}),
@@ -190,7 +190,7 @@ def _kept_rows() -> Iterator[RefusalCase]:
 
 
 def _shown() -> Iterator[RefusalCase]:
-    """Yield the requests about a directory that a catalog shows: it is read under the catalog's rights and never
+    """Yield the requests about a directory catalog: the directory is read with the rights on the catalog and never
     changed.
     """
     for action in ("list", "table/list"):

@@ -72,7 +72,7 @@ def ask(
 def asked(
     path: str, *, method: str = "POST", body: bytes = b"", headers: tuple[tuple[bytes, bytes], ...] = ()
 ) -> tuple[str, dict[str, object], bytes | None]:
-    """Return the request that an implementation receives."""
+    """Return the operation, the fields and the rows that an implementation receives."""
     seen: list[tuple[str, dict[str, object], bytes | None]] = []
 
     def call(name: str, fields: dict[str, object], data: bytes | None = None) -> object:
@@ -85,7 +85,7 @@ def asked(
 
 
 def test_every_operation_has_its_route() -> None:
-    """Each operation is reached by its method, below /v1 and /lance/v1, and with a final slash."""
+    """Each operation is routed by its method, below /v1 and /lance/v1, also with doubled and final slashes."""
     for each in OPERATIONS:
         path = each.path.replace("{id}", "a%24b").replace("{index_name}", "i")
         for place in (f"/v1{path}", f"/lance/v1{path}/", f"//v1{path}"):
@@ -106,7 +106,9 @@ def test_where_a_root_and_other_delimiters_are() -> None:
 
 
 def test_fields_of_query_and_body_are_one_request() -> None:
-    """Flags, numbers, maps and repeated parameters are typed, nulls omitted, and the caller's identity is passed on."""
+    """Fields of query and body are combined: flags, numbers, maps and repeated parameters are typed, and nulls omitted.
+    The caller's identity is passed on.
+    """
     _, fields, data = asked(
         "/v1/table/t/merge_insert?on=id&on=text&when_matched_update_all=true&timeout=30s", body=b"rows",
         headers=((b"x-api-key", b"k"),),
@@ -138,7 +140,7 @@ def test_fields_of_query_and_body_are_one_request() -> None:
     ],
 )
 def test_what_is_wrong_with_a_request_is_told(method: str, path: str, body: bytes, status: int, code: int) -> None:
-    """Invalid requests are refused in the protocol's form before the implementation is called."""
+    """Invalid requests are refused in the protocol's error format before the implementation is called."""
     answer = ask(lambda *_: pytest.fail("asked"), method, path, body=body)
 
     assert (answer.status, answer.json["code"]) == (status, code)
@@ -146,7 +148,7 @@ def test_what_is_wrong_with_a_request_is_told(method: str, path: str, body: byte
 
 
 def test_a_body_that_was_cut_is_given_to_nobody() -> None:
-    """An incomplete body is not passed to the implementation."""
+    """A request with an incomplete body is refused with 400, and the implementation is not called."""
     answer = ask(lambda *_, **__: pytest.fail("asked"), "POST", "/v1/table/t/insert", body=b"half", cut=True)
 
     assert answer.status == 400
@@ -159,7 +161,9 @@ def test_a_page_of_another_site_is_refused() -> None:
 
 
 def test_failures_have_the_codes_of_the_implementation() -> None:
-    """Errors of the implementation keep their codes, and an unexpected one reveals nothing else."""
+    """Errors of the implementation keep their codes. An unexpected error has code 18 and does not reveal its
+    message.
+    """
 
     def failing(error: Exception) -> Told:
         def call(*_: object) -> object:
@@ -187,13 +191,13 @@ def test_failures_have_the_codes_of_the_implementation() -> None:
     ],
 )
 def test_answers_have_the_shapes_of_the_protocol(path: str, found: object, body: bytes) -> None:
-    """A number, a text, bytes, nothing, or a map is returned in the protocol's form."""
+    """A number, a text, bytes, nothing, and a map are each returned in the protocol's form."""
     assert ask(lambda *_: found, "POST", path).body == body
 
 
 def test_all_tables_are_spelled_with_the_callers_delimiter() -> None:
-    """Identifiers of the server's own tables are joined with the caller's delimiter; texts of other implementations
-    stay.
+    """Identifiers of the server's own tables are joined with the caller's delimiter. Identifiers of other
+    implementations are returned unchanged.
     """
     answer = ask(lambda *_: {"tables": ['["a","b"]', "c$d"]}, "GET", "/v1/table?delimiter=::")
 
@@ -201,7 +205,9 @@ def test_all_tables_are_spelled_with_the_callers_delimiter() -> None:
 
 
 def streamed(root: Path, act: Callable[[WorkerTask], Awaitable[None]] | None = None) -> list[dict[str, Any]]:
-    """Return the bytes of a query's answer for a directory's table, up to its end or its failure."""
+    """Return the ASGI messages that answer a query of a directory's table, up to the end or the failure of the
+    answer.
+    """
     lay(root, "t.lance")
     folders = FolderTables(
         LanceDirectory(str(root), layout=DirectoryLayout.V1), FakeLanceWorkers(act), limits=FolderLimits(1000, 0, 60.0)
@@ -227,7 +233,7 @@ def streamed(root: Path, act: Callable[[WorkerTask], Awaitable[None]] | None = N
 
 
 def test_rows_of_a_directory_are_sent_as_they_come(tmp_path: Path) -> None:
-    """Each piece is sent by itself, then the end of the body; the length is not known before."""
+    """Each piece of rows is sent separately and followed by the end of the body. The answer has no length."""
     start, *pieces = streamed(tmp_path)
 
     assert (start["status"], [key for key, _ in start["headers"]]) == (200, [b"content-type"])

@@ -13,7 +13,7 @@ EXPIRE = Sql("UPDATE trash SET expires_at = 0")
 
 
 def test_a_subtree_goes_and_expires(lake: DriverNode) -> None:
-    """A dropped namespace's tables are dropped with it, and their files are deleted after the trash retention."""
+    """Dropping a namespace drops its tables. Their files are deleted after the trash retention."""
     make_space(lake, "lance", "a")
     make_space(lake, "lance", "a", "b")
     for path in (("a", "t"), ("a", "b", "t"), ("r",)):

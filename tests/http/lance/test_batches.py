@@ -1,4 +1,4 @@
-"""Several Lance tables committed at once: all or nothing."""
+"""Commits to several Lance tables in one batch: all or none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def listed(node: DriverNode, name: str) -> list[int]:
 
 
 def test_versions_of_several_tables(lake: DriverNode) -> None:
-    """Each table gets its versions in one revision, and a repetition of the batch succeeds."""
+    """Each table of a batch gets its versions in one revision. Repeating the batch succeeds."""
     at = kept(lake, "a", "b")
     entries = [entry("a", at["a"], 1), entry("b", at["b"], 1), entry("a", at["a"], 2)]
 
@@ -50,7 +50,7 @@ def test_versions_of_several_tables(lake: DriverNode) -> None:
 
 
 def test_one_conflict_undoes_all(lake: DriverNode) -> None:
-    """If one version is not the next one, no table gets any, and the refusal names the table."""
+    """If one version is not the next one of its table, no table gets a version, and the refusal names the table."""
     at = kept(lake, "a", "b")
     commit(lake, "lance", "b", location=at["b"], version=1)
 
@@ -63,8 +63,8 @@ def test_one_conflict_undoes_all(lake: DriverNode) -> None:
 
 
 def test_operations_of_every_kind(lake: DriverNode, tmp_path: Path) -> None:
-    """A batch declares a table with its first version, commits to another, deletes versions of a third, and deregisters
-    a fourth.
+    """One batch can declare a table with its first version, commit to another, delete versions of a third, and
+    deregister a fourth.
     """
     at = kept(lake, "b", "d")
     home = tmp_path / "warehouse" / "lance"
@@ -92,7 +92,7 @@ def test_operations_of_every_kind(lake: DriverNode, tmp_path: Path) -> None:
 
 
 def test_what_is_refused_leaves_nothing(lake: DriverNode) -> None:
-    """A batch whose last operation is refused creates, commits and deletes nothing."""
+    """If the last operation of a batch is refused, the batch creates, commits and deletes nothing."""
     at = kept(lake, "b", "d")
     commit(lake, "lance", "b", location=at["b"], version=1)
     operations = [
@@ -108,8 +108,8 @@ def test_what_is_refused_leaves_nothing(lake: DriverNode) -> None:
 
 
 def test_bad_batches(node: DriverNode) -> None:
-    """Batches without tables, over several catalogs, with ambiguous operations or unmanaged tables are refused with the
-    reason.
+    """Batches without tables, over several catalogs, with ambiguous operations, or with tables without managed versions
+    are refused with the reason.
     """
     at = kept(node, "b")
     plain = declare(node, "lance", "plain")
@@ -134,7 +134,7 @@ def test_bad_batches(node: DriverNode) -> None:
 
 
 def test_a_taken_name_in_a_batch_is_a_conflict(lake: DriverNode) -> None:
-    """A batch that declares a table under a taken name is refused like a single request, and nothing is changed."""
+    """A batch that declares a table with a name in use is refused like a single request, and nothing is changed."""
     kept(lake, "a")
 
     answer = lake.post(

@@ -139,7 +139,9 @@ def test_columns(home: DriverNode, t: str) -> None:
 
 
 def test_metadata(home: DriverNode, t: str) -> None:
-    """A schema's metadata is replaced as a whole, a field's key by key unless it is replaced, too."""
+    """An update replaces a schema's metadata as a whole, and a field's metadata key by key unless it requests a
+    replacement.
+    """
     assert home.done("POST", f"{t}/schema_metadata/update", {"a": "1", "b": "2"}) == {"a": "1", "b": "2"}
     assert home.done("POST", f"{t}/schema_metadata/update", {"c": "3"}) == {"c": "3"}
     home.done("POST", f"{t}/update_field_metadata", {"updates": [{"path": "id", "metadata": {"unit": "m", "x": "y"}}]})
@@ -156,7 +158,7 @@ def test_metadata(home: DriverNode, t: str) -> None:
 
 
 def test_a_version_is_restored(home: DriverNode, t: str) -> None:
-    """A restored version becomes the latest under a new number."""
+    """Restoring a version creates a new latest version with its content."""
     home.done("POST", f"{t}/delete", {"predicate": "true"})
     done = home.done("POST", f"{t}/restore", {"version": 1})
 
@@ -164,7 +166,7 @@ def test_a_version_is_restored(home: DriverNode, t: str) -> None:
 
 
 def test_how_large_a_table_is(home: DriverNode, t: str) -> None:
-    """Statistics have rows, bytes, indices and lengths of fragments; the body may be missing."""
+    """Statistics have rows, bytes, indices and fragment lengths. The request body may be omitted."""
     home.done("POST", f"{t}/insert", arrow(ROWS.slice(0, 1)))
 
     found = home.done("POST", f"{t}/stats")
@@ -195,7 +197,7 @@ def test_transactions(home: DriverNode, t: str) -> None:
     assert home.done("POST", f"{place}/alter", same)["status"] == "SUCCEEDED"
     for action in ({"setStatusAction": {"status": "Canceled"}}, {"setPropertyAction": {"key": "a", "value": "b"}}):
         assert told(home.post(f"{place}/alter", {"actions": [action]})) == (406, 0)
-    assert told(home.post(f"{place}/alter", {"actions": [{}]})) == (400, 13)  # what pylance 14 makes of any action
+    assert told(home.post(f"{place}/alter", {"actions": [{}]})) == (400, 13)  # pylance 14 does so for every action
     assert told(home.post(f"{about(t, 'none')}/describe", {})) == (404, 10)
     assert told(home.post(f"{about(t, 'none')}/alter", {"actions": [{}]})) == (404, 10)
 

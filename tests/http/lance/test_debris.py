@@ -1,5 +1,5 @@
-"""Orphan files of killed writers on a node: a create leaves a mark until its table exists, and the janitor finds all
-others.
+"""Orphan files of killed writers on a node: a create leaves a purge task until its table exists, and the janitor finds
+all other orphan files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def node(tmp_path: Path) -> Iterator[DriverNode]:
 
 
 def marks(node: DriverNode) -> list[str]:
-    """Return the tasks that would delete a location."""
+    """Return the payloads of the tasks that would delete a location."""
     services = node.built.services
     return node.runner.run(services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.payloads(LANCE_PURGE)))
 
@@ -82,7 +82,9 @@ def test_a_create_that_is_refused_leaves_neither_files_nor_mark(node: DriverNode
 
 
 def test_what_a_killed_create_left_goes_by_its_mark(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a kill between rows and table, the due task deletes the files, and nothing else."""
+    """If the server is killed between writing the rows and creating the table, the due task deletes the files, and no
+    others.
+    """
     fill(node, "lance", "mine")
     before = places(node)
 
@@ -103,7 +105,7 @@ def test_what_a_killed_create_left_goes_by_its_mark(node: DriverNode, monkeypatc
 
 
 def test_a_mark_deletes_no_table(node: DriverNode) -> None:
-    """If a table exists at the location by then, all files stay."""
+    """If a table exists at the location when the task runs, its files stay."""
     fill(node, "lance", "docs")
     location = str(node.done("POST", f"{table('lance', 'docs')}/describe", {})["location"])
     services, permit = node.built.services, node.built.upkeep._permit
@@ -149,7 +151,7 @@ def test_the_janitor_finds_what_killed_inserts_left(node: DriverNode) -> None:
 
 @pytest.mark.integration
 def test_debris_in_an_object_store_goes_too() -> None:
-    """The same works on S3."""
+    """On S3, too, old files that no version names are deleted. The table and other tables' files stay."""
     import lance
 
     with objects() as store:

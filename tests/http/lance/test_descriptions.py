@@ -1,4 +1,4 @@
-"""Cached descriptions of tables: cheap while a table's files are unchanged, and never stale."""
+"""Cached descriptions of Lance tables: no work while a table's files are unchanged, and never outdated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Asked:
         return await self._ask(worker_task)
 
     def since(self, what: Callable[[], object]) -> list[str]:
-        """Return the requests to worker processes since then."""
+        """Return the requests to worker processes since the last call."""
         before = len(self.kinds)
         what()
         return self.kinds[before:]
@@ -44,7 +44,7 @@ class Asked:
 
 @pytest.fixture
 def asked(node: DriverNode) -> Asked:
-    """A node for which each file was written a minute ago."""
+    """A counter of worker requests, for a node on which each file seems to be a minute old."""
     services = node.built.services
     DESCRIPTIONS.put(services, DescriptionCache(services.files.mark_now, now_ns=lambda: time.time_ns() + LATER_NS))
     return Asked(node)
@@ -68,7 +68,9 @@ def described(node: DriverNode, body: Json | None = None) -> Json:
 
 @BOTH
 def test_what_was_told_is_told_again_without_a_look_into_the_files(node: DriverNode, place: Path, asked: Asked) -> None:
-    """An unchanged table is described by a process once; the same answer is returned again, in full or in part."""
+    """A worker process describes an unchanged table once. Later answers, complete or partial, are the same and need no
+    process.
+    """
     first = described(node)
 
     assert asked.kinds == ["describe"]
@@ -83,7 +85,7 @@ def test_what_was_told_is_told_again_without_a_look_into_the_files(node: DriverN
 
 @BOTH
 def test_every_change_shows_at_once(node: DriverNode, place: Path, asked: Asked) -> None:
-    """Each change by the server is in the next description."""
+    """The next description has each change that the server made."""
     for number in range(2, 12):
         described(node)
         node.done("POST", f"{AT}/insert", arrow(ROWS))
@@ -91,7 +93,7 @@ def test_every_change_shows_at_once(node: DriverNode, place: Path, asked: Asked)
 
 
 def test_a_commit_by_path_shows_at_once(node: DriverNode, asked: Asked) -> None:
-    """A commit that bypasses the server is in the next description: of new and of removed versions."""
+    """The next description has each commit that bypassed the server, with new and with removed versions."""
     location = fill(node, "lance", "t", rows=ROWS)["location"]
     for number in range(2, 12):
         described(node)
@@ -116,7 +118,9 @@ def test_nothing_is_kept_of_what_was_written_just_now(node: DriverNode, place: P
 
 
 def test_a_manifest_past_the_server_is_moved_aside_all_the_same(node: DriverNode, asked: Asked) -> None:
-    """A version written past a managed table is not described and is moved aside, even if a description is cached."""
+    """A manifest that was written past the server into a table with managed versions is not described, and is moved
+    aside, even if a description is cached.
+    """
     location = str(declare(node, "lance", "t", properties={"managed_versioning": "true"})["location"])
     node.done("POST", f"{AT}/insert", arrow(ROWS))
     first = described(node)
@@ -130,7 +134,7 @@ def test_a_manifest_past_the_server_is_moved_aside_all_the_same(node: DriverNode
 def test_a_link_instead_of_the_manifests_leads_nowhere(
     node: DriverNode, place: Path, asked: Asked, tmp_path: Path
 ) -> None:
-    """A link in place of a cached table's manifests reveals nothing behind it."""
+    """If a link replaces a cached table's manifest directory, its target is not described."""
     described(node)
     (place / "_versions").rename(tmp_path / "moved")
     (place / "_versions").symlink_to(tmp_path / "moved")
@@ -162,8 +166,8 @@ def test_another_table_of_the_name_is_described_afresh(node: DriverNode, place: 
 
 
 def test_a_crowd_asks_together(node: DriverNode, place: Path) -> None:
-    """Sixty-four concurrent callers of a just written table cause at most two requests to processes, refused ones
-    none.
+    """Sixty-four concurrent requests to describe a table cause at most two requests to worker processes. Callers
+    without the right are refused.
     """
     services, asked = node.built.services, Asked(node)
     DESCRIPTIONS.put(services, DescriptionCache(services.files.mark_now, now_ns=lambda: 0))

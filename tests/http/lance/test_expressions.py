@@ -1,4 +1,6 @@
-"""SQL expressions that cannot be evaluated: a bad request on every route, with the library's message, and no change."""
+"""SQL expressions that cannot be evaluated are refused on every route as a bad request, with the library's message, and
+change nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ WRONG = (
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with a table of each kind with three rows."""
+    """A node with a table of three rows of each kind."""
     with node_over(tmp_path_factory.mktemp("expressions")) as node:
         for name, managed in (("plain", "false"), ("kept", "true")):
             declare(node, "lance", name, properties={"managed_versioning": managed})
@@ -30,7 +32,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 def doors(expression: str) -> list[tuple[str, Json | bytes]]:
-    """Return each request that has an expression."""
+    """Return each request that takes an expression."""
     merging = f"merge_insert?on=id&when_matched_update_all=true&when_matched_update_all_filt={quote(expression.replace('id', 'source.id'))}"
     return [
         *([] if "text" in expression else [(merging, arrow())]),

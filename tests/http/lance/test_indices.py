@@ -42,7 +42,7 @@ def t(home: DriverNode, request: pytest.FixtureRequest) -> str:
 
 
 def make(node: DriverNode, t: str, column: str, kind: str, *, action: str = "create_index", **more: object) -> object:
-    """Build an index. Returns status and code."""
+    """Create an index. Returns status and code."""
     answer = node.post(f"{t}/{action}", {"column": column, "index_type": kind, **more})
     return answer.json() if answer.status == 200 else told(answer)
 
@@ -77,8 +77,8 @@ def test_vectors(home: DriverNode, t: str) -> None:
 
 
 def test_words(home: DriverNode, t: str) -> None:
-    """Full-text search by words, by a structure, and combined with a vector, where two result lists are merged by
-    rank.
+    """Full-text search works by words, by a structured query, and combined with a vector; the last merges both result
+    lists by rank.
     """
     make(home, t, "text", "FTS", with_position=True, stem=True, language="English", base_tokenizer="simple")
     words = {"string_query": {"query": "word3", "columns": ["text"]}}
@@ -108,13 +108,13 @@ def test_words(home: DriverNode, t: str) -> None:
     ],
 )  # fmt: skip
 def test_indices_that_are_refused(home: DriverNode, column: str, kind: str, more: dict[str, str], code: int) -> None:
-    """An invalid index has its code."""
+    """A request for an invalid index is refused with its code."""
     assert make(home, table("lance", "s", "many"), column, kind, **more) == (404 if code == 12 else 400, code)
 
 
 def test_names(home: DriverNode, t: str) -> None:
-    """Index names are unique unless the new index replaces the old one; a missing index is code 6; pages are by
-    name.
+    """Index names are unique unless the request replaces the index. A missing index has code 6, and pages are ordered
+    by name.
     """
     make(home, t, "id", "BTREE")
     assert make(home, t, "id", "BITMAP") == (409, 7)

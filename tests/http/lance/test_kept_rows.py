@@ -1,4 +1,4 @@
-"""Row operations on server-managed tables: each change is a version in the store."""
+"""Row operations on tables with managed versions: each change is a version in the store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MORE = pa.table({"id": [2, 3], "text": ["z", "c"]})
 
 @pytest.fixture
 def made(node: DriverNode) -> Json:
-    """A managed table that was declared."""
+    """A declared table with managed versions."""
     return declare(node, "lance", "t", properties={"managed_versioning": "true"})
 
 
@@ -33,8 +33,8 @@ def ids(node: DriverNode) -> list[object]:
 
 
 def test_every_change_is_a_version(node: DriverNode, made: Json) -> None:
-    """Insert creates the first version and appends; merge, update, delete, columns, indices and restore create one
-    each.
+    """The first insert creates the first version. Further inserts, merges, updates, deletes, and changes of columns and
+    indices, and restores create one version each.
     """
     assert node.done("POST", f"{AT}/insert", arrow(FIRST))["version"] == 1
     assert node.done("POST", f"{AT}/insert", arrow(FIRST))["version"] == 2
@@ -59,7 +59,7 @@ def test_every_change_is_a_version(node: DriverNode, made: Json) -> None:
 
 
 def test_what_went_past_the_server_takes_no_part(node: DriverNode, made: Json) -> None:
-    """Rows written by path, past the server, are neither read nor built upon."""
+    """Rows that were written by path, past the server, are neither read nor part of later versions."""
     node.done("POST", f"{AT}/insert", arrow(FIRST))
     lance.write_dataset(pa.table({"id": [99], "text": ["x"]}), str(made["location"]), mode="append")
     assert ids(node) == [1, 2]

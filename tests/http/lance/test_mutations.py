@@ -1,6 +1,4 @@
-"""Valid requests of every operation, each with one mistake: never a server error, always a code that fits its
-status.
-"""
+"""Requests of every operation with one mistake each: no server error, and always a code that fits the status."""
 
 from __future__ import annotations
 
@@ -48,8 +46,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 def turned(body: dict[str, object]) -> Iterator[dict[str, object]]:
-    """Yield variants of the fields: each field left out, each with every wrong value, and the same for nested
-    fields.
+    """Yield variants of the fields: with each field omitted, with each field set to every wrong value, and the same for
+    nested fields.
     """
     for name, value in body.items():
         yield {key: each for key, each in body.items() if key != name}
@@ -76,7 +74,7 @@ def wrong_fields() -> list[Asked]:
 
 
 def wrong_streams() -> Iterator[bytes]:
-    """Return a stream with a byte changed, a piece removed, or its end cut off."""
+    """Yield streams with a bit changed, a piece removed, or the end cut off."""
     whole, chance = stream(ROWS.slice(0, 50)), random.Random(SEED)
     for number in range(STREAMS):
         place = chance.randrange(len(whole))
@@ -96,7 +94,7 @@ def is_fine(answer: DriverAnswer) -> bool:
 
 
 def test_no_field_that_is_wrong_is_a_fault(home: DriverNode) -> None:
-    """Whatever a field contains, the answer is right or names the mistake."""
+    """A request with a wrong field succeeds, or is refused with a code that fits the status."""
     asked = wrong_fields()
 
     told = [(each, home.ask(each.method, f"/lance{each.address}", each.body)) for each in asked]
@@ -106,7 +104,7 @@ def test_no_field_that_is_wrong_is_a_fault(home: DriverNode) -> None:
 
 
 def test_no_stream_that_is_wrong_is_a_fault(home: DriverNode) -> None:
-    """Whatever bytes are sent as rows, they are accepted or refused, and a refused body leaves nothing."""
+    """Rows with wrong bytes are accepted or refused. A refused body creates no table and no rows."""
     before = home.done("POST", "/lance/v1/table/lance$own$t/count_rows", {})
     told = [home.post("/lance/v1/table/lance$own$t/insert", data) for data in wrong_streams()]
 

@@ -10,7 +10,9 @@ from tests.http.lance.wire import declare, make_space, names, space, table, told
 
 
 def test_the_root_shows_catalogs(node: DriverNode) -> None:
-    """The first level has the usable catalogs of every provider; a user without rights sees none."""
+    """The first level lists the catalogs of every provider that the caller may use. A user without rights gets an empty
+    list.
+    """
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     assert names(node.get(f"{space()}/list")) == ["lance", "main"]
@@ -32,14 +34,14 @@ def test_namespaces_nest(node: DriverNode) -> None:
 
 
 def test_a_missing_parent_is_not_made(node: DriverNode) -> None:
-    """A missing parent is 404 with code 1, and nothing is created."""
+    """Creating a namespace below a missing parent is 404 with code 1, and nothing is created."""
     assert told(node.post(f"{space('lance', 'x', 'y')}/create", {})) == (404, 1)
     assert names(node.get(f"{space('lance')}/list")) == []
 
 
 @pytest.mark.parametrize("mode", ["Create", "create", "", None])
 def test_create_refuses_a_taken_name(node: DriverNode, mode: str | None) -> None:
-    """By default a taken name is 409 with code 2."""
+    """By default a name in use is refused with 409 and code 2."""
     make_space(node, "lance", "a")
 
     assert told(node.post(f"{space('lance', 'a')}/create", {"mode": mode})) == (409, 2)
@@ -47,7 +49,7 @@ def test_create_refuses_a_taken_name(node: DriverNode, mode: str | None) -> None
 
 @pytest.mark.parametrize("mode", ["ExistOk", "exist_ok", "EXISTOK"])
 def test_exist_ok_keeps_what_is_there(node: DriverNode, mode: str) -> None:
-    """In the mode ExistOk an existing namespace is returned unchanged."""
+    """In the mode ExistOk, a create of an existing namespace returns it unchanged."""
     make_space(node, "lance", "a", k="old")
 
     found = node.done("POST", f"{space('lance', 'a')}/create", {"mode": mode, "properties": {"k": "new"}})
@@ -56,14 +58,14 @@ def test_exist_ok_keeps_what_is_there(node: DriverNode, mode: str) -> None:
 
 
 def test_exist_ok_does_not_take_a_table_for_a_namespace(node: DriverNode) -> None:
-    """A table of the same name is refused in every mode."""
+    """A namespace with the name of an existing table is refused in every mode."""
     declare(node, "lance", "t")
 
     assert told(node.post(f"{space('lance', 't')}/create", {"mode": "ExistOk"})) == (409, 2)
 
 
 def test_overwrite_makes_it_anew(node: DriverNode) -> None:
-    """In the mode Overwrite a namespace is dropped with its content and replaced by an empty one."""
+    """In the mode Overwrite, a create drops the existing namespace with its content and creates an empty one."""
     make_space(node, "lance", "a", k="old")
     declare(node, "lance", "a", "t")
 
@@ -75,12 +77,12 @@ def test_overwrite_makes_it_anew(node: DriverNode) -> None:
 
 
 def test_overwrite_of_what_is_not_there_makes_it(node: DriverNode) -> None:
-    """Overwrite of a missing namespace creates it."""
+    """In the mode Overwrite, a create of a missing namespace creates it."""
     assert node.done("POST", f"{space('lance', 'a')}/create", {"mode": "overwrite"}) == {"properties": {}}
 
 
 def test_modes_are_checked(node: DriverNode) -> None:
-    """An unknown mode or behaviour is 400 with code 13 and the known ones."""
+    """An unknown mode or behavior is refused with 400, code 13 and the known ones."""
     make_space(node, "lance", "a")
 
     for action, body in (("create", {"mode": "sometimes"}), ("drop", {"mode": "x"}), ("drop", {"behavior": "x"})):
@@ -90,7 +92,9 @@ def test_modes_are_checked(node: DriverNode) -> None:
 
 
 def test_drop_is_restricted_unless_told(node: DriverNode) -> None:
-    """A namespace with content is 409 with code 3; with Cascade it is dropped with its content, to the trash."""
+    """Dropping a namespace with content is refused with 409 and code 3. With Cascade, the namespace and its content are
+    dropped to the trash.
+    """
     make_space(node, "lance", "a", k="v")
     make_space(node, "lance", "a", "b")
     declare(node, "lance", "a", "b", "t")
@@ -160,7 +164,7 @@ def test_cascade_stops_at_iceberg_tables(node: DriverNode) -> None:
 
 
 def test_pages(node: DriverNode) -> None:
-    """Pages have the requested size and continue by a token, and the last one has none; a limit of 0 gives an empty
+    """Pages have the requested size and continue with a token, which the last page lacks. A limit of 0 returns an empty
     page.
     """
     for name in "abcde":
@@ -180,7 +184,7 @@ def test_pages(node: DriverNode) -> None:
 
 
 def test_what_is_hidden_takes_no_place_in_a_page(node: DriverNode) -> None:
-    """Hidden objects are removed before a page is cut."""
+    """Hidden objects are removed before the list is divided into pages."""
     for name in "abcd":
         make_space(node, "lance", name)
     grant(node, "ana", "use_catalog", kind="CATALOG", on="lance")
@@ -194,7 +198,7 @@ def test_what_is_hidden_takes_no_place_in_a_page(node: DriverNode) -> None:
 
 
 def test_a_protected_namespace_stays(node: DriverNode) -> None:
-    """A protected namespace cannot be dropped, also by a cascade from above: 409 with code 19."""
+    """A protected namespace cannot be dropped, not even by a cascade from its parent: 409 with code 19."""
     make_space(node, "lance", "a")
     make_space(node, "lance", "a", "b")
     node.done("PUT", "/api/limnos/v1/metalakes/lake/objects/SCHEMA/lance.a:b/protection", {})
@@ -205,8 +209,8 @@ def test_a_protected_namespace_stays(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("what", ["CATALOG/lance", "SCHEMA/lance.a", "TABLE/lance.a.t"])
 def test_a_cascade_from_a_protected_catalog_takes_nothing(node: DriverNode, what: str) -> None:
-    """A cascade that a drop of the catalog would refuse is refused before anything is dropped, because it is
-    permanent.
+    """A cascade over a catalog is refused before anything is dropped if the catalog or an object in it is protected,
+    because the drop of a catalog is permanent.
     """
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")
@@ -231,7 +235,7 @@ def test_a_tables_name_is_no_namespaces(node: DriverNode) -> None:
 
 
 def test_who_may_not_drop_a_catalog_empties_none(node: DriverNode) -> None:
-    """A cascade by a user without the right to drop the catalog is refused before anything is dropped."""
+    """A cascade by a user who may not drop the catalog is refused before anything is dropped."""
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")
     grant(node, "ana", "use_catalog use_schema create_schema create_table modify_table", kind="CATALOG", on="lance")

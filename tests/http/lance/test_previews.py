@@ -1,4 +1,6 @@
-"""Previews of Lance tables: first rows with shortened vectors, limits, versions, who may, and the audit's line."""
+"""Previews of Lance tables: first rows with shortened vectors, limits, versions, needed privileges, and audit
+records.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ def test_first_rows(node: DriverNode) -> None:
 
 
 def test_chosen_columns_and_limits(node: DriverNode) -> None:
-    """Columns come in the requested order; at most 200 rows are returned, and further columns are counted."""
+    """Columns are returned in the requested order. At most 200 rows are returned, and omitted columns are counted."""
     head = read(node, "&rows=200&columns=vector,id")
 
     assert [each["name"] for each in head["columns"]] == ["vector", "id"]
@@ -77,7 +79,7 @@ def test_chosen_columns_and_limits(node: DriverNode) -> None:
 
 
 def test_an_earlier_version(node: DriverNode) -> None:
-    """A preview of a version has the rows of that version; an unknown version is 404."""
+    """A preview of an earlier version has its rows. An unknown version is 404."""
     fill(node, "lance", "s", "versions", rows=ROWS.slice(0, 1))
     node.done("POST", f"{table('lance', 's', 'versions')}/insert?mode=append", arrow(ROWS.slice(5, 1)))
     url = f"{PREVIEW}?table=s.versions&columns=id"
@@ -92,7 +94,7 @@ def test_an_earlier_version(node: DriverNode) -> None:
 
 
 def test_a_declared_table_has_no_rows(node: DriverNode) -> None:
-    """A table without data says so."""
+    """A preview of a table without data says that the table has none."""
     declare(node, "lance", "s", "empty")
 
     answer = ask(node, name="s.empty", user="admin")
@@ -107,7 +109,7 @@ def test_bad_queries(node: DriverNode, query: str) -> None:
 
 
 def test_who_may_not_read_rows_gets_none(node: DriverNode) -> None:
-    """A preview needs the right to read rows; describing or changing the table is not enough."""
+    """A preview needs the privilege to read rows; the privilege to describe or change the table is not enough."""
     assert [ask(node, user=user).status for user in ("eve", "ann", "stranger")] == [403, 403, 403]
     assert b"SELECT_TABLE" in ask(node, user="eve").body
     assert node.post(f"{table('lance', 's', 't')}/describe", {}, user="eve").status == 200
@@ -115,14 +117,14 @@ def test_who_may_not_read_rows_gets_none(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("kind, name", [("TABLE", "lance.s.t"), ("SCHEMA", "lance.s")])
 def test_lance_tables_have_no_restrictions(node: DriverNode, kind: str, name: str) -> None:
-    """Previews apply no restrictions, because Lance tables cannot have any."""
+    """Lance tables cannot have restrictions, so previews apply none."""
     answer = restrict(node, kind=kind, on=name, masks={"id": "replace-with-null"})
 
     assert (answer.status, b"Lance tables" in answer.body) == (400, True)
 
 
 def test_each_preview_has_its_line_in_the_audit(node: DriverNode) -> None:
-    """The audit records user, table, version and number of rows."""
+    """Each preview has an audit record with user, table, version and number of rows."""
     read(node, "&rows=3&columns=id")
 
     node.runner.run(node.built.services.audit.flush())
@@ -141,7 +143,9 @@ class DyingWorkers(NoLanceWorkers):
 
 
 def test_killed_process_and_deadline_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A killed or late process is 503 with advice, and the next preview is served."""
+    """If the worker process is killed or exceeds the deadline, the answer is 503 with advice, and the next preview
+    succeeds.
+    """
     with node_over(tmp_path) as node:
         make_space(node, "lance", "s")
         fill(node, "lance", "s", "t", rows=ROWS.slice(0, 1))

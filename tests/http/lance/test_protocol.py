@@ -42,8 +42,8 @@ def test_every_operation_is_answered() -> None:
     ],
 )  # fmt: skip
 def test_one_table_by_many_paths(home: DriverNode, path: str) -> None:
-    """All delimiters, escaped or not, doubled and final slashes, and the path of the protocol's own port have the same
-    meaning.
+    """Paths with any delimiter, escaped or not, with doubled and final slashes, and the path of the protocol's own port
+    name the same table.
     """
     found = home.done("POST", path, {})
 
@@ -63,7 +63,7 @@ def test_the_root_by_many_paths(home: DriverNode, path: str) -> None:
 
 
 def test_names_like_actions(node: DriverNode) -> None:
-    """A namespace with the name of an action, or of the segment for tables, is reached by an unambiguous path."""
+    """A namespace with the name of an action, or of the path segment for tables, can be addressed by a path."""
     make_space(node, "list")
     make_space(node, "table")
 
@@ -74,7 +74,7 @@ def test_names_like_actions(node: DriverNode) -> None:
 
 
 def test_a_plus_that_stands_for_a_space(node: DriverNode) -> None:
-    """A plus in a path may be a space: the body's identifier decides, or else the client."""
+    """A plus in a path may be a space: the identifier in the body decides, otherwise the client's name."""
     make_space(node, "lance", "d e")
 
     assert node.post(f"{ROOT}/namespace/lance$d+e/describe", {"id": ["lance", "d e"]}).status == 200
@@ -85,7 +85,7 @@ def test_a_plus_that_stands_for_a_space(node: DriverNode) -> None:
 
 
 def test_a_body_that_names_something_else(home: DriverNode) -> None:
-    """Path and body must name the same object: 400 with code 13."""
+    """If path and body name different objects, the request is refused with 400 and code 13."""
     answer = home.post(f"{table('lance', 'a', 'b', 't')}/describe", {"id": ["lance", "a", "b", "u"]})
 
     assert told(answer) == (400, 13)
@@ -109,12 +109,12 @@ def test_bodies_may_say_nothing_or_more_than_is_known(home: DriverNode, body: by
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"id":"lance"}', b'{"version":"1"}', b"\xff", b"[" * 20_000])
 def test_bodies_that_cannot_be_read(home: DriverNode, body: bytes) -> None:
-    """A body that is no JSON, or has another form, is 400 with code 13."""
+    """A body that is not a JSON object of the operation is refused with 400 and code 13."""
     assert told(home.post(f"{table('lance', 'a', 'b', 't')}/describe", body)) == (400, 13)
 
 
 def test_unknown_routes_and_methods_answer_in_the_same_shape(node: DriverNode) -> None:
-    """An unknown path or a wrong method has a JSON body with code 0."""
+    """An unknown path or a wrong method is answered with a JSON body and code 0."""
     for method, path, expected in (
         ("GET", "/lance", 404), ("GET", "/lance/v2/table", 404), ("POST", f"{ROOT}/table/lance$t/dance", 404), ("GET", "/v1/table/x/y/z", 404),
         ("PUT", f"{ROOT}/table/lance$t/describe", 405), ("GET", f"{ROOT}/table/lance$t/drop", 405), ("DELETE", f"{ROOT}/table", 405),
@@ -123,14 +123,14 @@ def test_unknown_routes_and_methods_answer_in_the_same_shape(node: DriverNode) -
 
 
 def test_other_paths_below_v1_are_not_for_this_protocol(node: DriverNode) -> None:
-    """A request without /iceberg in its path is not answered in Lance's form."""
+    """A request to Iceberg REST without /iceberg in its path is not answered in Lance's format."""
     assert "instance" not in node.get("/v1/config").json()
     assert LanceRouter("/lance/v1", ()).reach([b"v1", b"config"]) == 0
 
 
 def test_credentials(node: DriverNode) -> None:
-    """A token is accepted as Bearer and as x-api-key, Authorization precedes; missing credentials are 401 with code
-    16.
+    """A token is accepted in Authorization as Bearer, which takes precedence, and in x-api-key. Missing credentials are
+    401 with code 16.
     """
     key = node.post(f"{OWN}/tokens", {"name": "k"}).json()
     token = str(key["token"])
@@ -151,11 +151,11 @@ def test_credentials(node: DriverNode) -> None:
         assert answer.headers["www-authenticate"] == "Bearer"
     assert (
         node.get("/api/metalakes/lake/catalogs", user=None, x_api_key=token).status == 403
-    )  # elsewhere it is no credential
+    )  # other protocols do not accept it as a credential
 
 
 def test_a_database_is_a_catalog(home: DriverNode) -> None:
-    """LanceDB's clients name a database in a header: identifiers are relative to that catalog."""
+    """Identifiers are relative to the catalog that LanceDB's clients name as database in a header."""
     database = {"x_lancedb_database": "lance"}
 
     assert names(home.get(f"{ROOT}/namespace/$/list", **database)) == ["a"]
@@ -169,7 +169,9 @@ def test_a_database_is_a_catalog(home: DriverNode) -> None:
 
 
 def test_a_metalake_by_parameter_or_header(home: DriverNode) -> None:
-    """The metalake may be named by a parameter or a header, the parameter precedes; strangers' requests are refused."""
+    """A parameter or a header selects the metalake; the parameter takes precedence. Users who are not in it are
+    refused.
+    """
     home.done("POST", "/api/metalakes", {"name": "sea"})
     listed = f"{space()}/list"
 

@@ -1,4 +1,4 @@
-"""Queries over Lance REST: in the protocol's form and in that of LanceDB's remote clients."""
+"""Queries over Lance REST, in the protocol's format and in that of LanceDB's remote clients."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ask(node: DriverNode, **body: object) -> DriverAnswer:
     ],
 )  # fmt: skip
 def test_rows_that_are_found(home: DriverNode, body: dict[str, object], expected: list[object]) -> None:
-    """Vectors, filters, pages and versions work in both clients' forms."""
+    """Vectors, filters, pages and versions select rows in both clients' formats."""
     assert ids(ask(home, **body)) == expected
 
 
@@ -81,7 +81,7 @@ def test_queries_that_are_refused(home: DriverNode, body: dict[str, object], exp
 
 
 def test_a_long_answer_comes_whole(home: DriverNode) -> None:
-    """An answer of many pieces is one valid file."""
+    """The pieces of a long answer form one valid Arrow file."""
     rows = pa.table({"id": pa.array(range(200_000), pa.int64()), "text": ["some words"] * 200_000})
     fill(home, "lance", "s", "long", rows=rows)
 
@@ -98,7 +98,7 @@ def test_several_vectors_say_whose_rows_are_whose(home: DriverNode) -> None:
 
 
 def test_plans(home: DriverNode) -> None:
-    """Query plans and analyses are texts; an invalid query has its code."""
+    """Query plans and analyses are returned as text. An invalid query is refused with its code."""
     plan = home.post(f"{T}/explain_plan", {"query": {"k": 1, "vector": [], "filter": "id > 1"}, "verbose": True}).json()
     ran = home.post(f"{T}/analyze_plan", {"k": 1, "vector": NEAR}).json()
 
@@ -112,7 +112,7 @@ def test_plans(home: DriverNode) -> None:
     "vector", [[1] * 100_001, {"single_vector": [1] * 100_001}, {"multi_vector": [[1] * 50_001] * 2}]
 )
 def test_vectors_have_a_bound(home: DriverNode, vector: object) -> None:
-    """The number of vector items is limited, because each is validated on the event loop."""
+    """The number of vector items is limited, because the event loop validates each of them."""
     answer = ask(home, k=1, vector=vector)
 
     assert answer.status == 400

@@ -1,4 +1,4 @@
-"""Tags and branches over Lance REST, of storage-managed and server-managed tables; and versions that they protect from
+"""Tags and branches over Lance REST, of tables with and without managed versions; and versions that they protect from
 deletion.
 """
 
@@ -21,7 +21,7 @@ KINDS = [{"managed_versioning": "true"}, {}]
 
 @pytest.fixture(params=KINDS, ids=["managed", "by its files"])
 def path(node: DriverNode, request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a table of three versions, of either kind."""
+    """The URL of a table of three versions, with and without managed versions."""
     at = str(tmp_path / "data" / "warehouse" / "lance" / "old")
     for mode in ("create", "append", "append"):
         lance.write_dataset(ROWS, at, mode=mode)
@@ -35,7 +35,7 @@ def versions(node: DriverNode, branch: str = "") -> list[int]:
 
 
 def test_tags(node: DriverNode, path: str) -> None:
-    """A tag is created, listed, moved and deleted, which Lance's own library sees."""
+    """A tag can be created, listed, moved and deleted, and Lance's own library reads it."""
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
     assert node.done("POST", f"{AT}/tags/version", {"tag": "v1"}) == {"version": 1}
     listed = node.done("POST", f"{AT}/tags/list", {})["tags"]
@@ -63,20 +63,22 @@ def test_a_number_that_no_version_has_is_a_wrong_request(node: DriverNode, path:
     """A version number beyond the library's range is a bad request, and the tag is unchanged."""
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
 
-    for verb, tag, version in (("create", "x", 2**70), ("update", "v1", -1)):  # each ends a process of Lance's
+    for verb, tag, version in (("create", "x", 2**70), ("update", "v1", -1)):  # each crashes a worker process
         answer = node.post(f"{AT}/tags/{verb}", {"tag": tag, "version": version})
         assert told(answer)[0] in (400, 404), answer.body
     assert node.done("POST", f"{AT}/tags/version", {"tag": "v1"}) == {"version": 1}
 
 
 def test_a_name_that_ends_in_the_middle_is_a_wrong_request(node: DriverNode, path: str) -> None:
-    """A name with a zero byte is a bad request, because Lance's library fails on it, and the next request is served."""
+    """A name with a zero byte, on which Lance's library fails, is refused as a bad request, and the next request
+    succeeds.
+    """
     assert told(node.post(f"{AT}/describe", {"tag": "\x00"}))[0] in (400, 404)
     assert node.done("POST", f"{AT}/describe", {})["version"] == 3
 
 
 def test_lancedb_is_told_of_taken_names_as_a_wrong_request(node: DriverNode, path: str) -> None:
-    """For LanceDB's remote client, which retries on 409, a taken tag or branch name is 400."""
+    """For LanceDB's remote client, which retries on 409, a tag or branch name in use is refused with 400."""
     t = table("lance", "t")
     tag, branch = {"tag": "twice", "version": 1}, {"name": "twice"}
     node.done("POST", f"{t}/tags/create", tag)
@@ -120,7 +122,7 @@ def test_branches(node: DriverNode, path: str) -> None:
 
 
 def commits_told(node: DriverNode) -> int:
-    """Return the number of table commits in the metalake's changes."""
+    """Return the number of table commits in the metalake's change feed."""
     changes = node.done("GET", f"{OWN}/metalakes/lake/changes?after=oldest&limit=1000")["changes"]
     return sum(each["operation"] == "commit" for each in changes)
 
@@ -158,7 +160,9 @@ def test_old_versions_are_deleted(node: DriverNode, path: str) -> None:
 def test_a_right_that_goes_before_the_store_is_asked_deletes_no_versions(
     node: DriverNode, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The right is checked again in the transaction; the right to read the table is not enough then."""
+    """The privilege to delete versions is checked again in the transaction. If only the privilege to read is left, no
+    version is deleted.
+    """
     assert path
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
     role = grant(node, "ana", "modify_table", kind="CATALOG", on="lance")
@@ -173,7 +177,9 @@ def test_a_right_that_goes_before_the_store_is_asked_deletes_no_versions(
 
 
 def test_what_was_branched_by_path_is_not_there(node: DriverNode, tmp_path: Path) -> None:
-    """A branch created by path past a managed table is not listed, and is replaced by one created here."""
+    """A branch that was created by path, past a table with managed versions, is not listed. A branch of that name
+    created over the server replaces it.
+    """
     at = str(tmp_path / "data" / "warehouse" / "lance" / "old")
     lance.write_dataset(ROWS, at)
     node.done("POST", f"{AT}/register", {"location": at, "properties": KINDS[0]})
@@ -191,7 +197,7 @@ def test_what_was_branched_by_path_is_not_there(node: DriverNode, tmp_path: Path
 
 
 def test_a_table_without_data_has_neither(node: DriverNode) -> None:
-    """A declared table has no tags and branches, and none can be created."""
+    """A declared table without data has no tags or branches, and none can be created."""
     declare(node, "lance", "t")
 
     assert node.done("POST", f"{AT}/tags/list", {}) == {"tags": {}}

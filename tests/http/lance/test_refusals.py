@@ -1,4 +1,4 @@
-"""Access over Lance REST: a node answers as each cell of refusals.md says."""
+"""Access over Lance REST: a node answers each request as the cell of refusals.md states."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[s
 
 
 def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
-    """The table has each served route, and only rows that are requested."""
+    """The table contains each served route, and each of its rows is requested."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
-    """Every caller gets what the table states."""
+    """Every caller gets the status and code that the table states."""
     assert {who: refusals.cell(asked[row][who]) for who in CALLERS} == WRITTEN[row]
 
 
 PAIRS = sorted(
     (route, thing, f"no {thing}")
     for route, thing in WRITTEN
-    if (route, f"no {thing}") in WRITTEN and thing != "catalog"  # a refusal tells the rights that one has on it
+    if (route, f"no {thing}") in WRITTEN and thing != "catalog"  # a refusal names the caller's rights on the object
 )
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str, str]) -> None:
-    """A caller who may load neither the existing nor the missing object gets the same message for both, but for the
+    """A caller who may load neither the existing nor the missing object gets the same message for both, except for the
     name.
     """
     route, there, missing = pair
@@ -78,5 +78,5 @@ def _unnamed(body: dict[str, object], who: str) -> str:
 
 
 def test_nobody_is_asked_who_it_is(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
-    """Without credentials every row is 401."""
+    """Every row without credentials is refused with 401."""
     assert {answers["nobody"].status for answers in asked.values()} == {401}

@@ -1,4 +1,4 @@
-"""Tables with rows over Lance REST: create, insert, count."""
+"""Tables with rows over Lance REST: created, inserted into, counted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def t(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 
 def properties(**told: str) -> str:
-    """Return properties as a query has them."""
+    """Return properties as a query parameter."""
     return f"properties={quote(json.dumps(told))}"
 
 
@@ -50,7 +50,7 @@ def create(
 
 
 def test_a_table_is_made_of_rows(home: DriverNode, t: tuple[str, ...]) -> None:
-    """The rows exist at version 1 in the table's own location, and the properties are stored."""
+    """A created table has its rows at version 1 in its own location, and its properties are stored."""
     made = create(home, f"mode=Create&{properties(k='v')}", *t).json()
 
     assert (made["version"], made["properties"], count(home, *t)) == (1, {"k": "v"}, 3)
@@ -60,7 +60,7 @@ def test_a_table_is_made_of_rows(home: DriverNode, t: tuple[str, ...]) -> None:
 
 
 def test_headers_of_older_clients(home: DriverNode, t: tuple[str, ...]) -> None:
-    """The location and the properties may be in headers."""
+    """Location and properties can be sent in headers."""
     place = f"file://{home.data}/warehouse/lance/mine"
     headers = {"x_lance_table_location": place, "x_lance_table_properties": '{"k":"v"}'}
 
@@ -70,8 +70,8 @@ def test_headers_of_older_clients(home: DriverNode, t: tuple[str, ...]) -> None:
 
 
 def test_a_name_that_is_taken(home: DriverNode, t: tuple[str, ...]) -> None:
-    """For a taken name create is refused, exist_ok keeps the table, and overwrite writes its next version and drops its
-    properties.
+    """A create with a name in use is refused. With exist_ok it returns the existing table, and with overwrite it writes
+    the table's next version and removes its properties.
     """
     first = create(home, f"{properties(k='v')}", *t).json()
 
@@ -104,7 +104,7 @@ def test_properties_are_kept_when_the_right_goes_behind_the_rows(
 
 
 def test_a_declared_table_is_filled(home: DriverNode, t: tuple[str, ...]) -> None:
-    """A declared table gets rows by a create or the first insert; before that rows cannot be counted."""
+    """A create or the first insert writes rows into a declared table. Counting rows before that is 404."""
     first, second = (*t[:-1], "a"), (*t[:-1], "b")
     for path in (first, second):
         declare(home, *path, properties={"k": "v"})
@@ -118,7 +118,9 @@ def test_a_declared_table_is_filled(home: DriverNode, t: tuple[str, ...]) -> Non
 
 
 def test_rows_are_added(home: DriverNode, t: tuple[str, ...]) -> None:
-    """Append adds a version with more rows, overwrite one with other rows; old versions can still be counted."""
+    """An insert that appends adds a version with more rows, and one that overwrites a version with other rows. Rows of
+    old versions can still be counted.
+    """
     fill(home, *t)
 
     added = home.done("POST", f"{table(*t)}/insert?mode=append", arrow())
@@ -145,7 +147,7 @@ def test_bodies_that_are_refused(home: DriverNode, t: tuple[str, ...], body: byt
 
 
 def test_a_table_that_did_not_come_to_be(home: DriverNode, t: tuple[str, ...]) -> None:
-    """A create whose body cannot be read leaves neither a name nor a file."""
+    """A create with an unreadable body leaves neither a table nor a file."""
     before = {path for path in (home.data / "warehouse").rglob("*") if path.is_file()}
 
     assert told(create(home, "", *t, body=arrow()[:-30])) == (400, 13)
@@ -177,7 +179,7 @@ def test_rows_are_counted(home: DriverNode, t: tuple[str, ...], body: dict[str, 
 
 
 def test_a_link_out_of_the_warehouse(home: DriverNode, t: tuple[str, ...], tmp_path: Path) -> None:
-    """A link out of the catalog's roots is never written through."""
+    """A write through a link out of the catalog's roots is refused."""
     outside = tmp_path / "outside"
     outside.mkdir()
     place = home.data / "warehouse" / "lance" / "led"
@@ -190,7 +192,7 @@ def test_a_link_out_of_the_warehouse(home: DriverNode, t: tuple[str, ...], tmp_p
 
 
 def test_rights(home: DriverNode, t: tuple[str, ...]) -> None:
-    """Readers may not write, and users who may only write may not read."""
+    """Users who may only read are refused to write, and users who may only write are refused to read."""
     fill(home, *t)
     for user, privilege in (("reader", "select_table"), ("writer", "modify_table")):
         grant(home, user, f"use_catalog use_schema {privilege}", kind="CATALOG", on="lance")

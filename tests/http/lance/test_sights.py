@@ -1,4 +1,6 @@
-"""A catalog that shows a directory: current, read only, under the catalog's rights."""
+"""Directory catalogs, which show the Lance tables of a directory: current, read-only, and with the rights on the
+catalog.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,14 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def lake(tmp_path: Path, root: Path) -> Iterator[DriverNode]:
-    """A node with a catalog that shows it."""
+    """A node with a catalog of the directory."""
     with node_at(tmp_path / "data", storage=StorageSection(allowed_roots=(str(root),))) as running:
         running.done("POST", f"{API}/lake/catalogs", {**NEW, "properties": {"lance-directory": f"file://{root}"}})
         yield running
 
 
 def test_a_directory_is_listed_and_described_as_it_is_now(lake: DriverNode, root: Path) -> None:
-    """Namespaces and tables are listed in pages with whole identifiers, and changes of the directory are visible
+    """Namespaces and tables are listed in pages with full identifiers. Changes of the directory are visible
     immediately.
     """
     assert names(lake.get(f"{space('shown')}/list")) == ["a"]
@@ -67,7 +69,9 @@ def test_a_directory_is_listed_and_described_as_it_is_now(lake: DriverNode, root
 
 
 def test_what_is_not_there_or_no_table_is_told(lake: DriverNode) -> None:
-    """Missing namespaces, tables and versions have their codes; a foreign folder exists and cannot be loaded."""
+    """Missing namespaces, tables and versions are refused with their codes. A foreign folder exists as a table, but
+    describing it is 409.
+    """
     assert told(lake.get(f"{space('shown', 'x')}/table/list")) == (404, 1)
     assert told(lake.post(f"{table('shown', 'x', 't')}/describe", {})) == (404, 1)
     assert told(lake.post(f"{table('shown', 'a', 't')}/exists", {})) == (404, 4)
@@ -102,8 +106,8 @@ def test_rows_versions_and_tags_are_read(lake: DriverNode, root: Path) -> None:
 
 
 def test_gravitino_lists_and_loads_it(lake: DriverNode) -> None:
-    """Gravitino REST lists schemas by their parents, one for the catalog itself, and tables with columns; nothing can
-    be created.
+    """Gravitino REST lists schemas by their parents, with one for the catalog itself, and tables with columns. Creates
+    are refused.
     """
     schemas = f"{API}/lake/catalogs/shown/schemas"
     assert [each["name"] for each in lake.done("GET", schemas)["identifiers"]] == ["a", "default"]
@@ -118,7 +122,7 @@ def test_gravitino_lists_and_loads_it(lake: DriverNode) -> None:
 
 
 def test_nothing_is_made_or_changed_there(lake: DriverNode, root: Path) -> None:
-    """Over no protocol can tables of the directory be declared, registered, dropped, moved or written."""
+    """Over every protocol, declaring, registering, dropping, moving and writing tables of the directory is refused."""
     before = sorted(root.rglob("*"))
     for address, body in (
         (f"{space('shown', 'new')}/create", {}),
@@ -139,7 +143,9 @@ def test_nothing_is_made_or_changed_there(lake: DriverNode, root: Path) -> None:
 
 
 def test_rights_are_those_on_the_catalog(lake: DriverNode) -> None:
-    """A stranger gets the same refusal for existing and missing tables; grants and revokes take effect immediately."""
+    """A user without rights gets the same refusal for existing and missing tables. Grants and revokes on the catalog
+    take effect immediately.
+    """
     lake.done("POST", f"{API}/lake/users", {"name": "eve"})
     for address in (f"{table('shown', 'top')}/describe", f"{table('shown', 'none')}/describe"):
         assert told(lake.post(address, {}, user="eve")) == (403, 15)
@@ -157,8 +163,8 @@ def test_rights_are_those_on_the_catalog(lake: DriverNode) -> None:
 
 
 def test_only_what_the_server_may_read_is_shown(lake: DriverNode, tmp_path: Path, root: Path) -> None:
-    """A directory outside of the roots is refused when the catalog is created; links out of it are refused at each
-    access.
+    """A catalog of a directory outside of the server's roots is refused at its creation. Links out of the directory are
+    refused at each access.
     """
     outside = tmp_path / "outside"
     lance.write_dataset(ROWS, str(outside / "secret.lance"))

@@ -1,4 +1,6 @@
-"""An object store that refuses during a change, and deleted manifests: the right code, and no partial change."""
+"""An object store that refuses requests during a change, and deleted manifests: correct codes, and no partial
+change.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def node(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @contextmanager
 def refusing(store: ObjectStoreServer, trouble: RequestFault) -> Iterator[None]:
-    """Let the store refuse requests; the test fails if it refused none."""
+    """Let the store refuse requests. The check at the end fails if it refused none."""
     store.trouble = trouble
     try:
         yield
@@ -94,7 +96,7 @@ def test_a_change_that_the_store_refuses_is_not_made(
 
 
 def test_a_store_that_is_busy_for_a_moment_is_asked_again(node: DriverNode, store: ObjectStoreServer) -> None:
-    """A store that is busy for a moment is retried, and the rows are there once."""
+    """If the store is busy for a moment, the server retries, and the rows are written once."""
     at = filled(node, "busy", managed=True)
     with refusing(store, RequestFault("PUT", STAGED, LATER, times=1)):
         assert node.done("POST", f"{at}/insert", arrow())["version"] == 2
@@ -107,8 +109,8 @@ def test_a_store_that_is_busy_for_a_moment_is_asked_again(node: DriverNode, stor
 def test_a_version_that_is_committed_is_told_as_made(
     node: DriverNode, store: ObjectStoreServer, change: str, status: str
 ) -> None:
-    """If the store refuses to give a committed manifest its final name, the writer is told that the version is
-    committed, and readers wait.
+    """If the store refuses to give a committed manifest its final name, the writer's answer is a success. Reads are 503
+    until the manifest has the name.
     """
     at = filled(node, f"late_{change}_{status[:3]}", managed=True)
     action, body = CHANGES[change]
@@ -125,8 +127,8 @@ def test_a_version_that_is_committed_is_told_as_made(
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_committed_in_files_is_told_as_made(node: DriverNode, store: ObjectStoreServer, change: str) -> None:
-    """If the store refuses to return a manifest that it has just accepted, the change counts as made, so that it is not
-    repeated.
+    """If the store refuses to return a manifest that it has just accepted, the answer is a success, so that the client
+    does not repeat the change.
     """
     at = filled(node, f"unread_{change}", managed=False)
     action, body = CHANGES[change]
@@ -151,7 +153,7 @@ def test_a_table_that_cannot_be_made_is_not_there(node: DriverNode, store: Objec
 
 
 def test_rows_that_the_store_does_not_give_are_not_found_empty(node: DriverNode, store: ObjectStoreServer) -> None:
-    """A read that the store refuses is an error, for a count and for a query."""
+    """A count and a query whose reads the store refuses are errors, not empty results."""
     at = filled(node, "read", managed=False)
     with refusing(store, RequestFault("GET", ROWS_OF, NO)):
         assert told(node.post(f"{at}/query", {"columns": ["text"]})) == (503, 17)
@@ -174,7 +176,9 @@ def taken_away(node: DriverNode, store: ObjectStoreServer, at: str, pattern: str
 
 
 def test_manifests_of_a_managed_table_that_were_deleted_are_told(node: DriverNode, store: ObjectStoreServer) -> None:
-    """If manifests of a managed table were deleted, reads and writes are 409 with code 19; once restored, they work."""
+    """If manifests of a table with managed versions were deleted, reads and writes are 409 with code 19. They succeed
+    once the manifests are restored.
+    """
     at = filled(node, "deleted", managed=True)
     node.done("POST", f"{at}/insert", arrow())
     held = taken_away(node, store, at, "manifest")
@@ -192,7 +196,9 @@ def test_manifests_of_a_managed_table_that_were_deleted_are_told(node: DriverNod
 def test_where_files_say_what_there_is_a_deleted_manifest_is_no_version(
     node: DriverNode, store: ObjectStoreServer
 ) -> None:
-    """For an unmanaged table with a deleted manifest, the previous version is the latest, for reads and writes."""
+    """If the latest manifest of a table without managed versions was deleted, the previous version is the latest, for
+    reads and writes.
+    """
     at = filled(node, "shorter", managed=False)
     node.done("POST", f"{at}/insert", arrow())
     taken_away(node, store, at, manifest(2))

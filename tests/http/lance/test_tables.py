@@ -44,7 +44,7 @@ def path_of(location: object) -> Path:
 
 
 def test_a_declared_table_is_there(node: DriverNode) -> None:
-    """A declared table has its own location, is listed, described without a version, and creates no file."""
+    """A declared table has its own location, is listed, is described without a version, and has no files."""
     make_space(node, "lance", "a")
 
     made = declare(node, "lance", "a", "t", properties={"k": "v"})
@@ -117,7 +117,7 @@ def test_older_states_are_described(node: DriverNode) -> None:
 
 
 def test_a_declared_table_has_no_past(node: DriverNode) -> None:
-    """A version or tag of a table without data is missing."""
+    """A version or tag of a declared table without data is reported as missing."""
     declare(node, "lance", "t")
 
     assert told(node.post(f"{table('lance', 't')}/describe", {"version": 1})) == (404, 11)
@@ -170,7 +170,9 @@ def test_locations_are_the_tables_own(node: DriverNode) -> None:
 
 
 def test_register_wants_a_table(node: DriverNode) -> None:
-    """A table can only be registered at a location with data, which may be relative to the warehouse, and only once."""
+    """A table can only be registered at a location with data, and only once. The location may be relative to the
+    warehouse.
+    """
     place = lay(node, "old")
 
     assert told(node.post(f"{table('lance', 't')}/register", {"location": "nowhere"})) == (409, 19)
@@ -183,7 +185,7 @@ def test_register_wants_a_table(node: DriverNode) -> None:
 
 
 def test_register_does_not_follow_links_out(node: DriverNode, tmp_path: Path) -> None:
-    """A link in the warehouse that leads out of it cannot be registered."""
+    """Registering a link in the warehouse that leads out of it is refused."""
     (tmp_path / "secret" / "_versions").mkdir(parents=True)
     (tmp_path / "secret" / "_versions" / "1.manifest").write_bytes(b"x")
     (node.data / "warehouse" / "lance").mkdir(parents=True)
@@ -193,7 +195,7 @@ def test_register_does_not_follow_links_out(node: DriverNode, tmp_path: Path) ->
 
 
 def test_register_overwrites_only_when_told(node: DriverNode) -> None:
-    """In the mode Overwrite the name gets another table; the former one's files stay."""
+    """In the mode Overwrite, a register replaces the table of the name. The files of the replaced table stay."""
     first = declare(node, "lance", "t")["location"]
     write(first)
 
@@ -237,7 +239,7 @@ def expire(node: DriverNode) -> None:
 
 
 def test_a_dropped_table_comes_back(node: DriverNode) -> None:
-    """A restored table has its rows, and nothing of it is deleted later."""
+    """A restored table has its rows, and none of its files are deleted later."""
     place = declare(node, "lance", "t")["location"]
     write(place)
     node.done("POST", f"{table('lance', 't')}/drop", {"id": ["lance", "t"]})
@@ -252,7 +254,7 @@ def test_a_dropped_table_comes_back(node: DriverNode) -> None:
 
 
 def test_what_was_let_go_of_keeps_its_files(node: DriverNode) -> None:
-    """The files of a table that is removed from the trash by hand are kept."""
+    """If a table is removed from the trash by request, its files stay."""
     place = declare(node, "lance", "t")["location"]
     write(place)
     node.done("POST", f"{table('lance', 't')}/drop")
@@ -285,7 +287,7 @@ def test_rename_keeps_the_table(node: DriverNode) -> None:
 
 
 def test_all_tables(node: DriverNode) -> None:
-    """All visible tables are listed at every depth with their whole identifiers, in complete pages."""
+    """All visible tables are listed at every depth with their full identifiers, in pages."""
     make_space(node, "lance", "a")
     make_space(node, "lance", "a", "b")
     iceberg.make_table(node, "x", "t")
@@ -308,7 +310,7 @@ def test_all_tables(node: DriverNode) -> None:
 
 
 def test_lists_show_what_the_caller_may_see(node: DriverNode) -> None:
-    """Hidden tables are removed before a page is cut."""
+    """Hidden tables are removed before the list is divided into pages."""
     make_space(node, "lance", "a")
     for name in "abcd":
         declare(node, "lance", "a", name)
@@ -340,7 +342,9 @@ def test_iceberg_rest_knows_no_lance_table(node: DriverNode) -> None:
 
 
 def test_grants_hold_for_lance_tables(node: DriverNode) -> None:
-    """Lance tables have the rights of all tables: SELECT_TABLE to describe, ownership to drop; full names find them."""
+    """Lance tables have the same privileges as all tables: SELECT_TABLE to describe, ownership to drop. Grants refer to
+    them by full names.
+    """
     declare(node, "lance", "t")
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     at = table("lance", "t")
@@ -381,7 +385,7 @@ def test_what_is_not_served_says_so(node: DriverNode, action: str) -> None:
 
 
 def test_a_dry_run_checks_and_keeps_nothing(lake: DriverNode) -> None:
-    """A dry run answers like the run, also below missing namespaces, refuses the same, and stores nothing."""
+    """A dry run has the same answer and refusals as the run, also below missing namespaces, and stores nothing."""
     make_space(lake, "lance", "a")
     declare(lake, "lance", "taken")
     held = declare(lake, "lance", "t")["location"]
@@ -431,7 +435,7 @@ def test_a_dry_run_takes_the_privileges_of_the_run(node: DriverNode) -> None:
 
 
 def test_register_overwrites_for_who_may_drop_the_table(node: DriverNode) -> None:
-    """Overwriting a name by register needs the right to drop its table."""
+    """A register that overwrites a table needs the right to drop that table."""
     place = declare(node, "lance", "t")["location"]
     grant(node, "ana", "use_catalog use_schema create_table modify_table", kind="CATALOG", on="lance")
 

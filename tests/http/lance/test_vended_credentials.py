@@ -56,14 +56,14 @@ def describe(
 
 
 def options_of(answer: DriverAnswer) -> dict[str, str] | None:
-    """Return the storage options in an answer, if there are any."""
+    """Return the storage options in an answer; None without any."""
     assert answer.status == 200, answer
     found: dict[str, str] | None = answer.json().get("storage_options")
     return found
 
 
 def opens(store: ObjectStoreServer, options: dict[str, str] | None, location: object) -> dict[str, bool]:
-    """Return the operations that storage options allow at a location: reading manifests and rows, writing."""
+    """Return whether storage options allow each operation at a location: reading manifests and rows, writing."""
     assert options is not None
     place = str(location).removeprefix("s3://lake/")
     owner = store.client()
@@ -95,8 +95,8 @@ def opens(store: ObjectStoreServer, options: dict[str, str] | None, location: ob
 def test_options_open_what_rights_open(
     store: ObjectStoreServer, node: DriverNode, user: str, rows: bool, write: bool
 ) -> None:
-    """Storage options of readers read, those of writers write; they contain the store's address and no key of the
-    catalog.
+    """Readers' storage options allow reading, and writers' options writing. They contain the store's address, but no
+    key of the catalog.
     """
     answer = describe(node, *DOCS, user=user)
     options = options_of(answer) or {}
@@ -112,14 +112,14 @@ def test_options_open_what_rights_open(
 
 
 def test_options_open_one_table_alone(store: ObjectStoreServer, node: DriverNode) -> None:
-    """Other tables' locations are refused, also one with the same prefix."""
+    """Storage options do not allow access to other tables' locations, including one with the same prefix."""
     answer = describe(node, *DOCS)
     for other in (f"{answer['location']}2", "s3://lake/cloud/else"):
         assert not any(opens(store, options_of(answer), other).values())
 
 
 def test_nobody_else_gets_any(node: DriverNode) -> None:
-    """A user who may not describe the table is refused as without vending."""
+    """A user who may not describe the table gets the same refusal as without vending."""
     for user in ("cid", "nobody"):
         answer = describe(node, *DOCS, user=user)
         assert told(answer) in ((403, 15), (404, 4))
@@ -148,7 +148,7 @@ def test_who_makes_a_table_writes_it(store: ObjectStoreServer, node: DriverNode)
 
 
 def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectStoreServer, node: DriverNode) -> None:
-    """If STS is unreachable, requests for options are 503 with code 17 and change nothing; others work."""
+    """If STS is unreachable, requests for options are 503 with code 17 and change nothing. Other requests succeed."""
     VENDOR.of(node.built.services)._kept.clear()
     store.is_away = True
     try:
@@ -167,7 +167,7 @@ def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectS
 
 
 def test_a_directory_gives_out_nothing(store: ObjectStoreServer, node: DriverNode) -> None:
-    """For a catalog over a directory no options are issued, because other catalogs may own the files."""
+    """A directory catalog vends no options, because its files may belong to other catalogs."""
     properties = {**store.properties, "lance-directory": "s3://lake/shown"}
     body = {"name": "shown", "type": "relational", "provider": "lakehouse-generic", "properties": properties}
     node.done("POST", f"{API}/lake/catalogs", body)

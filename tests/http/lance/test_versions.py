@@ -1,4 +1,4 @@
-"""Versions over Lance REST, of server-managed and of storage-managed tables."""
+"""Versions over Lance REST, of tables with and without managed versions."""
 
 from __future__ import annotations
 
@@ -117,7 +117,9 @@ def test_a_staged_manifest_that_is_cut_or_a_link_is_refused(node: DriverNode, tm
 
 
 def test_what_bypassed_the_server_is_never_shown(lake: DriverNode) -> None:
-    """Manifests written by path past the newest version are moved aside before versions are listed or committed."""
+    """Manifests that were written by path, with numbers after the newest version, are moved aside before versions are
+    listed or committed.
+    """
     made = managed(lake)
     rogue = directory(made)
     rogue.mkdir(parents=True)
@@ -141,7 +143,9 @@ def test_what_bypassed_the_server_is_never_shown(lake: DriverNode) -> None:
 
 
 def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: DriverNode) -> None:
-    """A committed version's manifest gets its final name at the next access; an older missing version is not listed."""
+    """If a committed version's manifest lacks its final name, the next access restores it. An older version without a
+    manifest is not listed.
+    """
     made = managed(lake)
     for version in (1, 2, 3):
         commit(lake, "lance", "t", location=made["location"], version=version)
@@ -159,7 +163,9 @@ def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: DriverNode) -> Non
 
 
 def test_a_table_brings_its_versions_along(node: DriverNode, tmp_path: Path) -> None:
-    """A table registered as managed takes over its existing versions; later ones written by path are ignored."""
+    """A table that is registered with managed versions takes over its existing versions. Versions written later by path
+    are ignored.
+    """
     path = tmp_path / "data" / "warehouse" / "lance" / "old"
     for mode in ("create", "append"):
         lance.write_dataset(ROWS, str(path), mode=mode)
@@ -182,7 +188,7 @@ def test_the_catalog_says_it_for_its_tables(node: DriverNode) -> None:
 
 
 def test_versions_come_back_with_a_table(node: DriverNode) -> None:
-    """A dropped table's versions are restored with it; a new table of its name begins without any."""
+    """A dropped table is restored with its versions. A new table of its name has none of them."""
     made = managed(node)
     commit(node, "lance", "t", location=made["location"], version=1)
     node.done("POST", f"{AT}/drop", {})
@@ -198,7 +204,9 @@ def test_versions_come_back_with_a_table(node: DriverNode) -> None:
 
 
 def test_versions_in_storage_are_told(node: DriverNode) -> None:
-    """Versions of an unmanaged table are listed and described from its files, also just written ones."""
+    """Versions of a table without managed versions are listed and described from its files, including those just
+    written.
+    """
     made = declare(node, "lance", "t")
     assert listed(node) == []
     for mode in ("create", "append"):
@@ -214,7 +222,7 @@ def test_versions_in_storage_are_told(node: DriverNode) -> None:
 
 
 def test_a_version_is_committed_in_storage(node: DriverNode) -> None:
-    """A staged manifest of an unmanaged table gets its final name if that is unused."""
+    """A commit to a table without managed versions renames the staged manifest to its final name if that is unused."""
     made = declare(node, "lance", "t")
 
     assert commit(node, "lance", "t", location=made["location"], version=1).status == 200
@@ -240,8 +248,8 @@ def test_what_a_caller_staged_is_what_is_committed(lake: DriverNode) -> None:
 
 
 def test_a_version_that_went_before_it_was_settled(lake: DriverNode) -> None:
-    """An uncommitted version whose manifest was deleted is not listed and blocks no commit; a missing newest version
-    does.
+    """If the manifest of a version that has no final name was deleted, the version is not listed, and commits continue.
+    If it is the newest version, commits are refused.
     """
     made = managed(lake)
     for version in (1, 2, 3):
@@ -264,7 +272,7 @@ def test_a_version_that_went_before_it_was_settled(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_commit_is_told_in_the_feed(lake: DriverNode, kept: bool) -> None:
-    """Each committed version writes one change, for managed and unmanaged tables."""
+    """Each committed version writes one change, with and without managed versions."""
     made = managed(lake) if kept else declare(lake, "lance", "t")
     before = len(commits_told(lake))
 
@@ -275,13 +283,15 @@ def test_a_commit_is_told_in_the_feed(lake: DriverNode, kept: bool) -> None:
 
 
 def commits_told(node: DriverNode) -> list[Json]:
-    """Return the table commits in the metalake's changes."""
+    """Return the table commits in the metalake's change feed."""
     changes = node.done("GET", "/api/limnos/v1/metalakes/lake/changes?after=oldest&limit=1000")["changes"]
     return [each for each in changes if each["operation"] == "commit"]
 
 
 def test_a_page_of_stored_versions_looks_at_no_other(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For an unmanaged table, sizes and times are read only of the manifests on the page."""
+    """For a table without managed versions, the server reads sizes and times only of the manifests on the requested
+    page.
+    """
     made = declare(node, "lance", "t")
     for version in range(1, 31):
         assert commit(node, "lance", "t", location=made["location"], version=version).status == 200
@@ -314,7 +324,7 @@ def test_a_page_of_stored_versions_looks_at_no_other(node: DriverNode, monkeypat
 
 
 def test_versions_go_by_who_may_change_the_table(node: DriverNode) -> None:
-    """A reader may not delete versions of a managed table."""
+    """A user who may only read a table may not delete its managed versions."""
     made = managed(node)
     for version in (1, 2):
         commit(node, "lance", "t", location=made["location"], version=version)

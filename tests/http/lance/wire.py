@@ -22,12 +22,12 @@ ROWS = pa.table(
 
 
 def space(*path: str) -> str:
-    """Return the URL of a namespace by its whole identifier; the root for none."""
+    """Return the URL of a namespace by its full identifier, or of the root."""
     return f"{ROOT}/namespace/{quote('$'.join(path) or '$', safe='')}"
 
 
 def table(*path: str) -> str:
-    """Return the URL of a table by its whole identifier."""
+    """Return the URL of a table by its full identifier."""
     return f"{ROOT}/table/{quote('$'.join(path), safe='')}"
 
 
@@ -42,7 +42,7 @@ def declare(node: DriverNode, *path: str, user: str = "admin", **more: object) -
 
 
 def lay(node: DriverNode, name: str, *, catalog: str = "lance") -> str:
-    """Write files that look like a table, if nobody reads them, into a catalog's warehouse. Returns the location."""
+    """Write files of a table without valid content into a catalog's warehouse. Returns the location."""
     place = node.data / "warehouse" / catalog / name / "_versions"
     place.mkdir(parents=True)
     (place / "18446744073709551614.manifest").write_bytes(b"not read")
@@ -62,7 +62,7 @@ def lay_rows(node: DriverNode, name: str, *, catalog: str = "lance") -> str:
 
 
 def stage(location: object, version: int, *, text: bytes = b"not read", branch: str = "", mark: str = "s") -> str:
-    """Stage a file that looks like a version's manifest, as a writer does before its commit. Returns its staged
+    """Stage a file with the name of a version's manifest, as a writer does before its commit. Returns the staged
     name.
     """
     directory = Path(str(location).removeprefix("file://"), *(("tree", branch) if branch else ()), "_versions")
@@ -93,7 +93,7 @@ def commit(
 
 
 def told(answer: DriverAnswer) -> tuple[int, object]:
-    """Return status and code of a failure, whose body must be in Lance's form."""
+    """Return status and code of a failure. Its body must have Lance's error format."""
     body = answer.json()
     assert set(body) == {"error", "code", "detail", "instance"}
     assert isinstance(body["error"], str)
@@ -124,6 +124,6 @@ def rows_of(answer: DriverAnswer) -> list[Json]:
 
 
 def names(answer: DriverAnswer) -> object:
-    """Return the names of a list, whatever is listed."""
+    """Return the names of a list of any kind."""
     (found,) = [value for value in answer.json().values() if isinstance(value, list)]
     return found

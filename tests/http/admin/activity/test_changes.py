@@ -73,7 +73,7 @@ def test_pruned_is_410(node: DriverNode) -> None:
     ["after=x", "after=%F0%9F%90%9F", "after=gqNhYmM", "limit=-1", "limit=1001", "limit=x", "wait_s=61", "wait_s=1.5"],
 )
 def test_malformed(node: DriverNode, query: str) -> None:
-    """A malformed position, or a number outside its bounds, is refused with 400."""
+    """A malformed position, or a number outside its bounds, is 400."""
     assert node.get(f"{LAKE}?{query}").status == 400
 
 

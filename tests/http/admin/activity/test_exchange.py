@@ -78,7 +78,7 @@ def test_tables_cannot_lie_where_they_were_exported_from(node: DriverNode) -> No
     ("POST", IMPORTS, {"name": "copy", "ids": "some"}, "keep or map"), ("POST", IMPORTS, {"nam": "copy"}, "nam"),
 ])  # fmt: skip
 def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: object, said: str) -> None:
-    """Bad input is refused with 400, and the message names the problem."""
+    """Bad input is 400, and the message names the problem."""
     answer = node.ask(method, path, body)
 
     assert answer.status == 400
@@ -143,7 +143,7 @@ def test_a_client_that_hangs_up_ends_its_export(node: DriverNode) -> None:
 
 
 def test_an_export_that_is_closed_is_over(node: DriverNode) -> None:
-    """A closed export releases its slot; one that was never started takes none."""
+    """A closed export releases its snapshot; one that was never started takes none."""
     ctx = Context(node.built.services, Credential("admin"), "x")
 
     async def story() -> None:

@@ -58,7 +58,7 @@ def send(node: DriverNode, *events: dict, user: str = "admin", path: str = LINEA
 
 
 def kept(node: DriverNode, *events: dict, user: str = "admin") -> int:
-    """Send events, all of which the server must accept. Returns the number of stored edges."""
+    """Send events, all of which must be accepted. Returns the number of stored edges."""
     answer = send(node, *events, user=user)
     assert (answer.status, answer.json().get("left_out")) == (201, []), answer.body
     found: int = answer.json()["kept"]
@@ -300,7 +300,7 @@ def test_one_bad_event_spoils_its_array(node: DriverNode) -> None:
 @pytest.mark.parametrize("query", ["", "path=main.a", "path=main.a.t&direction=x", "path=main.a.t&depth=0", "path=main.a.t&depth=51",
                                    "path=main.a.t&limit=0", "path=main.a.t&after=x", "path=main.a.t&after=1-ab"])  # fmt: skip
 def test_bad_questions(node: DriverNode, query: str) -> None:
-    """A missing path, or an invalid direction, number or cursor, is refused with 400."""
+    """A missing path, or an invalid direction, number or cursor, is 400."""
     tables(node, "t")
 
     assert node.get(f"{LINEAGE}?{query}").status == 400
@@ -357,7 +357,7 @@ def test_what_may_not_be_changed_is_left_out(node: DriverNode) -> None:
 
 
 def test_what_may_not_be_seen_is_hidden(node: DriverNode) -> None:
-    """A hidden table is a node without a name. The graph shows nothing beyond it, and no users or jobs of its edges."""
+    """A hidden table is one unnamed node. The graph shows nothing beyond it, and no users or jobs of its edges."""
     tables(node, "far", "hidden", "t", "u", "v")
     make_view(node, "a", "w")
     for source, target in (("far", "hidden"), ("hidden", "t"), ("hidden", "u"), ("u", "t"), ("w", "t")):
@@ -493,7 +493,7 @@ def test_without_access_control(open_node: DriverNode) -> None:
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
 def test_a_time_beyond_all_years_is_no_event(node: DriverNode, at: str) -> None:
-    """An event whose time zone offset moves its time beyond the supported years is refused with 400."""
+    """A time zone offset that moves the time beyond the supported years is 400."""
     make_table(node, "a", "t")
 
     assert send(node, event(dataset("main.a.t"), dataset("main.a.s"), eventTime=at)).status == 400

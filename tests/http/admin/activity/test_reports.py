@@ -71,7 +71,7 @@ def test_types_are_told_apart(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_report_is_refused(node: DriverNode, body: object) -> None:
-    """A report with wrong field types is refused with 400 and is not stored."""
+    """A report with wrong field types is 400 and is not stored."""
     make_table(node, "a", "t")
 
     assert report(node, body).status == 400
@@ -79,7 +79,7 @@ def test_what_is_no_report_is_refused(node: DriverNode, body: object) -> None:
 
 
 def test_large_one_is_refused(node: DriverNode) -> None:
-    """A report of more than 256 KiB is refused with 413."""
+    """A report of more than 256 KiB is 413."""
     make_table(node, "a", "t")
 
     assert report(node, {**SCAN, "filler": "x" * (257 << 10)}).status == 413
@@ -102,9 +102,7 @@ def test_who_may(node: DriverNode) -> None:
 
 
 def test_a_reader_whom_a_restriction_binds_tells_nothing(node: DriverNode) -> None:
-    """A report of a restricted user is answered with 204 and not stored, because restricted users may not load the
-    table.
-    """
+    """A report of a restricted user is answered and not stored, because such users may not load the table."""
     make_table(node, "a", "t")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     at = f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/none"
@@ -125,7 +123,7 @@ def test_number_is_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_crowd_is_let_go_and_slows_nobody(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the queue is full, reports are answered with 204 and dropped. Reports are never written within a request."""
+    """If the queue is full, reports are answered 204 and dropped. Reports are never written within a request."""
     monkeypatch.setattr("limnos.services.iceberg.reports.WAITING_BYTES_MAX", 1000)
     make_table(node, "a", "t")
     before = node.done("GET", table_path("a", "t"))["metadata-location"]
@@ -154,7 +152,7 @@ def test_kept_long_enough_they_go(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("query", ["", "?table=t", "?table=a.t&type=x", "?table=a.t&limit=0", "?table=a.t&before=x"])
 def test_bad_questions(node: DriverNode, query: str) -> None:
-    """A missing table, or an invalid type, limit or id, is refused."""
+    """A missing table, or an invalid type, limit or id, is 400."""
     make_table(node, "a", "t")
 
     assert node.get(f"{ROUTE}{query}").status == 400
@@ -177,7 +175,7 @@ def test_an_answer_has_some_megabytes_at_most(node: DriverNode, monkeypatch: pyt
 
 @pytest.mark.parametrize("inner", [b'"\xff\xfe"', b'"\\ud800"', b"1e999", b"[1,]", b'"\x01"'], ids=str)
 def test_what_nobody_could_read_is_no_report(node: DriverNode, inner: bytes) -> None:
-    """A report is listed unchanged. A report with invalid JSON in any part is refused with 400."""
+    """A listed report is unchanged. A report with invalid JSON in any part is 400."""
     make_table(node, "a", "t")
     body = b'{"report-type":"scan-report","filter":' + inner + b"}"
 

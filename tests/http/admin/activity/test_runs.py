@@ -65,7 +65,7 @@ def test_a_pipeline_keeps_what_it_declares(node: DriverNode) -> None:
 
 
 def test_a_run_is_told_of_and_read(node: DriverNode) -> None:
-    """Reported steps and findings are returned as reported. Fields that a later report omits keep their values."""
+    """Reported steps and findings are returned as reported; fields that a report omits keep their values."""
     run = started(node, parameters={"day": "2024-01-01"})
     path = f"{RUNS}/{run}/steps/raw"
     output = {
@@ -273,7 +273,7 @@ def test_a_pipeline_is_dropped_with_its_runs(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(node: DriverNode, method: str, path: str, body: object) -> None:
-    """An invalid declaration, id, lease, attempt, state, time or page is refused with 400, and nothing is changed."""
+    """An invalid declaration, id, lease, attempt, state, time or page is 400, and nothing is changed."""
     run = started(node)
     before = node.get(f"{RUNS}/{run}").json()
 
@@ -392,7 +392,7 @@ def test_findings_of_the_attempt_before_go(node: DriverNode) -> None:
 
 
 def test_a_successor_of_a_runs_user(node: DriverNode) -> None:
-    """A later user with the name of a run's user can neither continue the run nor get it by its id, whatever their
+    """A user who later gets the name of a run's user can neither continue the run nor get it by its id, whatever their
     rights.
     """
     users = f"{API}/lake/users"

@@ -36,7 +36,7 @@ def test_a_webhook_comes_and_goes(node: DriverNode) -> None:
 
 
 def test_from_the_oldest(node: DriverNode) -> None:
-    """A webhook can begin with the oldest stored change."""
+    """A webhook may begin with the oldest stored change."""
     make_space(node, "a")
     node.done("POST", HOOKS, {"url": URL, "after": "oldest"})
 

@@ -237,7 +237,7 @@ def test_content_needs_the_right_to_read(fileset: BrowsedFileset) -> None:
 
 
 def test_each_preview_has_its_line_in_the_audit(fileset: BrowsedFileset) -> None:
-    """The audit records the user, the fileset, the file and the number of bytes; lists are not recorded as previews."""
+    """Each preview has an audit record with the user, the fileset, the file and the number of rows."""
     fileset.show("a.csv")
 
     fileset.node.runner.run(fileset.node.built.services.audit.flush())

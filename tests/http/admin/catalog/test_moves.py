@@ -109,7 +109,7 @@ def test_moving_takes_ownership_and_a_place_to_go(node: DriverNode) -> None:
 
 
 def test_grants_go_along(node: DriverNode) -> None:
-    """A grant on a moved namespace applies under the new name from the next request on."""
+    """A grant on a namespace applies under its new name from the next request on."""
     node.done("POST", SCHEMAS, {"name": "a"})
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
     grant(node, "ana", "use_schema", kind="schema", on="main.a")

@@ -52,7 +52,7 @@ def test_names_are_checked_planned_changed_and_undone(node: DriverNode) -> None:
     ("POST", CHANGES, {}, "to"),
 ])  # fmt: skip
 def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: object, said: str) -> None:
-    """Bad input is refused with 400, and the message names the problem."""
+    """Bad input is 400, and the message names the problem."""
     answer = node.ask(method, path, body)
 
     assert answer.status == 400

@@ -179,7 +179,7 @@ def test_bad_queries(table: PreviewedTable, query: str) -> None:
 
 
 def test_who_may_not_read_rows_gets_none(table: PreviewedTable) -> None:
-    """A preview needs the privilege to read rows; the privilege to load the table is not enough."""
+    """A preview needs the right to read rows; the right to load the table is not enough."""
     grant(table.node, "eve", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     grant(table.node, "ann", "use_catalog use_schema create_table", kind="CATALOG", on="main")
 

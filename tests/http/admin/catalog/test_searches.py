@@ -1,5 +1,5 @@
-"""Search by name, prefix, path, id, UUID, tag and owner: results are current, ordered, and limited to objects that the
-caller may load.
+"""Search by name, prefix, path, id, UUID, tag and owner: current, in order, and limited to objects that the caller may
+load.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def test_nothing_is_found_in_disabled_or_dropped_catalogs(node: DriverNode) -> N
 
 @pytest.mark.parametrize("query", ["", "q=", "q=x&limit=0", "q=x&limit=201", "q=x&kind=thing", "q=in:a..b+x"])
 def test_bad_questions(node: DriverNode, query: str) -> None:
-    """Empty queries, and invalid limits and kinds, are refused with 400."""
+    """Empty queries and invalid limits and kinds are 400."""
     assert node.get(f"{SEARCH}?{query}").status == 400
 
 

@@ -1,5 +1,5 @@
-"""A check of a table's files reports missing files and wrong lengths, slice by slice, on a disk and in an object store,
-and reads no other files.
+"""A check of a table's files reports missing files and wrong lengths, request by request, on a disk and in an object
+store; it reads no other files.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def test_every_kind_of_file(table: Writer) -> None:
 
 
 def test_all_snapshots_are_checked_if_asked_for(table: Writer) -> None:
-    """A missing older manifest list is found only if all snapshots are checked. A file of both snapshots is reported
+    """A missing older manifest list is found when all snapshots are checked; a file of both snapshots is reported
     once.
     """
     wire.local(f"{table.location}/metadata/l1.avro").unlink()

@@ -320,7 +320,7 @@ def test_bad_bodies(lake: DriverNode, body: object) -> None:
 
 
 def test_failed_file_leaves_nothing(lake: DriverNode) -> None:
-    """A table location outside of the catalog's roots refuses the transaction, and the files of its other tables are
+    """A location outside of the catalog's roots refuses the transaction, and the files of its other tables are
     deleted.
     """
     files = files_of(lake)
@@ -359,8 +359,8 @@ def test_key_makes_it_once(lake: DriverNode) -> None:
 
 
 def test_refusal_under_a_key_is_final(lake: DriverNode) -> None:
-    """A refusal under an idempotency key is repeated with its original request id. The same request without a key is
-    decided again.
+    """A refusal under a key is repeated with its original request id; the same request without the key is decided
+    again.
     """
     operation = {"do": "create-table", "path": ["a", "u"], "schema": SCHEMA}
     first = lake.ask("POST", PATH, {"operations": [operation]}, idempotency_key=KEY)

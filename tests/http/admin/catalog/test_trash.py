@@ -70,7 +70,7 @@ def test_pages_and_paths(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("query", ["before=x", "before=1-", "limit=0", "limit=-1", "limit=ten", "below=a..b"])
 def test_bad_questions(node: DriverNode, query: str) -> None:
-    """An invalid cursor, limit or path is refused with 400."""
+    """An invalid cursor, limit or path is 400."""
     assert node.get(f"{TRASH}?{query}").status == 400
 
 
@@ -139,7 +139,7 @@ def test_place_of_what_one_lets_go_is_free(node: DriverNode) -> None:
 
 
 def test_view_comes_back(node: DriverNode) -> None:
-    """A dropped view is restored from the trash unchanged."""
+    """A view can be restored from the trash, unchanged."""
     make_view(node, "a", "v")
     before = node.get(view_path("a", "v")).json()
     node.delete(view_path("a", "v"))
@@ -161,7 +161,7 @@ def test_purged_files_are_gone(node: DriverNode, tmp_path: Path) -> None:
 
 
 def test_pages_tell_nothing_of_what_is_hidden(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages contain only objects that the caller may restore, and reveal nothing about hidden objects between them."""
+    """Pages contain only objects that the caller may restore, and reveal nothing about others between them."""
     monkeypatch.setattr(trash, "SLICE_MAX", 2)
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "eve", "use_catalog", kind="CATALOG", on="main")

@@ -131,7 +131,7 @@ def test_many_objects_are_indexed_in_steps(node: DriverNode, monkeypatch: pytest
 
 
 def test_words_of_hidden_objects_are_told_to_nobody(node: DriverNode) -> None:
-    """Words of hidden tables find nothing, whether indexed or not. Filters and words are combined."""
+    """Words of hidden tables find nothing, indexed or not; filters and words are combined."""
     index(node)
     filled(node)
     make_table(node, CANARY, "x", schema=NESTED)

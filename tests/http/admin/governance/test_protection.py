@@ -1,5 +1,5 @@
-"""Protection of objects: in every protocol, for the object alone or for everything below it, also against forced drops,
-until a user with more rights removes it.
+"""Protection of objects: over every protocol, for the object alone or everything below it, also against forced drops,
+until a user with more rights ends it.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def test_what_protects_is_told(node: DriverNode) -> None:
 
 
 def test_owner_may_set_it_and_not_end_it(node: DriverNode) -> None:
-    """A table's owner may protect it but not remove the protection; the namespace's owner may."""
+    """A table's owner may protect it but not end the protection; the namespace's owner may."""
     furnish(node)
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "bob", "use_catalog use_schema modify_table", kind="CATALOG", on="main")

@@ -13,7 +13,7 @@ SCHEMAS = f"{API}/lake/catalogs/main/schemas"
 
 
 def test_permission_is_explained_by_role_and_privilege(node: DriverNode) -> None:
-    """The explanation of an allowed decision has the privilege, object, role and revisions, and no suggestions."""
+    """An allowed decision has the privilege, object, role and revisions, and no suggestions."""
     role = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
     told = node.done("POST", EXPLAIN, {"action": "catalog_load", "path": ["main"]}, user="ana")
@@ -92,9 +92,7 @@ def test_metalake_is_meant_by_an_empty_path(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_questions_are_400(node: DriverNode, question: object) -> None:
-    """An unknown action, an action that does not apply to the kind of object, or a malformed path is refused with
-    400.
-    """
+    """An unknown action, an action that does not apply to the kind of object, or a malformed path is 400."""
     assert node.post(EXPLAIN, question).status == 400
 
 
@@ -129,7 +127,7 @@ def test_holders_and_rules_are_listed(node: DriverNode) -> None:
 
 
 def test_reach_counts_and_lists(node: DriverNode) -> None:
-    """Users may list their own access. Listing another user's access needs the privilege to manage grants."""
+    """Users may list their own access; listing another user's needs the right to manage grants."""
     _reader(node)
 
     own = node.done("GET", f"{ACCESS}/reach?path=main.a", user="ana")
@@ -162,7 +160,7 @@ def test_what_if_tells_numbers_and_changes_nothing(node: DriverNode) -> None:
     ["?path=main&limit=0", "?path=main&limit=9999", "?kind=hat", "?path=main.a.t&action=fly", "?path=a&kind=metalake"],
 )
 def test_senseless_questions_are_refused(node: DriverNode, query: str) -> None:
-    """Invalid numbers, and unknown kinds and actions, are refused with 400."""
+    """Invalid numbers, and unknown kinds and actions, are 400."""
     assert node.ask("GET", f"{ACCESS}/holders{query}").status == 400
 
 

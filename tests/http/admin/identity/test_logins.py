@@ -179,7 +179,7 @@ def test_bad_logins_are_400(node: DriverNode) -> None:
 
 
 def test_wrong_is_wrong_in_one_way(node: DriverNode) -> None:
-    """An unknown user and any wrong password get the same answer. A login body of one megabyte is not read."""
+    """An unknown user and any wrong password get the same answer. A body of a megabyte is not read."""
     tries = [("ana", OTHER), ("nobody", WORDS), ("ana", "x" * 10_000), ("ana", WORDS + "\0"), ("a\nb", WORDS), ("", "")]
 
     answers = [login(node, *each) for each in tries]
@@ -232,7 +232,7 @@ def test_tries_come_back_with_time() -> None:
 
 
 def test_a_crowd_of_wrong_passwords_does_not_stop_the_server(node: DriverNode) -> None:
-    """During 64 concurrent wrong logins, other requests are answered; excess logins are refused with 503 or 429."""
+    """During 64 concurrent wrong logins other requests are answered; excess logins are 503 or 429."""
 
     async def crowd() -> tuple[list[int], int]:
         wrong = [

@@ -152,7 +152,7 @@ def test_ends_with_its_secret(node: DriverNode) -> None:
 
 
 def test_only_service_admins(node: DriverNode) -> None:
-    """Only service admins create, list and end secrets, and not those of their own user."""
+    """Only service admins create, list and end secrets, and not their own."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
     ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
@@ -224,7 +224,7 @@ def test_a_disabled_service_account_is_refused(node: DriverNode) -> None:
 
 
 def test_a_secret_is_worth_what_its_makers_word_was(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secrets and passwords that an unauthenticated name created are invalid where only tokens are accepted."""
+    """Secrets and passwords made by an unauthenticated name are invalid where only tokens are accepted."""
     believed = node.post(SECRETS, {}, user="admin").json()
     proven = made(node)
     words = {"password": "a few words of my own"}

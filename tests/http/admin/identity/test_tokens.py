@@ -41,7 +41,7 @@ def test_revoked_token_is_refused_at_the_next_request(node: DriverNode) -> None:
 
 
 def test_expiry_is_told_in_utc(node: DriverNode) -> None:
-    """A token with a lifetime of one hour is listed with its expiry in UTC."""
+    """A token with a lifetime of an hour is listed with its expiry in UTC."""
     made = node.done("POST", TOKENS, {"expires_in_s": 3600}, user="ana")
 
     assert made["expires_at"].endswith("Z")

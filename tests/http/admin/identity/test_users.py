@@ -20,7 +20,7 @@ def test_disabled_user_is_refused_at_the_next_request(node: DriverNode) -> None:
 
 
 def test_disabled_user_stays_in_lists(node: DriverNode) -> None:
-    """A disabled user keeps name and roles and is listed as disabled. The list of metalakes is empty for the user."""
+    """A disabled user keeps name and roles and is listed as disabled. The user's own list of metalakes is empty."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
 
@@ -29,7 +29,7 @@ def test_disabled_user_stays_in_lists(node: DriverNode) -> None:
 
 
 def test_owner_of_the_metalake_cannot_be_disabled(node: DriverNode) -> None:
-    """Disabling the metalake's owner is refused with 400, and the message says to transfer the ownership first."""
+    """Disabling the owner of the metalake is 400, and the message says to transfer the ownership first."""
     answer = node.patch(f"{OWN}/metalakes/lake/users/admin", {"enabled": False})
 
     assert answer.status == 400

@@ -94,8 +94,8 @@ def test_no_file_holds_a_secret(store: ObjectStoreServer, storage: StorageSectio
 
 
 def test_a_rotation_puts_all_under_a_new_key(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """A rotation encrypts all secrets with a new key, including unencrypted ones of earlier releases, and changes
-    nothing else.
+    """A rotation encrypts all secrets with a new key, also unencrypted ones of earlier releases, and changes nothing
+    else.
     """
     data, none = tmp_path / "data", tmp_path / "none"
     none.touch(0o600)
@@ -192,7 +192,7 @@ def test_a_catalog_names_a_storage(store: ObjectStoreServer, storage: StorageSec
     ],
 )  # fmt: skip
 def test_a_storage_is_not_bent(storage: StorageSection, tmp_path: Path, properties: dict[str, str], said: str) -> None:
-    """A catalog cannot override properties of its named storage, neither at creation nor later."""
+    """A catalog cannot override properties of a named storage, at its creation or later."""
     with node_at(tmp_path / "data", storage=storage) as node:
         body = {"name": "bent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
         refused = node.post(f"{API}/lake/catalogs", body)

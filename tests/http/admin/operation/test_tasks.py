@@ -130,7 +130,7 @@ def test_task_of_an_unknown_kind_waits_for_a_newer_node(node: DriverNode) -> Non
 
 @pytest.mark.parametrize("target", ["tasks?state=lost", "tasks?after=x", "tasks?after=-1"])
 def test_malformed_lists(node: DriverNode, target: str) -> None:
-    """An unknown state or a malformed page is refused with 400."""
+    """An unknown state or a malformed page is 400."""
     assert node.get(f"{OWN}/{target}").status == 400
 
 

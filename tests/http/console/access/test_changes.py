@@ -46,7 +46,7 @@ def test_consequence_is_shown_and_then_made(lake: DriverNode) -> None:
 
 
 def test_a_role_is_assigned_after_its_consequence(lake: DriverNode) -> None:
-    """The page of a role assignment counts what the user gains. Its form assigns the role."""
+    """The page of an assignment counts what the user gains; its form assigns the role."""
     role = add_reader(lake)
     grant(lake, "bob", "use_catalog", kind="catalog", on="main")
     grant(lake, "bob", "use_schema", kind="schema", on="main.raw")
@@ -85,7 +85,7 @@ def test_who_may_not_grant_changes_and_learns_nothing(lake: DriverNode, user: st
     "fields", [{}, {"change": "grant"}, {"change": "hat", "role": "r", "privileges": "select_table"}]
 )
 def test_incomplete_changes_are_refused(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
-    """A form without role, privileges or a known change is refused with 400."""
+    """A form without role, privileges or a known change is 400."""
     assert admin.post(GRANT, fields).status == 400
     assert admin.post("/console/assign/user/lake/admin", fields).status == 400
     assert admin.post("/console/assign/role/lake/r", fields).status == 404

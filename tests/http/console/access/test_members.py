@@ -30,9 +30,7 @@ def members_of(node: DriverNode) -> list[str]:
 
 
 def test_a_member_is_added_and_removed(staff: ConsoleVisitor) -> None:
-    """The group's page has a form that adds a user, and a button that removes each member. A user's page lists the
-    groups.
-    """
+    """The group's page has a form that adds a user, and a button for each member; a user's page has the groups."""
     empty = staff.read(STAFF)
     assert "This group has no members." in empty.text
     assert ("post", ADD) in empty.actions
@@ -55,7 +53,7 @@ def test_a_member_is_added_and_removed(staff: ConsoleVisitor) -> None:
 
 
 def test_members_come_in_pages(staff: ConsoleVisitor) -> None:
-    """A page lists a hundred members, and the next page begins after the last of them."""
+    """A page has a hundred members, and the next one begins after the last of them."""
     names = [f"u{number:03}" for number in range(105)]
     for name in names:
         staff.node.done("POST", f"{API}/lake/users", {"name": name})

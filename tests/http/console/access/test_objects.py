@@ -105,7 +105,7 @@ def test_grants_begin_with_reading(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("path", [TABLE, TABLE.replace("/access/", "/lineage/")])
 def test_heading_is_that_of_the_first_page(admin: ConsoleVisitor, path: str) -> None:
-    """The access and lineage pages of a table have its format and comment in the heading."""
+    """The access and lineage pages of a table have its format and comment."""
     page = admin.read(path)
 
     assert "Iceberg v2" in page.text

@@ -1,4 +1,4 @@
-"""Lists and pages of users, groups and roles: only visible ones, in pages, with their roles and rules."""
+"""Lists and pages of users, groups and roles: the visible ones, in pages, with their roles and rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.http.driver import API, DriverNode
 
 
 def test_users_come_in_pages(lake: DriverNode) -> None:
-    """A page has a hundred names, and names can be filtered by prefix."""
+    """A page has a hundred names; names can be filtered by prefix."""
     for number in range(105):
         lake.done("POST", f"{API}/lake/users", {"name": f"u{number:03}"})
     admin = ConsoleVisitor(lake).sign_in()

@@ -84,7 +84,7 @@ def test_others_change_no_user(admin: ConsoleVisitor) -> None:
 
 
 def test_wrong_forms_change_nothing(admin: ConsoleVisitor) -> None:
-    """Missing names, unknown kinds and unknown states are refused with 400. An unknown user is 404."""
+    """Missing names, unknown kinds and states are 400, an unknown user is 404."""
     for fields in ({}, {"metalake": "lake", "name": "kim", "kind": "hat"}, {"metalake": "lake", "kind": "user"}):
         assert admin.post("/console/people/create", fields).status == 400
     assert admin.post("/console/people/enable", MADE).status == 400

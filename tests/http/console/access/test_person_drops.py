@@ -29,7 +29,7 @@ def test_each_is_dropped(admin: ConsoleVisitor, kind: str) -> None:
 
 
 def test_the_page_counts_what_ends(admin: ConsoleVisitor) -> None:
-    """A role's confirmation page counts the objects of its rules; a user's page names the roles."""
+    """A role's page counts the objects of its rules, a user's page names the roles."""
     grant(admin.node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     (role,) = admin.node.done("GET", f"{API}/lake/users/ana")["user"]["roles"]
 

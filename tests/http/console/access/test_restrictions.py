@@ -22,7 +22,7 @@ def restrictions_of(node: DriverNode) -> list[dict]:
 
 
 def test_a_column_is_masked_and_unmasked(lake: DriverNode) -> None:
-    """The access page links to the form. A mask for one user is listed with its terms and can be removed."""
+    """The access page leads to the form; a mask for one user is listed with its terms and can be removed."""
     add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
 
@@ -73,7 +73,7 @@ def test_others_neither_see_nor_set(lake: DriverNode, user: str) -> None:
     [{}, {"name": ""}, {"named": ""}, {"whom": "hat"}, {"whom": ""}, {"mask": "hide"}, {"column": "gone"}, {"change": "burn"}],
 )  # fmt: skip
 def test_wrong_forms_set_nothing(lake: DriverNode, fields: dict[str, str]) -> None:
-    """A missing name, user or change, and an unknown mask or column, are refused with 400, and nothing is set."""
+    """A missing name, user or change, and an unknown mask or column, are 400."""
     add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
 

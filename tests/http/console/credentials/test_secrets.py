@@ -23,7 +23,7 @@ def exchange_status(node: DriverNode, secret: str) -> int:
 
 
 def test_secret_is_made_shown_once_and_ended(lake: DriverNode) -> None:
-    """The user's page links to the secrets. A secret can be exchanged for a token until it is ended."""
+    """The user's page links to the secrets; a secret gets a token until it is ended."""
     lake.done("POST", f"{API}/lake/users", {"name": "bot"})
     admin = ConsoleVisitor(lake).sign_in()
     assert PAGE in admin.read(USER).hrefs

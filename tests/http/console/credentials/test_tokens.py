@@ -37,7 +37,7 @@ def test_token_is_shown_once_and_opens_the_api(admin: ConsoleVisitor) -> None:
 
 
 def test_revoked_token_opens_nothing(admin: ConsoleVisitor) -> None:
-    """The button in the list revokes the token. A second revoke reports that no token was valid."""
+    """The button in the list revokes the token; a second time it reports that no token was valid."""
     token = token_in(text_of(admin.post("/console/tokens/create", MAKE | {"days": ""})))
     number = admin.node.done("GET", f"{OWN}/tokens")["tokens"][-1]["id"]
 

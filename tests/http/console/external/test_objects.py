@@ -34,7 +34,7 @@ COLUMNS = [
 
 
 class FakeSystem:
-    """An external system with the schema `shop` and an object of each kind in it. It can fail, or not answer."""
+    """An external system with the schema `shop` and an object of each kind in it. It can fail or be silent."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -146,7 +146,7 @@ def far(system: FakeSystem, tmp_path: Path) -> Iterator[DriverNode]:
 
 
 def test_schema_shows_its_objects(far: DriverNode) -> None:
-    """The catalog links to the schema, and the schema to an object of each kind. The schema's properties are a tab."""
+    """The catalog leads to the schema, the schema to an object of each kind; its properties are a tab."""
     admin = ConsoleVisitor(far).sign_in()
 
     schema = admin.read(SCHEMA)
@@ -273,7 +273,7 @@ def test_a_silent_system_ends_at_its_deadline(system: FakeSystem, tmp_path: Path
 
 
 def test_a_silent_system_holds_no_other_request(far: DriverNode, system: FakeSystem) -> None:
-    """While one request waits for the system, the node answers others."""
+    """While one page waits for the system, the node answers others."""
     admin = ConsoleVisitor(far).sign_in()
     headers = {"host": HOST, "cookie": "; ".join(f"{name}={value}" for name, value in admin.cookies.items())}
     system.silence = Event()

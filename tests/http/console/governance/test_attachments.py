@@ -20,9 +20,7 @@ def tags_of(node: DriverNode, kind: str, name: str) -> list[str]:
 
 
 def test_tag_is_made_attached_and_detached(admin: ConsoleVisitor) -> None:
-    """A form creates a tag. The tag's page attaches it to a table, and lists the table with a button that detaches
-    it.
-    """
+    """A form creates a tag; its page attaches it to a table and lists the table, whose button detaches it."""
     made = admin.post("/console/tags/create", {"metalake": "lake", "name": "pii", "comment": NASTY})
     page = made.headers["location"].partition("?")[0]
     empty = admin.read(page)
@@ -113,7 +111,7 @@ def test_policies_with_wrong_content_are_refused(admin: ConsoleVisitor, content:
     FLIGHTS | {"name": "pii", "change": "attach", "kind": "user"}, FLIGHTS | {"name": "pii", "change": "attach", "path": "main"},
 ])  # fmt: skip
 def test_incomplete_forms_are_refused(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
-    """A form without an object, a known kind or a known change is refused with 400."""
+    """A form without object, known kind or known change is 400."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "pii"})
 
     assert admin.post("/console/tag/attach", fields).status == 400
@@ -156,7 +154,7 @@ def test_attaching_takes_the_right_to_apply_and_to_load(admin: ConsoleVisitor, k
 
 
 def test_values_take_the_right_to_apply_too(admin: ConsoleVisitor) -> None:
-    """Attaching a tag with a value needs the same privilege as without one."""
+    """Attaching a tag with a value needs the same right."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "level"})
     grant(admin.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     fields = FLIGHTS | {"name": "level", "change": "attach", "value": "high"}

@@ -14,7 +14,7 @@ PAGE = "/console/lineage/table/lake/main/raw/flights"
 
 
 def tell(node: DriverNode, *pairs: tuple[str, str]) -> None:
-    """Report edges between tables of `main.raw`, or from external datasets."""
+    """Report edges between tables of `main.raw`, or from outside datasets."""
     events = [event(dataset(f"main.raw.{target}"), _source(source), job=f"from {source}") for source, target in pairs]
     send(node, events)
 
@@ -32,7 +32,7 @@ def _source(name: str) -> dict:
 
 @pytest.fixture
 def linked(lake: DriverNode) -> DriverNode:
-    """A chain from a file over flights and clean to report, with a cycle between clean and flights."""
+    """The chain from a file over flights and clean to report, with a cycle between clean and flights."""
     for name in ("clean", "report"):
         add_table(lake, "raw", name)
     tell(lake, ("files/2026.csv", "flights"), ("flights", "clean"), ("clean", "report"), ("clean", "flights"))
@@ -53,7 +53,7 @@ def test_one_step_then_three(linked: DriverNode) -> None:
 
 
 def test_opened_node_adds_its_steps(linked: DriverNode) -> None:
-    """`open` adds the next step around another object. A name that does not exist adds nothing."""
+    """`open` shows the step around another object; a name that does not exist adds nothing."""
     admin = ConsoleVisitor(linked).sign_in()
 
     assert "main.raw.report" in admin.read(f"{PAGE}?open=main.raw.clean").text
@@ -115,7 +115,7 @@ def test_lineage_is_one_more_tab(linked: DriverNode) -> None:
 
 
 def restrict(node: DriverNode, table: str) -> None:
-    """Allow ana to read a table of `main.raw`, with its column `id` masked."""
+    """Let ana read a table of `main.raw`, with its column `id` masked."""
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(node, "ana", "use_schema", kind="SCHEMA", on="main.raw")
     grant(node, "ana", "select_table", kind="TABLE", on=f"main.raw.{table}")

@@ -37,7 +37,7 @@ def test_pages_are_found_by_their_words(admin: ConsoleVisitor, text: str, path: 
 
 
 def test_people_are_found_by_name(lake: DriverNode, admin: ConsoleVisitor) -> None:
-    """An admin finds users, groups and roles by a part of their name, at most five of each."""
+    """An admin finds users, groups and roles by a part of their name; at most five of each."""
     for number in range(7):
         lake.done("POST", f"{API}/lake/users", {"name": f"kim{number}"})
     lake.done("POST", f"{API}/lake/groups", {"name": "old-kim"})

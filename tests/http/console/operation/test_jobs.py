@@ -21,7 +21,7 @@ def job(lake: DriverNode) -> str:
 
 
 def test_job_is_listed_shown_and_cancelled(lake: DriverNode, job: str) -> None:
-    """The list links to the job's page. Its button cancels the job; an ended job has no button."""
+    """The list links to the job's page, whose button cancels it; an ended job has no button."""
     admin = ConsoleVisitor(lake).sign_in()
     page = f"/console/job?metalake=lake&id={job}"
 

@@ -55,7 +55,7 @@ def test_waiting_tasks_say_when_they_run(lake: DriverNode) -> None:
 
 
 def test_wrong_requests_are_refused(lake: DriverNode) -> None:
-    """An unknown state, an unknown task and a malformed id are refused."""
+    """An unknown state or task, and a malformed id, are refused."""
     admin = ConsoleVisitor(lake).sign_in()
 
     assert admin.get(f"{PAGE}?state=odd").status == 400

@@ -1,4 +1,4 @@
-"""The page of a pipeline: the results of its expectations."""
+"""The page of a pipeline: results of its expectations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of pipelines and runs: lists, timeline, findings, and forms that publish, discard and cancel."""
+"""Pages of pipelines and runs: lists, time line, findings, and forms that publish, discard and cancel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = [
 
 
 class PipelineLake:
-    """A lake with the pipeline `nyc` and one run, whose first step wrote the table flights on a branch."""
+    """A lake with the pipeline `nyc` and one run, whose first step wrote flights on a branch."""
 
     def __init__(self, node: DriverNode) -> None:
         self.node = node
@@ -84,9 +84,7 @@ def lake_of_runs(lake: DriverNode) -> PipelineLake:
 
 
 def test_lists_lead_to_pipeline_and_run(lake_of_runs: PipelineLake) -> None:
-    """The list has the pipeline with its latest runs. The pipeline's page has the steps as a graph, the runs and the
-    rules.
-    """
+    """The list has the pipeline with its latest runs; its page has the steps as a graph, runs and rules."""
     listed = lake_of_runs.admin.read("/console/pipelines")
     page = lake_of_runs.admin.read("/console/pipeline?metalake=lake&name=nyc")
 
@@ -99,7 +97,7 @@ def test_lists_lead_to_pipeline_and_run(lake_of_runs: PipelineLake) -> None:
 
 
 def test_run_has_time_line_steps_and_findings(lake_of_runs: PipelineLake) -> None:
-    """While the run is active, the page refreshes the run's part. Each step has a bar in the timeline, or a text."""
+    """While the run is active the page refreshes its part; each step has a bar or a text."""
     page = lake_of_runs.admin.read(lake_of_runs.page)
     part = text_of(lake_of_runs.admin.get(lake_of_runs.page, x_limnos_part="1"))
 
@@ -229,7 +227,7 @@ def test_durations_have_units() -> None:
 
 
 def own_pipeline(lake: PipelineLake, user: str, privileges: str) -> ConsoleVisitor:
-    """Sign in an owner of the pipeline, who sees its runs and has the given privileges on the catalog."""
+    """Sign in the owner of the pipeline, who sees its runs and has some privileges on the catalog."""
     grant(lake.node, user, privileges, kind="CATALOG", on="main")
     grant(lake.node, user, "run_job", kind="METALAKE", on="lake")
     lake.node.done("PUT", "/api/metalakes/lake/owners/job_template/nyc", {"name": user, "type": "USER"})

@@ -1,4 +1,4 @@
-"""The comparison of two snapshots: columns matched by id, and counts with their differences."""
+"""The comparison of two snapshots: columns matched by id, counts with differences."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def struct(*fields: FieldPart) -> dict[str, object]:
 
 
 def test_columns_are_compared_by_id_at_every_depth() -> None:
-    """Renames, type promotions, additions, drops and changes of nullability are shown at every depth. Equal schemas
-    have no differences.
-    """
+    """Renames, promotions, additions, drops and changes of nullability are shown; equal schemas have no differences."""
     before = SchemaPart(
         [FieldPart(1, "id", "int", required=True), FieldPart(2, "place", struct(FieldPart(3, "town", "string"))), FieldPart(4, "old", "date")]
     )  # fmt: skip

@@ -73,7 +73,7 @@ def test_tables_of_others_are_not_listed(lake: DriverNode) -> None:
 
 
 def test_inherited_policies_are_called_so(admin: ConsoleVisitor) -> None:
-    """A policy on a namespace is shown on the namespace, and as inherited on its namespaces and tables."""
+    """A policy on a namespace is shown on it, and as inherited by its namespaces and tables."""
     fields = {"metalake": "lake", "name": "tidy", "type": "system_iceberg_compaction", "content": "{}"}
     assert admin.post("/console/policies/create", fields).status == 303
     namespace = admin.read("/console/o/namespace/lake/main/raw?tab=policies")

@@ -1,4 +1,4 @@
-"""The preview tab: the rows that the reader may see, and refusals and failures as messages on the page."""
+"""The preview tab: rows as the reader may see them, with refusals and failures as messages on the page."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_dropped_table_comes_back(admin: ConsoleVisitor) -> None:
 
 
 def test_reader_restores_nothing(lake: DriverNode) -> None:
-    """A reader sees no dropped object, and their POST with its id is refused."""
+    """A reader sees no dropped object, and a POST with its id is refused."""
     grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     admin = ConsoleVisitor(lake).sign_in()
     lake.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights")
@@ -41,7 +41,7 @@ def test_reader_restores_nothing(lake: DriverNode) -> None:
 
 
 def test_made_up_id_is_refused(admin: ConsoleVisitor) -> None:
-    """A malformed id is refused with 400, and an id that is not in the trash is 404."""
+    """A malformed id is 400, and one that is not in the trash 404."""
     for text, status in (("x", 400), ("999999", 404)):
         answer = admin.post("/console/trash/restore", {"metalake": "lake", "catalog": "main", "id": text})
         assert answer.status == status

@@ -50,9 +50,7 @@ def test_a_refused_name_is_said_at_the_form(admin: ConsoleVisitor, name: str, st
 
 
 def test_readers_create_nothing(lake: DriverNode) -> None:
-    """A reader sees no link and no form, and their POST is refused. A hidden or missing parent is refused like its own
-    page.
-    """
+    """A reader sees no link and no form, and is refused; a hidden or missing parent is refused as its own page is."""
     lake.done("POST", f"{ICEBERG}/namespaces", {"namespace": ["hidden"]})
     add_table(lake, "hidden", "t")
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")

@@ -31,7 +31,7 @@ def is_made(visitor: ConsoleVisitor) -> bool:
 
 
 def test_a_reload_repeats_no_change(admin: ConsoleVisitor) -> None:
-    """The second POST of a form executes nothing and keeps text and mode. Its page has a form with a new id."""
+    """The second POST of a form executes nothing, and keeps text and mode; its page has a form with another id."""
     change(admin, CREATE, "one")
     change(admin, DROP, "two")
     page = change(admin, CREATE, "one", view="csv")

@@ -1,6 +1,4 @@
-"""The worksheet: statements run by POST only, with the user's rights. Its page has results, plan, warnings and
-errors.
-"""
+"""The worksheet: statements run by POST only, under the user's rights, with results, plan, warnings and errors."""
 
 from __future__ import annotations
 
@@ -30,16 +28,14 @@ DATAVERSES = "SELECT VALUE d.DataverseName FROM Metadata.`Dataverse` AS d ORDER 
 
 
 def run(visitor: ConsoleVisitor, text: str, *, status: int = 200, **fields: str) -> PageReader:
-    """Run a text. The page must have a status."""
+    """Run a text; the page must have a status."""
     answer = visitor.post(PAGE, {"text": text, **fields})
     assert answer.status == status, text_of(answer)
     return PageReader(text_of(answer))
 
 
 def test_results_as_a_table(admin: ConsoleVisitor) -> None:
-    """Objects are shown in a table with a column per field, which some objects may lack. Other results have one
-    column.
-    """
+    """Objects are shown with a column per field, which some may lack; other results have one column."""
     page = run(admin, 'SELECT VALUE r FROM [{"a": 1, "b": "<b>x</b>"}, {"a": null, "c": [1, 2]}, 7] AS r;')
 
     assert page.faults == []
@@ -51,7 +47,7 @@ def test_results_as_a_table(admin: ConsoleVisitor) -> None:
 
 
 def test_results_as_json_and_plan(admin: ConsoleVisitor) -> None:
-    """JSON results are indented. The plan of a query is shown without running it; a change has no plan."""
+    """JSON is indented, and the plan of a query is shown without running it; a change has no plan."""
     assert '{ "a": 1 }' in run(admin, "SELECT VALUE {'a': 1};", view="json").text
     plan = run(admin, "SELECT VALUE 12345 + 1;", view="plan")
     assert "12346" not in plan.text
@@ -60,7 +56,7 @@ def test_results_as_json_and_plan(admin: ConsoleVisitor) -> None:
 
 
 def test_only_reads_unless_asked(admin: ConsoleVisitor) -> None:
-    """A change needs the option that allows changes. Without it nothing is changed."""
+    """A change needs the option that allows it; without it nothing is changed."""
     refusal = run(admin, "CREATE DATAVERSE made;", status=400).text
     assert "not supported in read-only mode" in refusal
     assert "CREATE DATAVERSE made;" in refusal
@@ -203,7 +199,7 @@ def test_own_run_is_cancelled_and_nobody_elses(lake: DriverNode, monkeypatch: py
 
 
 def test_running_statement_ends_at_its_cancel(lake: DriverNode) -> None:
-    """A running statement that is cancelled by its id ends and reports the cancellation."""
+    """A running statement is cancelled by its id and reports that."""
     ctx = Context(lake.built.services, Credential("admin", expires_ms=1 << 62), "r")
     text = "SELECT VALUE count(*) FROM range(1, 900000) AS a, range(1, 900000) AS b;"
     request = WorksheetRequest(text, may_change=False, is_plan=False, own_id="mine", request_id="r")

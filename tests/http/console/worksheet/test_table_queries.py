@@ -40,9 +40,7 @@ class RecordingEngine(NoSqlppEngine):
 
 @pytest.fixture
 def engine(lake: DriverNode) -> RecordingEngine:
-    """A fake engine in the node of the lake, which also has a table with special characters in its name in a nested
-    namespace.
-    """
+    """A fake engine in the node of the lake, which has a table with an odd name in a nested namespace, too."""
     add_table(lake, "raw%1Fnyc", ODD)
     recording = RecordingEngine()
     ENGINE.put(lake.built.services, recording)

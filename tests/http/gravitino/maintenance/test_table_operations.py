@@ -1,6 +1,4 @@
-"""Gravitino's seven operations of table maintenance: jobs by a policy, statistics, metrics, and the needed
-privileges.
-"""
+"""Gravitino's seven operations of table maintenance: jobs by a policy, statistics, metrics, and the needed rights."""
 
 from __future__ import annotations
 
@@ -72,7 +70,7 @@ def lines(*records: dict[str, Any], **more: object) -> dict[str, object]:
 
 
 def test_jobs_of_a_policy(node: DriverNode) -> None:
-    """Tables with a finding are recommended, the most urgent first. Without `dryRun` each gets one job."""
+    """Tables with a finding are recommended, most urgent first; without `dryRun` each gets one job."""
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     dry = strategy(node, "main.a.t", "main.a.u", dryRun=True).json()
     scores = [(each["identifier"], each["score"], each["jobTemplate"]) for each in dry["results"]]
