@@ -61,7 +61,7 @@ class DriverNode:
     runner: asyncio.Runner
     sent: list[str] = field(default_factory=list)
     database: str | None = None
-    """The address of its store; None for the file in `data`."""
+    """The URL of the store's database; None for the file in `data`."""
 
     def ask(
         self, method: str, target: str, body: object = None, *, user: str | None = "admin", **headers: str

@@ -49,20 +49,18 @@ CALLERS: dict[str, tuple[str, str]] = {
     "laker": ("", ""),
     "admin": ("", ""),
 }
-"""Each column: what the caller is granted on the metalake, and on the catalog.
-
-`nobody` sends no credential, `stranger` is no user of the metalake. `keyless` has rights on what lies in a
-catalog, and none to use the catalog. `holder` holds the roles and is in the groups, `keeper` owns the namespaces,
-the roles, the tags and the pipelines, `tabler` the tables and views, `owner` the catalog, `laker` the metalake.
-`admin` is a service admin, and in the metalake a mere member who owns the roles that were made to grant the others
-their rights.
+"""Each column: the caller's privileges on the metalake and on the catalog. `nobody` sends no credentials, and
+`stranger` is not a user of the metalake. `keyless` has privileges on objects in a catalog, but not to use the catalog.
+`holder` holds the roles and is a member of the groups. `keeper` owns the namespaces, the roles, the tags and the
+pipelines, `tabler` the tables and views, `owner` the catalog, `laker` the metalake. `admin` is a service admin, and
+only a member of the metalake, who owns the roles that grant the other callers their privileges.
 """
 OWN_OBJECTS = ("mv", "away", "empty", "alter")
-"""Namespaces of each caller's own, for rows that change them."""
+"""Separate namespaces of each caller, for rows that change them."""
 
 Row = tuple[str, str]
 Pair = tuple[str, str, str]
-"""A route, something that it is asked about, and what is not there."""
+"""A route, an existing object, and a missing one."""
 
 
 class RefusalRequest(NamedTuple):
@@ -219,7 +217,9 @@ def answers(node: DriverNode, cases: Cases, callers: Iterable[str] = CALLERS) ->
 
 
 SAME_FOR_ALL = frozenset({"GET /api/limnos/v1/settings"})
-"""Routes whose list has the same items for every caller that may read it: cells do not have their number."""
+"""Routes whose list has the same items for every caller who may read it. Their cells do not have the number of
+items.
+"""
 
 
 def cell(route: str, answer: DriverAnswer) -> str:

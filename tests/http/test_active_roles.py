@@ -18,7 +18,7 @@ ROLES = {
     "writer": {"TABLE main.s.u": "modify_table"},
     "tagger": {"METALAKE lake": "create_tag"},
 }
-"""What ana holds: what each role allows."""
+"""Ana's roles, and the privileges that each one grants."""
 
 
 @pytest.fixture

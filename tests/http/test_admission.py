@@ -21,13 +21,13 @@ OWNERS_MAY = (
     "create-namespace", "create-schema", "transaction", "put-pipeline", "put-step", "take-lineage", "take-lineage-v1",
     "take-lineage-of-metalake", "update-statistics", "update-partition-statistics",
 )  # fmt: skip
-"""What these are about is told in the body, or not known before it: who owns a namespace may make others in it,
-who owns a table may say what it came from and keep statistics of it, who owns a pipeline or a run may go on with
-it. Members may have a long body read; strangers may not.
+"""Routes whose object is named in the body or does not exist yet. Owners of namespaces may create namespaces in them,
+owners of tables may report their lineage and statistics, and owners of pipelines and runs may continue these. So long
+bodies of members are read, but not those of users outside of the metalake.
 """
 METHODS = ("POST", "PUT", "PATCH")
 LESSER = ("member", "keyless", "visitor", "uses", "reader", "writer", "viewer")
-"""Who may look or use, and make nothing."""
+"""Callers who may load or use objects but create none."""
 _USERS = "visitor uses reader writer viewer"
 READ_FOR: dict[str, str] = {
     **dict.fromkeys(
@@ -53,8 +53,8 @@ READ_FOR: dict[str, str] = {
     "lance lance-delete-from-table": "writer",
     "lance lance-explain-table-query-plan": "reader",
 }  # fmt: skip
-"""The callers of these whose long body a route reads, as they could do what it is for, or own something that is
-not named yet.
+"""The lesser callers whose long body each of these routes reads, because they may have the right for it, or own an
+object that only the body names.
 """
 
 

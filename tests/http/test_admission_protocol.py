@@ -30,7 +30,7 @@ def lane(request: pytest.FixtureRequest) -> bool:
 
 
 CONSOLE = "https://console.example.com"
-"""An origin whose pages may call."""
+"""An origin whose pages may send requests."""
 
 
 @pytest.fixture(scope="module")

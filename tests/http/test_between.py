@@ -45,21 +45,21 @@ NOT_BY_OWNERSHIP = {
     **dict.fromkeys(("create-token", "login", "create-console-code"), "for everybody, about themselves"),
     "set-catalog": "for whoever may use the catalog",
 }  # fmt: skip
-"""Writes that the owner of a metalake is not allowed as its owner, with whom they are for."""
+"""Writes that ownership of the metalake does not allow, with the users who may send them."""
 WITHOUT_CREDENTIAL = {"login"}
 FILES_FIRST = {f"lance-{verb}-table-{what}" for verb in ("create", "delete") for what in ("tag", "branch")} | {
     "lance-update-table-tag"
 }
-"""They change a table's files, which nothing undoes, and only then tell the store of it: so nothing is decided any
-more by then.
+"""Writes that change a table's files, irreversibly, before they write to the store. After that no decision is
+repeated.
 """
 LEASES = ("lease-maintenance-operations", "renew-maintenance-leases", "report-maintenance-operation")
 OWN_ALONE = {"beat-run", "put-step", "query-service-discard"}
-"""What they write is a run's process's or a client's own, and rests on no right: they take part in no clock
+"""Writes of a run's process or of a client about its own data. They need no privilege and compare no clock
 (`services.runs.runners`).
 """
 LEAVES = {"lance-create-table": {"task"}}
-"""Tables in which a write that is refused may leave rows: the task that sweeps what a killed writer would leave."""
+"""Tables in which a refused write may leave rows: the task that deletes the files of a killed writer."""
 
 World = tuple[DriverNode, dict[str, str]]
 
@@ -266,7 +266,7 @@ NOT_AWAY = {
     **dict.fromkeys(("drop-catalog", "drop-metalake"), "not in use, so nothing renames them"),
     **dict.fromkeys(("revoke-roles-from-user", "revoke-roles-from-group", "remove-member", "lance-create-namespace"), "another request's end is this one's"),
 }  # fmt: skip
-"""Writes for which nothing is taken away, with the reason."""
+"""Writes whose object is not renamed, moved or dropped, with the reason."""
 
 
 def test_every_write_loses_its_name() -> None:
@@ -313,7 +313,7 @@ PROTECTED = {
     "lance-drop-namespace": "SCHEMA/lance.s", "drop-catalog": "CATALOG/side",
     "drop-fileset": "FILESET/filesets.a.x", "drop-topic": "TOPIC/topics.a.x", "delete-model": "MODEL/models.a.churn", "drop-function": "FUNCTION/main.a.f",
 }  # fmt: skip
-"""Drops, and what is protected before their transaction."""
+"""Drops, and the object that is protected before their transaction."""
 NOT_PROTECTED = {
     "drop-metalake": "protection is for catalogs and the objects in them",
     **dict.fromkeys(("drop-role", "drop-tag", "drop-policy", "drop-job-template", "drop-pipeline", "drop-webhook"), "not in a catalog"),
@@ -321,7 +321,7 @@ NOT_PROTECTED = {
     **dict.fromkeys(("delete-model-version", "delete-model-alias"), "of a model, which stays"),
     **{each: "of a table, which stays" for each in WRITES if each.startswith("lance-delete-table-")},
 }  # fmt: skip
-"""Drops of what nothing protects, with the reason."""
+"""Drops of objects that cannot be protected, with the reason."""
 
 
 def test_every_drop_is_of_something_protected() -> None:

@@ -13,7 +13,7 @@ from tests.clocks import run
 
 LIMITS = {ConnectionPhase.IDLE: 80.0, ConnectionPhase.HEAD: 16.0, ConnectionPhase.BODY: 32.0}
 SLACK_S = 2.0
-"""A look is at most a second late, and sees a change at most a second after it."""
+"""The tolerance: a check is at most a second late, and detects progress at most a second after it."""
 
 
 class Client:

@@ -22,7 +22,7 @@ from tests.http.lance.wire import arrow
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
 ALLOWED_MAX = 81
-"""How many entries the list has. Lower it with every entry that goes; never raise it for an operation that should
+"""The number of entries of the list. Lower it with every removed entry, and never raise it for an operation that should
 refuse.
 """
 
@@ -39,7 +39,7 @@ NAMES = {
     "t": "t", "tag": "red", "o": "1", "name": "n",
 }  # fmt: skip
 BUILT_IN = "builtin-iceberg-"
-"""The beginning of the names of job templates that every metalake has."""
+"""The prefix of the names of job templates that every metalake has."""
 RUN = "01234567-0123-4567-89ab-0123456789ab"
 CATALOG = {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
 GRANT = [{"name": "use_schema", "condition": "allow"}]
@@ -124,7 +124,7 @@ BODIES: dict[str, object] = {
     "alter-model-version": {"updates": []}, "alter-model-alias": {"updates": []},
     "put-step": {"attempt": 1, "state": "done"}, "finish-run": {"attempt": 1, "state": "failed"},
 }  # fmt: skip
-"""A body for every operation that takes one: right, so that it is refused for who asks and not for how."""
+"""A valid body for every operation that takes one, so that a refusal is about the caller and not about the body."""
 
 
 QUERIES = {
@@ -137,7 +137,7 @@ QUERIES = {
     "sqlpp-cancel": "?client_context_id=x",
     "sqlpp-connector": "?dataverseName=a&datasetName=t",
 }
-"""What an operation has to be told in its address."""
+"""The required query parameters of operations."""
 
 
 class Operation(NamedTuple):

@@ -410,15 +410,17 @@ def _filled(body: object, word: str, *, value: str) -> object:
 
 
 BEFORE = {"lance-create-table": 1, "rotate-storage-keys": 1}
-"""Commits before the last: of what is to be swept if its process is killed, of a catalog's secrets before a
-webhook's.
+"""Commits before the last one: of the task that deletes the files of a killed process, and of a catalog's secrets
+before a webhook's.
 """
 
 
 WHERE_NOTHING_WAITS = {
     "lease-maintenance-operations": Write("POST", f"{OWN}/metalakes/pond/maintenance/leases", {"holder": "x"})
 }
-"""Writes that are sent elsewhere when they are cut: a lease has several commits, and expires if the rest fails."""
+"""Writes that are sent to another address when the database is lost. A lease has several commits, and it expires if the
+later ones fail.
+"""
 
 
 def test_a_rotation_that_is_cut_says_so(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from limnos.model import errors
 from limnos.model.errors import LimnosError, StorageFailed
 
 UNEXPECTED = (LimnosError, errors.StateUnknown, errors.CannotStart, errors.StartWarning)
-"""What is answered 500 on purpose, and what no request meets."""
+"""Errors that are deliberately answered with 500, and errors that no request causes."""
 
 
 def kinds() -> Iterator[type[LimnosError]]:

@@ -35,12 +35,12 @@ DECLARED_ONLY = {
     "list-maintenance-findings": {"after"},
     "list-maintenance-operations": {"before"},
 }  # fmt: skip
-"""Parameters that a route knows without its handler naming them: clients send the delimiter to every operation,
-a statement's parameters are read as a form, and a number of a page by a function of the room.
+"""Parameters that a route declares but its handler does not name: clients send the delimiter to every operation, a
+statement's parameters are read as a form, and a shared function reads the page's position.
 """
 
 READ_ELSEWHERE = {"take-lineage-of-metalake": {"metalake"}}
-"""Parameters that a handler of several routes reads at the others only: this one's path names the metalake."""
+"""Parameters that a handler of several routes reads only for the others: the path of this route names the metalake."""
 
 
 def address(protocol: Protocol, route: Route) -> str:

@@ -150,7 +150,7 @@ MAKERS: dict[str, Callable[[World, Site, str], DriverAnswer]] = {
 
 
 SAMPLE = 8
-"""One cell of so many is tried in short runs; `LIMNOS_TEST_PLACES=all` tries every one."""
+"""In short runs, one of this number of cells is tested. `LIMNOS_TEST_PLACES=all` tests all of them."""
 
 
 @pytest.fixture(scope="module", params=["disk", pytest.param("s3", marks=pytest.mark.integration)])
@@ -188,7 +188,7 @@ def serving(bucket: str, data: Path, storage: StorageSection, known: dict[str, s
 OBJECTS = {"table", "data path", "object path", "view", "lance table", "managed fileset", "dropped table"}
 FILES = OBJECTS | {"external fileset"}
 LISTS = {"root", "fileset root"}
-"""Kinds that are roots of a catalog of their own."""
+"""Kinds that are roots of their own catalogs."""
 
 
 def may_meet(new: str, old: str, *, relation: str, owner: str) -> bool:

@@ -10,7 +10,7 @@ from limnos.http.routing import SHORT_BODY_BYTES
 from limnos.model.errors import BadRequest
 
 MANY = b"[" + b"[]," * CONTAINERS_MAX + b"1]"
-"""An array of the fewest arrays that are too many."""
+"""An array with the smallest number of arrays that is over the limit."""
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tests.http.test_coverage import OPERATIONS, Operation, ask, prepare
 WHOLE = AuditSection(reads="whole", refusals="whole", refusals_per_s_max=1_000_000)
 PROTOCOLS = (AdminProtocol, AsterixProtocol, GravitinoProtocol, IcebergProtocol, LanceProtocol)
 OPEN = frozenset().union(*(each().anonymous for each in PROTOCOLS))
-"""Operations that look at no credential: what they answer is told to everybody, and only their refusals are told."""
+"""Operations that need no credentials. Everybody gets their answers, and only their refusals are audited."""
 
 
 @pytest.fixture(scope="module")

@@ -418,7 +418,7 @@ def _without_generation(patch: Patch) -> None:
 
 
 _RIGHTS = ("decision", "standing")
-"""What moves access makes the view forget these, so they tell of much that another part of a ground tells of, too."""
+"""A change of access removes these from the view, so other dependencies that are compared may already cover them."""
 BUGS: dict[str, tuple[Callable[[Patch], None], str]] = {
     "kept without asking the gate": (_no_gate, "commit"),
     "the view of before this request": (_no_gate_before_ground, "commit"),
@@ -436,7 +436,7 @@ BUGS: dict[str, tuple[Callable[[Patch], None], str]] = {
     "rights of the disabled not compared": (_without(*_RIGHTS), "disabled_user"),
     "token not compared": (_without("token", *_RIGHTS), "token"),
 }
-"""Each with the story that tells of it."""
+"""Each planted bug, with the story that detects it."""
 
 
 @pytest.mark.parametrize("name", BUGS)

@@ -29,9 +29,9 @@ class Model:
         self.random = random.Random(seed)
         self.spaces = {name: name for name in SPACES}
         self.paths: dict[int, tuple[str, str]] = {}
-        """By table: its space, by the name that it began with, and its own name."""
+        """For each table: the original name of its namespace, and its own name."""
         self.dropped: dict[int, int] = {}
-        """By dropped table: its id in the trash."""
+        """For each dropped table: its id in the trash."""
         self.said: dict[tuple[int, str], set[int]] = {}
         self.seen: set[int] = set()
 

@@ -12,7 +12,7 @@ LAKE = f"{OWN}/metalakes/lake"
 MAIN = f"{LAKE}/catalogs/main"
 LARGE = "0" * 20 + "9" * 30
 HUGE = "0" * 20 + "9" * 5000
-"""More digits than Python turns into a number."""
+"""More digits than Python converts to a number."""
 
 
 @pytest.mark.parametrize(

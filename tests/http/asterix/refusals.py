@@ -26,7 +26,7 @@ CALLERS: dict[str, tuple[str, str]] = {
     "executor": ("", f"{refusal_tables.USE} execute_function"),
     "editor": ("", f"{refusal_tables.USE} modify_function"),
 }
-"""The callers: those of every protocol, and three with a right on functions."""
+"""The callers: those of every protocol, and three with a privilege on functions."""
 TABLE = Path(__file__).with_name("refusals.md")
 POST = f"POST {SERVICE}"
 

@@ -80,7 +80,7 @@ VECTORS = {
     "ASX1159": ("drop view x.y.none", "Cannot find view with name none in dataverse x.y (in line 1, at column 11)"),
     "ASX1160": ("create view x.y.v as select value 1", "A view with name v already exists in dataverse x.y (in line 1, at column 13)"),
 }  # fmt: skip
-"""For each code a statement over the seed, and what is said of it."""
+"""For each code: a statement over the seed, and the message."""
 MORE = {
     "ASX1050": [
         ("insert into x.y.gone ({'id': 1})", "Cannot find dataset with name gone in dataverse x.y (in line 1, at column 13)"),
@@ -141,7 +141,7 @@ ELSEWHERE = {
     "HYR0032": "tests/sqlpp/test_errors.py::test_a_duplicate_key_names_its_statement",
     "HYR0033": "tests/engine/test_writing.py::test_a_key_twice_is_refused",
 }
-"""Codes that no statement by itself leads to, and the test that meets each."""
+"""Codes that no statement alone causes, and the test of each."""
 NOT_HERE = {
     "ASX1076": "a dataverse is always in use",
     "ASX1185": "there are no databases: a name of a dataverse has all parts",
@@ -152,7 +152,7 @@ NAMED = {
     "ASX1071", "ASX1072", "ASX1073", "ASX1074", "ASX1076", "ASX1077", "ASX1079", "ASX1081", "ASX1082", "ASX1083", "ASX1084", "ASX1085", "ASX1115",
     "ASX1116", "ASX1117", "ASX1123", "ASX1131", "ASX1147", "ASX1148", "ASX1159", "ASX1160", "ASX1185", "ASX1186", "HYR0033",
 }  # fmt: skip
-"""The codes that AsterixDB has for what its users do with names, objects, locks and requests."""
+"""AsterixDB's codes about its users' names, objects, locks and requests."""
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ NOT_BACK = (
     "javascript:alert(1)",
     "http://[/console/tags",
 )
-"""Referers that are no page of the console at this origin."""
+"""Values of Referer that are not pages of the console at this origin."""
 
 
 def create_tag(admin: ConsoleVisitor, referer: str, **fields: str) -> DriverAnswer:

@@ -17,7 +17,7 @@ NOW_MS = 1_700_000_000_000
 SPOOF = "Call 555-1234"
 PAGES = [route for route in CONSOLE_ROUTES if route.method == "GET" and not route.is_public]
 PARTS = {"{kind}/{path...}": "table/lake/main/raw/flights", "{kind}/{m}": "user/lake", "{m}": "lake", "{name}": "admin"}
-"""Values of the parameters of paths: of pages without such an object, the error page shows the notice."""
+"""Values of path parameters. If a page has no such object, its error page shows the notice."""
 
 
 def address_of(path: str, *, done: str) -> str:

@@ -50,14 +50,12 @@ CALLERS: dict[str, str] = {
     "laker": "",
     "admin": "",
 }
-"""Each column: what the caller is granted on the metalake.
-
-`nobody` sends no credential, `stranger` is no user of the metalake. `keyless` may use no catalog. `leaf_owner`
-owns what lies in the schemas, `keeper` the schemas, `owner` the catalogs, `laker` the metalake. `admin` is a
-service admin, and in the metalake a mere member who owns the roles.
+"""Each column: the caller's privileges on the metalake. `nobody` sends no credentials, and `stranger` is not a user of
+the metalake. `keyless` may use no catalog. `leaf_owner` owns the objects in the schemas, `keeper` the schemas, `owner`
+the catalogs, `laker` the metalake. `admin` is a service admin, and only a member of the metalake, who owns the roles.
 """
 CATALOGS = {"models": "model", "files": "fileset", "topics": "messaging"}
-"""A catalog of each type beside `main`, which is relational; the type is the provider, too."""
+"""A catalog of each type besides `main`, which is relational. The type is also the provider."""
 OBJECTS = "/metalakes/{m}/objects/{type}/{fullName}"
 SCHEMAS = "/metalakes/{m}/catalogs/{c}/schemas/{s}"
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}

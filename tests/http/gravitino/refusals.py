@@ -17,7 +17,7 @@ from tests.http.refusal_tables import RefusalCase
 
 TABLE = Path(__file__).with_suffix(".md")
 OPEN = frozenset({"GET /health", "GET /health/live", "GET /health/ready"})
-"""Routes that ask nobody who they are."""
+"""Routes that need no credentials."""
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
 RULES = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
 KINDS = (
@@ -25,7 +25,7 @@ KINDS = (
     ("TABLE", "main.there.t", "main.there.gone"), ("VIEW", "main.there.v", "main.there.gone"), ("ROLE", "hand", "gone"), ("TAG", "red", "gone"),
     ("JOB_TEMPLATE", "there", "gone"),
 )  # fmt: skip
-"""Kinds of object, the one that is there, and one that is not."""
+"""Kinds of objects, an existing object and a missing one."""
 
 
 def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> RefusalCase:
@@ -285,7 +285,7 @@ def _of_tables() -> Iterator[RefusalCase]:
 
 
 _SPELLED = {"nolake": "lake", "nowhere": "main", "gone": "there"}
-"""What is not there, and what stands for what is."""
+"""Names of missing objects, each with the name of the existing object that replaces it."""
 
 
 def same_words(answer: DriverAnswer, who: str) -> object:

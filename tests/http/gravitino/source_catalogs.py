@@ -13,7 +13,7 @@ from tests.http.driver import API, DriverNode
 Asked = tuple[str, str, object]
 """Method, path and body of a request."""
 BACK_S = 60
-"""How long a source may take to be reached again: far more than it needs."""
+"""The time limit until a source is reachable again, far longer than necessary."""
 
 
 def updates(*changes: dict[str, object]) -> dict[str, object]:

@@ -39,8 +39,8 @@ CALLERS: dict[str, str] = {
     "laker": "",
     "admin": "",
 }
-"""Each column: what the caller is granted on the metalake. `table_owner` owns the tables, `keeper` the schemas,
-`owner` the catalog.
+"""Each column: the caller's privileges on the metalake. `table_owner` owns the tables, `keeper` the schemas, `owner`
+the catalog.
 """
 SCHEMAS = "/metalakes/{m}/catalogs/{c}/schemas"
 TABLES = f"{SCHEMAS}/{{s}}/tables"

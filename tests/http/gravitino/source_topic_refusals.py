@@ -38,8 +38,8 @@ CALLERS: dict[str, str] = {
     "laker": "",
     "admin": "",
 }
-"""Each column: what the caller is granted on the metalake. `topic_owner` owns the topics, `keeper` the schema,
-`owner` the catalog.
+"""Each column: the caller's privileges on the metalake. `topic_owner` owns the topics, `keeper` the schema, `owner` the
+catalog.
 """
 TOPICS = "/metalakes/{m}/catalogs/{c}/schemas/{s}/topics"
 ONE = f"{TOPICS}/{{topic}}"

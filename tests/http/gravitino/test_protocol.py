@@ -46,7 +46,7 @@ BODIES: tuple[object, ...] = (
     *(OF_OPERATIONS[each] for each in ("submit-strategy-jobs", "submit-update-stats-jobs", "append-table-statistics", "monitor-table-metrics")),
     *(OF_OPERATIONS[f"{verb}{part}-statistics"] for verb in ("update", "drop") for part in ("", "-partition")),
 )  # fmt: skip
-"""For each route that takes a body, one that it understands."""
+"""For each route that takes a body, a valid one."""
 
 
 def understood(node: DriverNode, method: str, path: str, **headers: str | None) -> list[DriverAnswer]:

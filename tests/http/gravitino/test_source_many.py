@@ -49,9 +49,9 @@ class Held(NamedTuple):
     bridge: Bridge
     schema: str
     calls: Callable[[Held], Counter[str]]
-    """What the source was asked since the last look."""
+    """The requests to the source since the last call."""
     most: int
-    """How many calls a load takes at most, beside those for a connection."""
+    """The maximum number of requests for a load, without those for a connection."""
 
     @property
     def tables(self) -> str:
@@ -285,7 +285,7 @@ _BEGUN = (
     + struct.pack(">I", 0)
     + b"\x0f\x00\x00\x0b"
 )
-"""A reply of Thrift's whose result is a list of strings."""
+"""A Thrift reply whose result is a list of strings."""
 
 
 def _claims(client: socket.socket) -> None:

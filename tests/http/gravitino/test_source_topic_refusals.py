@@ -19,9 +19,9 @@ pytestmark = pytest.mark.integration
 WRITTEN = dict(refusal_tables.written(source_topic_refusals.TABLE, CALLERS))
 Asked = dict[Row, dict[str, DriverAnswer]]
 LISTED = {"uses", "creator", "consumer", "producer", "tabler", "topic_owner", "keeper", "owner", "laker"}
-"""Who may list the topics of the schema."""
+"""Callers who may list the topics of the schema."""
 SEES = {"consumer", "producer", "topic_owner", "keeper", "owner", "laker"}
-"""Who sees topics of others in that list."""
+"""Callers who see other users' topics in that list."""
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ GRANTS = {
     "visitor": "use_catalog",
     "keeper": "",
 }
-"""What each is granted on the catalog; `keeper` owns it."""
+"""Each caller's privileges on the catalog. `keeper` owns the catalog."""
 NEEDED = {
     "list": {"uses", "viewer", "drafter", "tabler", "keeper"},
     "load": {"viewer", "keeper"},
@@ -113,7 +113,7 @@ NEEDED = {
     "rename": {"keeper"},
     "drop": {"keeper"},
 }
-"""Who may, by what is asked; everybody else is refused with 403."""
+"""The callers who may send each request. All others are refused with 403."""
 
 
 def test_who_may(far: FarCatalog) -> None:

@@ -19,7 +19,7 @@ from tests.http.iceberg.wire import make_space, make_table, rows_of
 HOME = Path(__file__).resolve().parents[3]
 LIST = Path(__file__).with_name("vectors.md")
 COUNTS = {"Nested schemas": 30, "Clients": 15}
-"""How many there are of each sort: a row that goes missing is noticed."""
+"""The number of rows of each part, so that a missing row is detected."""
 LAKE = f"{API}/lake"
 SCHEMAS = f"{LAKE}/catalogs/main/schemas"
 EVENTS = ("raw:events:2024", "raw:events:2024/tables/t")

@@ -32,8 +32,8 @@ CALLERS = {
     "holder": "use_catalog",
     "owner": "",
 }
-"""Each column: what the caller is granted on the catalog. `holder` also owns the namespaces that are there,
-`owner` the catalog.
+"""Each column: the caller's privileges on the catalog. `holder` also owns the existing namespaces, and `owner` the
+catalog.
 """
 
 Request = tuple[str, str, object]

@@ -165,7 +165,7 @@ PARTS = {
     "%zz": "percent escape", "a%g0": "percent escape", "%FF": "UTF-8", "%C3%28": "UTF-8", "%ED%A0%80": "UTF-8",
     "x" * 256: "255", "%C3%A9" * 128: "255",
 }  # fmt: skip
-"""Spellings of one part that cannot be, and what the refusal must say."""
+"""Invalid spellings of one name part, and the text that the refusal must contain."""
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part[:20])

@@ -21,9 +21,9 @@ from tests.http.iceberg.wire import commit, files_of, local, make_space, make_ta
 
 NOW = time.time_ns() // 1_000_000
 OLD = NOW - GRACE_MS - 3_600_000
-"""An hour longer ago than the grace time."""
+"""An hour older than the grace time."""
 BEFORE = OLD - 86_400_000
-"""When the store began to watch, where a test does not say otherwise."""
+"""The time of the store's first round, unless a test sets another."""
 
 
 @pytest.fixture

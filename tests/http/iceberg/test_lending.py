@@ -21,7 +21,7 @@ from tests.http.iceberg.wire import (
 )
 
 READS = view_version("select * from hidden.t")
-"""What lends: a text that reads the table."""
+"""A view text that reads the table."""
 
 
 @pytest.fixture

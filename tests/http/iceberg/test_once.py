@@ -43,8 +43,8 @@ from tests.http.iceberg.wire import (
 )
 
 NOT_KEYED = {"report-metrics", "sign-request", "plan-scan", "load-tasks", "cancel-plan"}
-"""Change nothing that a repeat would change twice: a plan that is begun again is another one, and one that is gone
-is gone.
+"""Routes without idempotency keys, because repeating their requests does no harm: another plan starts, and a cancelled
+plan stays cancelled.
 """
 USER = "ana"
 
@@ -57,7 +57,7 @@ class Case(NamedTuple):
     body: object = None
     rights: tuple[str, str, str] = ("create_schema", "CATALOG", "main")
     counter: tuple[str, str, object] | None = None
-    """Another caller's request after which the first one, sent anew, would be told something else."""
+    """Another caller's request. If the first request were executed again after it, its answer would be different."""
 
 
 RENAME = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
@@ -309,7 +309,7 @@ REFUSALS: dict[str, tuple[Case, Case, int]] = {
     ),
     "full namespace": (Case("DELETE", space_path("a")), Case("DELETE", table_path("a", "t")), 409),
 }  # fmt: skip
-"""Requests that are refused, what would make them go well (or differ) later, and the status."""
+"""Requests that are refused, the change after which they would succeed (or be refused otherwise), and the status."""
 
 
 @pytest.mark.parametrize("what", sorted(REFUSALS))

@@ -14,7 +14,7 @@ from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import SPACES, error_of, make_space, make_table, space_path, table_path
 
 NAMES = ["B", "a", "b", "c c", "c/c", "d", "é", "数"]
-"""In the order of their code points."""
+"""Names in the order of their code points."""
 
 
 def walk(node: DriverNode, path: str, size: int, *, user: str = "admin") -> Iterator[list[str]]:

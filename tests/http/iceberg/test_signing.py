@@ -22,8 +22,8 @@ from tests.objects import BUCKET, ELSE, ObjectStoreServer, authorized
 pytestmark = pytest.mark.integration  # an object store is served
 ASKED = {"x_iceberg_access_delegation": "remote-signing"}
 KINDS = ("narrow", "wide")
-"""Catalogs: one has a role, so that requests are signed by a table's own credentials; of the other all are signed
-by its keys, which open everything.
+"""Two catalogs. One has a role, so the server signs with a table's vended credentials. The server signs for the other
+one with the catalog's keys, which allow access to all locations.
 """
 WHO = {"ana": "select_table", "ben": "modify_table", "eve": "select_table modify_table", "zoe": ""}
 

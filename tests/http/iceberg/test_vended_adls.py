@@ -119,7 +119,7 @@ NOTHING = dict.fromkeys(EVERYTHING, False)
 
 
 BOTH = pytest.mark.parametrize("node", ["by_key", "by_program"], indirect=True)
-"""By the account's key, and by one that is lent to a program of the account's."""
+"""Run each test with the account's key, and with a service principal of the account."""
 
 
 @BOTH

@@ -23,9 +23,9 @@ from tests.http.refusal_tables import CALLERS, RefusalCase, Row, case, own
 TABLE = Path(__file__).with_name("refusals.md")
 SPACE_ACTIONS = ("describe", "exists")
 OWN_TABLES = ("drop", "dereg", "name", "taken", "away", "over", "undone", "anew")
-"""Tables of each caller's own, for rows that change them."""
+"""Separate tables of each caller, for rows that change them."""
 STAGED: dict[str, str] = {}
-"""What each caller has staged for its table whose versions the store keeps."""
+"""The staged manifest of each caller for its table with managed versions."""
 NAMED = tuple(who for who in CALLERS if who != "nobody")
 
 

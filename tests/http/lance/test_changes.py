@@ -15,7 +15,7 @@ from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import ROOT, ROWS, arrow, declare, fill, make_space, rows_of, table, told
 
 NEWER = ROWS.slice(2, 1).set_column(1, "text", pa.array(["new"]))
-"""A row whose id is there, with another text."""
+"""A row with an existing id and another text."""
 
 
 @pytest.fixture(scope="module")

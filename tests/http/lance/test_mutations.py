@@ -16,7 +16,7 @@ from tests.http.lance.wire import declare, make_space
 
 SEED = 11
 FIELDS = int(os.environ.get("LIMNOS_TEST_BODIES", "160"))
-"""How many fields are turned wrong, of some thousands."""
+"""The size of the sample, of some thousands of wrong fields."""
 STREAMS = FIELDS // 4
 WRONG: tuple[object, ...] = (
     None, 7, -1, 2**70, 0.5, True, "", "x" * 5000, "\x00", "a$b", "../..", [], [None], [[["deep"]]], {}, {"a": {"b": 1}},

@@ -12,7 +12,9 @@ from tests.http.driver import OWN, DriverNode
 from tests.http.lance.wire import ROOT, declare, make_space, names, space, table, told
 
 OPERATIONS = 54
-"""Operations of the protocol; beside them there is `create-empty`, which older clients send for declare."""
+"""The number of the protocol's operations. The route `create-empty`, which older clients send for declare, is not one
+of them.
+"""
 
 
 @pytest.fixture

@@ -185,7 +185,7 @@ def test_pages_tell_nothing_of_what_is_hidden(node: DriverNode, monkeypatch: pyt
 
 
 CATALOGS = {"fileset": "fileset", "topic": "messaging", "model": "model"}
-"""Kinds of things with catalogs of their own, and the types of those."""
+"""Kinds of objects that have catalogs of their own, with the types of these catalogs."""
 MAKES = "create_table create_view create_fileset create_topic register_model register_function"
 
 

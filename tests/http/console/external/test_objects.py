@@ -41,7 +41,7 @@ class FakeSystem:
         self.failure: Exception | None = None
         self.was_called = Event()
         self.silence: Event | None = None
-        """Set to end the silence."""
+        """While set to an unset event, the system does not answer."""
 
     def __getattr__(self, name: str) -> Callable[..., NoReturn]:
         def refuse(*_: object, **__: object) -> NoReturn:

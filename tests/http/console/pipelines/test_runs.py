@@ -16,7 +16,7 @@ from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg import wire
 
 BAR = re.compile(r'<rect x="([\d.]+)%" y="\d+" width="([\d.]+)%"')
-"""The place and width of a bar of the time line, in percent of its picture."""
+"""The position and width of a bar of the timeline, in percent of the picture."""
 LAKE = f"{OWN}/metalakes/lake"
 TABLE = f"{ICEBERG}/namespaces/raw/tables/flights"
 STEPS = [
