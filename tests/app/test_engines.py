@@ -47,9 +47,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Story], object]:
     return go
 
 
-def job(id: str, *, kind: str = "query", deadline_s: float = 30, asker: str = "") -> EngineJob:
+def job(id: str, *, kind: str = "query", deadline_s: float = 30, user: str = "") -> EngineJob:
     """A job that the stand-in knows by its id."""
-    return EngineJob(id, kind, b"", 0, (), None, None, 0, "token", int(deadline_s * 1000), asker)  # type: ignore[arg-type]
+    return EngineJob(id, kind, b"", 0, (), None, None, 0, "token", int(deadline_s * 1000), user)  # type: ignore[arg-type]
 
 
 async def lines(rows: AsyncIterator[bytes]) -> list[bytes]:
@@ -366,13 +366,13 @@ def test_no_user_takes_the_last_place(run: Callable[[Story], object]) -> None:
     """Of two places a user has one: who asks for more waits, within the time of the statement, and others do not."""
 
     async def story(engine: SparkEngine) -> None:
-        long = asyncio.create_task(lines(engine.run(job("obey", asker="ana"))))
+        long = asyncio.create_task(lines(engine.run(job("obey", user="ana"))))
         await asyncio.sleep(0)
-        behind = asyncio.create_task(lines(engine.run(job("rows 1", asker="ana"))))
+        behind = asyncio.create_task(lines(engine.run(job("rows 1", user="ana"))))
         with pytest.raises(SqlppError, match="ASX0030"):
-            await lines(engine.run(job("rows 3", asker="ana", deadline_s=0.01)))
+            await lines(engine.run(job("rows 3", user="ana", deadline_s=0.01)))
         for _ in range(2):
-            assert len(await lines(engine.run(job("rows 2", asker="bob")))) == 4
+            assert len(await lines(engine.run(job("rows 2", user="bob")))) == 4
 
         assert not behind.done()
         await engine.cancel("obey")
@@ -386,17 +386,17 @@ def test_no_user_fills_the_queue(run: Callable[[Story], object], monkeypatch: py
     """Where many statements of a user wait, the next one is told to come again, and one of somebody else still
     waits for its turn.
     """
-    monkeypatch.setattr(module, "ASKER_WAITING_MAX", 1)
+    monkeypatch.setattr(module, "USER_WAITING_MAX", 1)
     monkeypatch.setattr(module, "GRACE_S", 60.0)  # a process that is only starting obeys later
 
     async def story(engine: SparkEngine) -> None:
-        busy = [asyncio.create_task(lines(engine.run(job("obey", asker=who)))) for who in ("ana", "bob")]
+        busy = [asyncio.create_task(lines(engine.run(job("obey", user=who)))) for who in ("ana", "bob")]
         await asyncio.sleep(0)
-        waiting = [asyncio.create_task(lines(engine.run(job("rows 1", asker="ana"))))]
+        waiting = [asyncio.create_task(lines(engine.run(job("rows 1", user="ana"))))]
         await asyncio.sleep(0)
         with pytest.raises(ServiceUnavailable, match="nothing was changed: try again"):
-            await lines(engine.run(job("rows 1", asker="ana")))
-        waiting.append(asyncio.create_task(lines(engine.run(job("rows 1", asker="eve")))))
+            await lines(engine.run(job("rows 1", user="ana")))
+        waiting.append(asyncio.create_task(lines(engine.run(job("rows 1", user="eve")))))
         await asyncio.sleep(0)
         for each in busy:
             each.cancel()

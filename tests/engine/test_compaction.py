@@ -26,11 +26,11 @@ def compact(
 ) -> dict[str, int]:
     """Compact a dataset; gives what the engine says that it did."""
     now_ms = time.time_ns() // 1_000_000
-    tidying = CompactionOptions(
-        64 << 20, now_ms if expires else 0, keeps_after_ms=0, states_max=100,
+    options = CompactionOptions(
+        64 << 20, now_ms if expires else 0, retained_after_ms=0, states_max=100,
         debris_before_ms=now_ms - OLD_S * 500 if debris else None,
     )  # fmt: skip
-    job = structs.replace(asking.job("1", target=name), kind="compact", plan=b"", tidying=tidying)
+    job = structs.replace(asking.job("1", target=name), kind="compact", plan=b"", compaction=options)
     (told,) = do(asking.run(job))
     assert isinstance(told, dict)
     return told

@@ -83,7 +83,7 @@ def test_an_engine_that_cannot_go_on_ends(monkeypatch: pytest.MonkeyPatch, error
     that the next one heals.
     """
     killed = threading.Event()
-    monkeypatch.setattr(module, "TOLD_WITHIN_S", 0.0)
+    monkeypatch.setattr(module, "REPORT_WITHIN_S", 0.0)
     monkeypatch.setattr(module.os, "killpg", lambda *_: killed.set())
 
     def fail(*_: object, **_more: object) -> Iterator[str]:

@@ -44,6 +44,6 @@ class Table:
 )
 def test_which_states_go(count: int, expires: int, keeps_after: int, found: int) -> None:
     """By age, and where there are too many, but none that somebody may be reading."""
-    tidying = CompactionOptions(1, expires, keeps_after_ms=keeps_after, states_max=5, debris_before_ms=None)
+    options = CompactionOptions(1, expires, retained_after_ms=keeps_after, states_max=5, debris_before_ms=None)
 
-    assert expires_before(Table(count), tidying) == found
+    assert expires_before(Table(count), options) == found

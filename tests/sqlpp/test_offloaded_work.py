@@ -6,7 +6,7 @@ import pytest
 
 from limnos.sqlpp import EmptyNameResolver, bind, offloaded_work, parse
 from limnos.sqlpp.binder import BoundQuery, BoundView
-from limnos.sqlpp.binding import KnownNames, NameQuestion, QueryBinding, UnparsedQuery, parsed_query
+from limnos.sqlpp.binding import NameLookup, QueryBinding, ResolvedNames, UnparsedQuery, parsed_query
 from limnos.sqlpp.errors import BudgetSpent, SqlppError, TextPosition
 from limnos.sqlpp.offloaded_work import OFFLOADED_WORK
 from limnos.sqlpp.plan import EncodedPlan, wire
@@ -15,7 +15,7 @@ from limnos.sqlpp.tree import QueryStatement
 LONG = "select value 1;\n  /*+ hint */ create dataverse a;\n select value [?, ?]; select value ?"
 
 
-def bound_apart(binding: QueryBinding, known: KnownNames) -> tuple[bytes, ...]:
+def bound_apart(binding: QueryBinding, known: ResolvedNames) -> tuple[bytes, ...]:
     """Return the result of the offloaded work."""
     return tuple(OFFLOADED_WORK[offloaded_work.BIND](offloaded_work.packed_binding(binding, known)))
 
@@ -72,13 +72,13 @@ def test_what_can_not_be_parsed_is_refused() -> None:
 def test_binding_asks_for_names_then_gives_a_plan() -> None:
     """What is wanted is told; with it known, the plan is that of a binder here."""
     body = UnparsedQuery(TextPosition(1, 1), "select value x from v x")
-    known = KnownNames()
+    known = ResolvedNames()
     binding = QueryBinding(body, ("Default",), {}, {})
 
     outcome, told = bound_apart(binding, known)
     assert outcome == b"wanted"
-    (question,) = offloaded_work.questions_of(told)
-    assert question == NameQuestion("dataset", ("Default",), "v")
+    (question,) = offloaded_work.decode_lookups(told)
+    assert question == NameLookup("dataset", ("Default",), "v")
     known.facts[question] = BoundView(("Default",), "v", UnparsedQuery(TextPosition(1, 1), "select value 7"))
     done, plan, rest = bound_apart(binding, known)
 
@@ -97,12 +97,12 @@ def test_binding_asks_for_names_then_gives_a_plan() -> None:
 def test_binding_refuses_what_means_nothing() -> None:
     """In the words of the binder."""
     outcome, told = bound_apart(
-        QueryBinding(UnparsedQuery(TextPosition(1, 1), "nobody(1)"), ("Default",), {}, {}), KnownNames()
+        QueryBinding(UnparsedQuery(TextPosition(1, 1), "nobody(1)"), ("Default",), {}, {}), ResolvedNames()
     )
     while outcome == b"wanted":
         outcome, told = bound_apart(
             QueryBinding(UnparsedQuery(TextPosition(1, 1), "nobody(1)"), ("Default",), {}, {}),
-            KnownNames(dict.fromkeys(offloaded_work.questions_of(told))),
+            ResolvedNames(dict.fromkeys(offloaded_work.decode_lookups(told))),
         )
 
     assert outcome == b"refused"
@@ -117,7 +117,7 @@ def test_a_text_is_not_parsed_where_expressions_are_counted(fact: object) -> Non
 
     with pytest.raises(BudgetSpent):
         QueryBinding(body, ("Default",), {}, {}).bind(
-            KnownNames({NameQuestion("dataset", ("Default",), "v"): fact}), nodes_max=2000
+            ResolvedNames({NameLookup("dataset", ("Default",), "v"): fact}), nodes_max=2000
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.sqlpp import parse, tree
-from limnos.sqlpp.binding import KnownNames, QueryBinding
+from limnos.sqlpp.binding import QueryBinding, ResolvedNames
 from limnos.sqlpp.signatures import flat_signature
 
 
@@ -13,7 +13,7 @@ def signature(text: str) -> dict[str, str] | None:
     """Names with their types."""
     (parsed,) = parse(text)
     assert isinstance(parsed.statement, tree.QueryStatement)
-    bound = QueryBinding(parsed.statement.body, ("Default",), {}, {}).bind(KnownNames({}))
+    bound = QueryBinding(parsed.statement.body, ("Default",), {}, {}).bind(ResolvedNames({}))
     result = flat_signature(bound.expression)
     return None if result is None else dict(zip(result.names, result.types, strict=True))
 

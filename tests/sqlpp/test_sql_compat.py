@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from limnos.sqlpp import EmptyNameResolver, bind, parse_body, results
-from limnos.sqlpp.binding import KnownNames, PackedBinding, QueryBinding, UnparsedQuery
+from limnos.sqlpp.binding import PackedBinding, QueryBinding, ResolvedNames, UnparsedQuery
 from limnos.sqlpp.errors import SqlppError, TextPosition
 from limnos.sqlpp.sql_compat import as_sql
 from limnos.sqlpp.values.model import Value
@@ -82,7 +82,7 @@ def test_refusals(text: str, number: int, says: str) -> None:
 def test_a_worker_process_rewrites_as_well() -> None:
     """A long text is parsed there, and the mode goes with it."""
     body = UnparsedQuery(TextPosition(1, 1), "select value (select y from [4] y)")
-    packed = PackedBinding.of(QueryBinding(body, ("Default",), {}, {}, sql_compat=True), KnownNames({}))
+    packed = PackedBinding.of(QueryBinding(body, ("Default",), {}, {}, sql_compat=True), ResolvedNames({}))
     binding, known = msgspec.msgpack.decode(msgspec.msgpack.encode(packed), type=PackedBinding).unpacked()
 
     assert list(results(binding.bind(known), lambda _dataverse, _name: ())) == [4]

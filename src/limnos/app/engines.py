@@ -63,7 +63,7 @@ The remaining time is for the error that they are not ready.
 SLOTS_LEAST: Final = 3
 WAITING_MAX: Final = 1_000
 """The maximum number of waiting statements."""
-ASKER_WAITING_MAX: Final = 500
+USER_WAITING_MAX: Final = 500
 """The maximum number of waiting statements of one user."""
 DONE = Counter(
     "limnos_sqlpp_jobs_total", "Statements given to the engine of SQL++, by kind and outcome.", ("kind", "outcome")
@@ -145,7 +145,7 @@ class SparkEngine:
         self._closed = False
         most = start.statements_max
         self._turns = FairQueue(
-            most, limits={"asker": max(1, most - 1)}, waits={"asker": ASKER_WAITING_MAX}, waiting_max=WAITING_MAX
+            most, limits={"user": max(1, most - 1)}, waits={"user": USER_WAITING_MAX}, waiting_max=WAITING_MAX
         )
         self._started_at, self._has_answered = 0.0, False
         self._process: EngineProcess | None = None
@@ -246,7 +246,7 @@ class SparkEngine:
         async with contextlib.AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(job.deadline_ms / 1000):
-                    await stack.enter_async_context(self._turns.turn((("asker", job.asker),) if job.asker else ()))
+                    await stack.enter_async_context(self._turns.turn((("user", job.user),) if job.user else ()))
             except TimeoutError:
                 raise timed_out_error() from None
             yield structs.replace(job, deadline_ms=job.deadline_ms - round((loop.time() - began) * 1000))
@@ -418,7 +418,7 @@ def _error(failure: wire.JobFailure) -> SqlppError:
     if failure.failed:
         return EngineFailed(failure.message)
     place = None if failure.line is None or failure.column is None else TextPosition(failure.line, failure.column)
-    return SqlppError(failure.number, failure.message, place, failure.told)
+    return SqlppError(failure.number, failure.message, place, failure.has_position)
 
 
 def _engine_lost_error(job: EngineJob) -> SqlppError:

@@ -37,14 +37,14 @@ orphan file.
 
 
 def compact_dataset(
-    spark: SparkSession, ref: DatasetRef, *, tidying: CompactionOptions, number: str, stop: Callable[[], None]
+    spark: SparkSession, ref: DatasetRef, *, options: CompactionOptions, number: str, stop: Callable[[], None]
 ) -> Iterator[str]:
     """Compact a dataset: rewrite small files, expire old snapshots, and delete orphan files if that is due.
 
     Args:
         spark: The session of the statement.
         ref: The dataset.
-        tidying: The target file size, and the retention of snapshots and orphan files.
+        options: The target file size, and the retention of snapshots and orphan files.
         number: The statement's id, which the new snapshot records.
         stop: Raises if the job has been cancelled or timed out; called between the steps.
 
@@ -55,9 +55,9 @@ def compact_dataset(
     entries = {"rewritten": 0, "written": 0, "debris": 0}
     if table.currentSnapshot() is not None:
         stop()
-        sweeps_to, marked = sweep_plan(_sweep_times(table), tidying.debris_before_ms)
+        sweeps_to, marked = sweep_plan(_sweep_times(table), options.debris_before_ms)
         rewrite_files = _rewrite_files(
-            spark, table, tidying=tidying, properties={"sqlpp.statement": number, SWEPT: marked}
+            spark, table, options=options, properties={"sqlpp.statement": number, SWEPT: marked}
         )
         entries |= {
             "rewritten": int(rewrite_files.rewrittenDataFilesCount()),
@@ -65,7 +65,7 @@ def compact_dataset(
         }
         stop()
         table.refresh()
-        before_ms = expires_before(table, tidying)
+        before_ms = expires_before(table, options)
         if _has_older(table, before_ms):
             _actions(spark).expireSnapshots(table).expireOlderThan(before_ms).retainLast(1).execute()
         stop()
@@ -114,14 +114,14 @@ def _actions(spark: SparkSession) -> JavaObject:
 
 
 def _rewrite_files(
-    spark: SparkSession, table: JavaObject, *, tidying: CompactionOptions, properties: Mapping[str, str | None]
+    spark: SparkSession, table: JavaObject, *, options: CompactionOptions, properties: Mapping[str, str | None]
 ) -> JavaObject:
     action = _actions(spark).rewriteDataFiles(table).binPack()
     for name, text in properties.items():
         if text is not None:
             action = action.snapshotProperty(name, text)
     for name, value in (
-        ("target-file-size-bytes", tidying.target_bytes),
+        ("target-file-size-bytes", options.target_bytes),
         ("max-file-group-size-bytes", GROUP_BYTES),
         ("min-input-files", 2),
         ("delete-file-threshold", DELETES_OF_A_FILE),
@@ -133,14 +133,14 @@ def _rewrite_files(
     return action.execute()
 
 
-def expires_before(table: JavaObject, tidying: CompactionOptions) -> int:
+def expires_before(table: JavaObject, options: CompactionOptions) -> int:
     """Return the time before which snapshots expire: by age, or a later time if there are too many snapshots.
 
-    A dataset retains about `states_max` snapshots. This limit does not expire snapshots made after `keeps_after_ms`.
+    A dataset retains about `states_max` snapshots. This limit does not expire snapshots made after `retained_after_ms`.
     """
     results = sorted(int(one.timestampMillis()) for one in table.snapshots())
-    too_many = results[-tidying.states_max] if len(results) > tidying.states_max else 0
-    return max(tidying.expires_before_ms, min(too_many, tidying.keeps_after_ms))
+    too_many = results[-options.states_max] if len(results) > options.states_max else 0
+    return max(options.expires_before_ms, min(too_many, options.retained_after_ms))
 
 
 def _delete_orphan_files(spark: SparkSession, table: JavaObject, *, before_ms: int) -> int:

@@ -42,7 +42,7 @@ MEMORY_MAX = 3 << 30
 
 A statement that needs more fails; the others continue.
 """
-TOLD_WITHIN_S = 2.0
+REPORT_WITHIN_S = 2.0
 """Seconds that an engine which cannot start or continue stays alive to report the reason."""
 
 
@@ -109,8 +109,8 @@ def _begin(start: wire.EngineStart, task: Future[StatementSessions]) -> None:
 
 
 def _end_soon() -> None:
-    """Kill this process and its children after `TOLD_WITHIN_S` seconds, in which it reports the reason."""
-    threading.Timer(TOLD_WITHIN_S, os.killpg, (0, signal.SIGKILL)).start()
+    """Kill this process and its children after `REPORT_WITHIN_S` seconds, in which it reports the reason."""
+    threading.Timer(REPORT_WITHIN_S, os.killpg, (0, signal.SIGKILL)).start()
 
 
 class _JobConnection:

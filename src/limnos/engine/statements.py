@@ -68,8 +68,8 @@ def run_job(
         SqlppError: The statement failed.
         WriteConflict: Repeated conflicts with the commits of other writers.
     """
-    if job.kind == "compact" and job.target is not None and job.tidying is not None:
-        return compact_dataset(spark, job.target, tidying=job.tidying, number=job.id, stop=stop)
+    if job.kind == "compact" and job.target is not None and job.compaction is not None:
+        return compact_dataset(spark, job.target, options=job.compaction, number=job.id, stop=stop)
     work = _JobRun(spark, job, parts=parts, stop=stop, budget=budget or Budget(stop=stop))
     if job.export is not None:
         return export_lines(work.query(), job.export, budget=work.budget)

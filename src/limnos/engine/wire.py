@@ -38,7 +38,7 @@ class JobFailure(Struct, frozen=True):
     message: str
     line: int | None = None
     column: int | None = None
-    told: bool = False
+    has_position: bool = False
     again: bool = False
     """Whether the same statement may succeed on a retry."""
     duplicate: bool = False

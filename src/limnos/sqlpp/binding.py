@@ -58,7 +58,7 @@ class UnparsedFunction(NamedTuple):
         return None if one is None else UserFunction(self.dataverse, self.name, one.parameters, one.body)
 
 
-class NameQuestion(NamedTuple):
+class NameLookup(NamedTuple):
     """A lookup for the name resolver; `arity` is for functions only."""
 
     about: str
@@ -67,29 +67,29 @@ class NameQuestion(NamedTuple):
     arity: int = 0
 
 
-class KnownNames:
-    """A resolver of already resolved names. For others it returns a placeholder and adds the lookup to `wanted`."""
+class ResolvedNames:
+    """A resolver of already resolved names. For others it returns a placeholder and adds the lookup to `unresolved`."""
 
-    def __init__(self, facts: dict[NameQuestion, object] | None = None) -> None:
-        self.facts: dict[NameQuestion, object] = {} if facts is None else facts
-        self.wanted: dict[NameQuestion, None] = {}
+    def __init__(self, facts: dict[NameLookup, object] | None = None) -> None:
+        self.facts: dict[NameLookup, object] = {} if facts is None else facts
+        self.unresolved: dict[NameLookup, None] = {}
 
-    def _ask(self, question: NameQuestion, otherwise: T) -> T:
-        if question in self.facts:
-            return cast("T", self.facts[question])
-        self.wanted[question] = None
+    def _resolve(self, lookup: NameLookup, otherwise: T) -> T:
+        if lookup in self.facts:
+            return cast("T", self.facts[lookup])
+        self.unresolved[lookup] = None
         return otherwise
 
     def has_dataverse(self, dataverse: Levels) -> bool:
         """Return whether a dataverse exists; True as the placeholder if it is not resolved."""
-        return self._ask(NameQuestion("dataverse", dataverse), otherwise=True)
+        return self._resolve(NameLookup("dataverse", dataverse), otherwise=True)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
         """Return the object with a name; an unresolved name is a dataset. Raises BudgetSpent for a view that is not
         parsed.
         """
         otherwise: BoundDataset | BoundView | BoundSynonym | None = BoundDataset(dataverse, name)
-        result = self._ask(NameQuestion("dataset", dataverse, name), otherwise)
+        result = self._resolve(NameLookup("dataset", dataverse, name), otherwise)
         if isinstance(result, BoundView) and isinstance(result.body, UnparsedQuery):
             raise BudgetSpent
         return result
@@ -99,7 +99,7 @@ class KnownNames:
         parsed.
         """
         otherwise: UserFunction | UnparsedFunction | None = None
-        function = self._ask(NameQuestion("function", dataverse, name, arity), otherwise)
+        function = self._resolve(NameLookup("function", dataverse, name, arity), otherwise)
         if isinstance(function, UnparsedFunction):
             raise BudgetSpent
         return function
@@ -120,7 +120,7 @@ class QueryBinding(NamedTuple):
     ordered_fields: bool = True
     """Whether objects keep the order of SELECT; else fields of known types come first (`inference.field_order`)."""
 
-    def bind(self, known: KnownNames, *, nodes_max: int | None = None) -> BoundQuery:
+    def bind(self, known: ResolvedNames, *, nodes_max: int | None = None) -> BoundQuery:
         """Bind the query. Raises SqlppError, and BudgetSpent if it has more than `nodes_max` expressions or is not
         parsed yet.
         """
@@ -141,9 +141,9 @@ def _reads_no_data(bound: BoundQuery) -> bool:
     return all(dataverse == METADATA or dataverse[0] == RESOURCES for dataverse, _ in bound.reads)
 
 
-def parsed_facts(facts: Mapping[NameQuestion, object]) -> dict[NameQuestion, object]:
+def parsed_facts(facts: Mapping[NameLookup, object]) -> dict[NameLookup, object]:
     """Parse the texts of the views and functions among resolved names. Raises SqlppError for a syntax error."""
-    return {question: _parse_fact(fact) for question, fact in facts.items()}
+    return {lookup: _parse_fact(fact) for lookup, fact in facts.items()}
 
 
 def _parse_fact(fact: object) -> object:
@@ -190,7 +190,7 @@ class _NameFact(Struct, frozen=True):
     `kind` is the kind of the object with the name; for a dataverse `there` or `not there`, for no object `absent`.
     """
 
-    question: NameQuestion
+    lookup: NameLookup
     kind: str
     dataverse: Levels = ()
     name: str = ""
@@ -199,20 +199,20 @@ class _NameFact(Struct, frozen=True):
     texts: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, question: NameQuestion, fact: object) -> _NameFact:
+    def of(cls, lookup: NameLookup, fact: object) -> _NameFact:
         """Encode a resolved name for a worker process."""
         match fact:
             case BoundView(dataverse, name, body):
-                return cls(question, "view", dataverse, name, body=_QueryText.of(body))
+                return cls(lookup, "view", dataverse, name, body=_QueryText.of(body))
             case UserFunction(dataverse, name, parameters, body):
-                return cls(question, "function", dataverse, name, parameters, _QueryText.of(body))
+                return cls(lookup, "function", dataverse, name, parameters, _QueryText.of(body))
             case UnparsedFunction(dataverse, name, _, texts):
-                return cls(question, "functions", dataverse, name, texts=texts)
+                return cls(lookup, "functions", dataverse, name, texts=texts)
             case BoundDataset(dataverse, name):
-                return cls(question, "dataset", dataverse, name)
+                return cls(lookup, "dataset", dataverse, name)
             case BoundSynonym(dataverse, name):
-                return cls(question, "synonym", dataverse, name)
-        return cls(question, "there" if fact else "absent" if fact is None else "not there")
+                return cls(lookup, "synonym", dataverse, name)
+        return cls(lookup, "there" if fact else "absent" if fact is None else "not there")
 
     def value(self) -> object:
         """Decode the resolved object. Raises SqlppError for a syntax error in its text."""
@@ -222,7 +222,7 @@ class _NameFact(Struct, frozen=True):
                 return BoundView(self.dataverse, self.name, body)
             return UserFunction(self.dataverse, self.name, self.parameters, body)
         if self.kind == "functions":
-            return UnparsedFunction(self.dataverse, self.name, self.question.arity, self.texts).parsed()
+            return UnparsedFunction(self.dataverse, self.name, self.lookup.arity, self.texts).parsed()
         if self.kind in ("dataset", "synonym"):
             return (BoundDataset if self.kind == "dataset" else BoundSynonym)(self.dataverse, self.name)
         return {"there": True, "not there": False, "absent": None}[self.kind]
@@ -243,7 +243,7 @@ class PackedBinding(Struct, frozen=True):
     ordered_fields: bool = True
 
     @classmethod
-    def of(cls, binding: QueryBinding, known: KnownNames) -> PackedBinding:
+    def of(cls, binding: QueryBinding, known: ResolvedNames) -> PackedBinding:
         """Encode a binding and its names."""
         return cls(
             _QueryText.of(binding.body), binding.dataverse, tuple((name, to_tagged_json(value)) for name, value in binding.parameters.items()),
@@ -252,7 +252,7 @@ class PackedBinding(Struct, frozen=True):
             binding.sql_compat, binding.similarity, binding.ordered_fields,
         )  # fmt: skip
 
-    def unpacked(self) -> tuple[QueryBinding, KnownNames]:
+    def unpacked(self) -> tuple[QueryBinding, ResolvedNames]:
         """Decode the binding and its names, and parse the texts. Raises SqlppError for a syntax error."""
         declared = [parse(text)[0].statement for text in self.declared]
         binding = QueryBinding(
@@ -266,4 +266,4 @@ class PackedBinding(Struct, frozen=True):
             self.similarity,
             self.ordered_fields,
         )
-        return binding, KnownNames({fact.question: fact.value() for fact in self.facts})
+        return binding, ResolvedNames({fact.lookup: fact.value() for fact in self.facts})

@@ -106,7 +106,7 @@ def constant_value(node: plan.Expression) -> Value:
     try:
         if isinstance(node, plan.SignOf) and node.minus:
             return arithmetic.negate(constant_value(node.operand))
-        if isinstance(node, plan.FunctionCall) and node.function.settled and node.arguments:
+        if isinstance(node, plan.FunctionCall) and node.function.is_deterministic and node.arguments:
             arguments = tuple(map(constant_value, node.arguments))
             return MISSING if any(map(is_unknown, arguments)) else node.function.run(*arguments)
     except SqlppError:

@@ -45,21 +45,23 @@ class TextPosition(NamedTuple):
 class SqlppError(Exception):
     """An error of a statement. `number` is AsterixDB's error number, `place` is the position, if known.
 
-    `text` is the message with code and position. If `told`, `message` itself contains line and column; otherwise they
-    are appended.
+    `text` is the message with code and position. If `has_position` is true, `message` itself contains line and column;
+    otherwise they are appended.
     """
 
     number: int
     message: str
     place: TextPosition | None
-    told: bool
+    has_position: bool
 
-    def __init__(self, number: int, message: str, place: TextPosition | None = None, is_reported: bool = False) -> None:  # noqa: FBT001, FBT002 - an exception's arguments are its pickle
-        super().__init__(number, message, place, is_reported)
+    def __init__(
+        self, number: int, message: str, place: TextPosition | None = None, has_position: bool = False,  # noqa: FBT001, FBT002 - an exception's arguments are its pickle
+    ) -> None:  # fmt: skip
+        super().__init__(number, message, place, has_position)
         self.number = number
         self.message = message
         self.place = place
-        self.told = is_reported
+        self.has_position = has_position
 
     @property
     def code(self) -> str:
@@ -70,7 +72,9 @@ class SqlppError(Exception):
     def text(self) -> str:
         """The whole message, with code and position."""
         where = (
-            "" if self.told or self.place is None else f" (in line {self.place.line}, at column {self.place.column})"
+            ""
+            if self.has_position or self.place is None
+            else f" (in line {self.place.line}, at column {self.place.column})"
         )
         return f"{self.code}: {self.message}{where}"
 

@@ -44,13 +44,13 @@ class CompactionOptions(Struct, frozen=True):
     """Options of a compaction.
 
     `target_bytes` is the size of the new files. Snapshots older than `expires_before_ms` expire. If there are more than
-    `states_max`, further snapshots expire, the oldest first, unless they were made after `keeps_after_ms`. Orphan files
-    older than `debris_before_ms` are removed; none if it is None.
+    `states_max`, further snapshots expire, the oldest first, unless they were created after `retained_after_ms`. Orphan
+    files older than `debris_before_ms` are removed; none if it is None.
     """
 
     target_bytes: int
     expires_before_ms: int
-    keeps_after_ms: int
+    retained_after_ms: int
     states_max: int
     debris_before_ms: int | None
 
@@ -111,8 +111,8 @@ class EngineJob(Struct, frozen=True):
     returning_slots: int
     credential: str
     deadline_ms: int
-    asker: str = ""
-    """The user, for fair scheduling among users. Empty for a job of the server itself."""
+    user: str = ""
+    """The user's name, for fair scheduling among users. Empty for a job of the server itself."""
     source: ExternalSource | None = None
     lock: str = ""
     """Proof of the statement's lock, sent with each commit; empty for a query."""
@@ -120,7 +120,7 @@ class EngineJob(Struct, frozen=True):
     """Whether results are encoded with type tags (`result_text.tagged_line`)."""
     ordered_fields: bool = True
     """Whether objects keep the order of SELECT; else fields of known types come first (`inference.field_order`)."""
-    tidying: CompactionOptions | None = None
+    compaction: CompactionOptions | None = None
     """The options of a compaction, which has no plan and no source, and does not change rows."""
     export: ExportFormat | None = None
     """The format of the files to which COPY TO writes the results."""

@@ -14,7 +14,7 @@ import msgspec
 
 from limnos.names.errors import InvalidName
 from limnos.sqlpp.binder import BoundQuery
-from limnos.sqlpp.binding import KnownNames, NameQuestion, PackedBinding, QueryBinding
+from limnos.sqlpp.binding import NameLookup, PackedBinding, QueryBinding, ResolvedNames
 from limnos.sqlpp.conditions import Condition, Operator
 from limnos.sqlpp.errors import SqlppError, TextPosition, compilation
 from limnos.sqlpp.evaluator import Budget, results
@@ -85,7 +85,7 @@ class SourceRows(msgspec.Struct, frozen=True):
     parts: tuple[int, ...] = ()
     fields: frozenset[str] | None = None
 
-    def made(self, argument: tuple[bytes, ...]) -> tuple[Value, ...]:
+    def decode_rows(self, argument: tuple[bytes, ...]) -> tuple[Value, ...]:
         """Decode the rows, or build the records from the objects in `argument`."""
         if not self.dataset:
             return tuple(from_tagged_json(cast("Json", msgspec.json.decode(row))) for row in self.rows)
@@ -108,7 +108,7 @@ def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
     bound = BoundQuery(cast("Expression", wire.decode(plan)), int(slots), ())
     try:
         rows = msgspec.json.decode(sources, type=dict[str, SourceRows])
-        item = {name: source.made(tuple(arguments)) for name, source in rows.items()}
+        item = {name: source.decode_rows(tuple(arguments)) for name, source in rows.items()}
         budget = Budget()
         values = results(bound, lambda dataverse, name: item[source_key(dataverse, name)], budget=budget)
         parts = list(_parts(values, tagged=form == TAGGED))
@@ -119,13 +119,15 @@ def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
 
 def packed_warnings(warnings: Iterable[SqlppError]) -> bytes:
     """Encode warnings for the caller, which decodes them with `warnings_of`."""
-    return msgspec.json.encode([(each.number, each.message, each.place, each.told) for each in warnings])
+    return msgspec.json.encode([(each.number, each.message, each.place, each.has_position) for each in warnings])
 
 
 def warnings_of(data: bytes) -> list[SqlppError]:
     """Decode warnings from `packed_warnings`."""
     entries = msgspec.json.decode(data, type=list[tuple[int, str, tuple[int, int] | None, bool]])
-    return [SqlppError(number, text, at and TextPosition(*at), reported) for number, text, at, reported in entries]
+    return [
+        SqlppError(number, text, at and TextPosition(*at), has_position) for number, text, at, has_position in entries
+    ]
 
 
 def find_scans(plan: bytes) -> list[bytes]:
@@ -191,7 +193,7 @@ def spans_of(data: bytes) -> tuple[StatementSpan, ...]:
     return msgspec.json.decode(data, type=tuple[StatementSpan, ...])
 
 
-def packed_binding(binding: QueryBinding, known: KnownNames) -> bytes:
+def packed_binding(binding: QueryBinding, known: ResolvedNames) -> bytes:
     """Encode the argument of `bind_query`."""
     return msgspec.json.encode(PackedBinding.of(binding, known))
 
@@ -203,18 +205,18 @@ def bind_query(data: bytes) -> list[bytes]:
         try:
             bound = binding.bind(known)
         except SqlppError:
-            if not known.wanted:
+            if not known.unresolved:
                 raise
-        if known.wanted:
-            return [b"wanted", msgspec.json.encode(tuple(known.wanted))]
+        if known.unresolved:
+            return [b"wanted", msgspec.json.encode(tuple(known.unresolved))]
         return [b"done", wire.encode(bound.expression), msgspec.json.encode((bound.slots, bound.reads))]
     except SqlppError as error:
         return _encode_error(error)
 
 
-def questions_of(data: bytes) -> tuple[NameQuestion, ...]:
+def decode_lookups(data: bytes) -> tuple[NameLookup, ...]:
     """Decode the unresolved names that `bind_query` returned."""
-    return msgspec.json.decode(data, type=tuple[NameQuestion, ...])
+    return msgspec.json.decode(data, type=tuple[NameLookup, ...])
 
 
 def bound_of(plan: bytes, rest: bytes, *, at: TextPosition) -> BoundQuery:

@@ -64,7 +64,7 @@ class Token(Struct, frozen=True, gc=False):
         return word if word in SOFT else ""
 
     @property
-    def shown(self) -> str:
+    def display_text(self) -> str:
         """The token as a syntax error displays it: the text, preceded by the kind for identifiers and literals."""
         if self.kind == END:
             return "<EOF>"

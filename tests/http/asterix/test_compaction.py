@@ -161,7 +161,7 @@ def test_many_files_are_compacted_once(lake: DriverNode) -> None:
     assert [job.kind for job in engine.jobs] == ["insert", "insert", "compact"]
     assert [each.status for each in engine.answers] == [200] * 3
     job = engine.jobs[-1]
-    assert job.tidying is not None
+    assert job.compaction is not None
     assert sql(lake, "SELECT count(*) FROM sqlpp_lock") == [(0,)]
     with_token = lake.ask("GET", table_path(*HEAPS), user=None, authorization=f"Bearer {job.credential}")
     assert with_token.status == 401

@@ -81,7 +81,7 @@ def test_showing_a_value_is_charged() -> None:
     once = (1,) * 100
 
     with pytest.raises(BudgetSpent):
-        budget.show((once,) * 100)
+        budget.charge_json((once,) * 100)
 
 
 def test_a_call_without_a_declared_cost_is_never_made() -> None:

@@ -33,7 +33,7 @@ from limnos.sqlpp.relations.nodes import (
     outputs,
 )
 from limnos.sqlpp.relations.terms import CallTerm, ColumnTerm, LambdaTerm, LiteralTerm, Term
-from limnos.sqlpp.stored import open_read
+from limnos.sqlpp.stored import read_open_part
 from limnos.sqlpp.stored.rows import _PLAINS
 from limnos.sqlpp.values.model import type_name
 from limnos.sqlpp.values.text import like
@@ -278,7 +278,7 @@ def _or(_: CallTerm, *values: Held) -> Held:
 
 
 def _said_null(_: CallTerm, opened: Held, name: Held) -> Held:
-    found = {} if opened is None else open_read(opened)
+    found = {} if opened is None else read_open_part(opened)
     return name in found and found[name] is None
 
 

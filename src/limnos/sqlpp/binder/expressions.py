@@ -243,10 +243,10 @@ class ExpressionBinder(ABC):
         count = 1 if node.star else len(node.arguments)
         name = node.function.last
         if not node.star:
-            written = self.written(node.function, count)
-            if written is not None:
+            user_function = self.find_user_function(node.function, count)
+            if user_function is not None:
                 self._plain_only(node)
-                return self.inline(written, node, scope=scope)
+                return self.inline(user_function, node, scope=scope)
         alone = len(node.function.parts) == 1
         if normalize_name(name) == "grouping" and self.group is not None and self.group.number is not None:
             return grouping_bits(node, self.group, bind=self.expression)
@@ -295,7 +295,7 @@ class ExpressionBinder(ABC):
         if node.filter is not None:
             raise SqlppError(ILLEGAL_FILTER, "Illegal use of aggregate FILTER clause", node.at)
 
-    def written(self, name: tree.DottedName, count: int) -> UserFunction | tree.DeclareFunction | None:
+    def find_user_function(self, name: tree.DottedName, count: int) -> UserFunction | tree.DeclareFunction | None:
         """Return the user-defined function in a call; None if there is none.
 
         A function that the request declares belongs to the active dataverse.
@@ -343,7 +343,7 @@ class ExpressionBinder(ABC):
 
     # Other expressions.
 
-    def given(self, node: tree.Parameter, _scope: VariableScope) -> plan.Expression:
+    def bind_parameter(self, node: tree.Parameter, _scope: VariableScope) -> plan.Expression:
         """Bind a parameter of the request to its value. Raises SqlppError if it has none."""
         if node.name not in self.parameters:
             spelled = f"${node.name}"
@@ -433,7 +433,7 @@ _HANDLERS: dict[type, Callable[..., plan.Expression]] = {
     tree.Integer: lambda _, node, __: plan.Constant(node.at, node.value),
     tree.Decimal: lambda _, node, __: plan.Constant(node.at, _decimal(node.text)),
     tree.String: lambda _, node, __: plan.Constant(node.at, node.value),
-    tree.Parameter: ExpressionBinder.given,
+    tree.Parameter: ExpressionBinder.bind_parameter,
     tree.Variable: ExpressionBinder.variable,
     tree.PathExpression: ExpressionBinder.path,
     tree.Call: ExpressionBinder.call,

@@ -293,7 +293,7 @@ class QueryBinder(WindowBinder):
         entry = self.built_in(node.function)
         if entry is None or entry.kind != "aggregate":
             return False
-        return node.star or self.written(node.function, len(node.arguments)) is None
+        return node.star or self.find_user_function(node.function, len(node.arguments)) is None
 
     # SELECT and ORDER BY.
 

@@ -12,7 +12,7 @@ from limnos.sqlpp import plan
 from limnos.sqlpp.binder import BoundQuery
 from limnos.sqlpp.errors import too_deep
 from limnos.sqlpp.evaluator.budget import Budget, MeteredBudget
-from limnos.sqlpp.evaluator.expressions import work_of
+from limnos.sqlpp.evaluator.expressions import compile_expression
 from limnos.sqlpp.evaluator.queries import query_of, working_of
 from limnos.sqlpp.values.model import MISSING, Value
 
@@ -46,6 +46,6 @@ def results(
         if isinstance(bound.expression, plan.Subquery):
             yield from query_of(bound.expression.query, working)(first)
         else:
-            yield work_of(bound.expression, working)(first)
+            yield compile_expression(bound.expression, working)(first)
     except RecursionError:
         raise too_deep() from None

@@ -27,13 +27,13 @@ KEPT_UNITS = 16
 class Budget:
     """The remaining evaluation steps and in-memory rows of a statement, and its warnings."""
 
-    __slots__ = ("_worked", "kept", "steps", "stop", "warnings")
+    __slots__ = ("_worked", "rows_left", "steps", "stop", "warnings")
 
     def __init__(
         self, *, steps: int = STEPS_MAX, rows_max: int = KEPT_MAX, stop: Callable[[], None] | None = None
     ) -> None:
         self.steps = steps
-        self.kept = rows_max
+        self.rows_left = rows_max
         self.stop = stop
         self._worked = 0
         self.warnings: dict[str, SqlppError] = {}
@@ -62,8 +62,8 @@ class Budget:
 
     def keep(self, count: int = 1) -> None:
         """Count rows that are in memory at the same time. Raises SqlppError if there are too many."""
-        self.kept -= count
-        if self.kept < 0:
+        self.rows_left -= count
+        if self.rows_left < 0:
             raise compilation("The query keeps too many rows for the evaluator; make it select less")
 
 
@@ -115,6 +115,6 @@ class MeteredBudget(Budget):
         """Charge building the comparison key of a value. Raises BudgetSpent if too few units are left."""
         self.spend(COMPARED_EACH * (1 + weight_of(value, self.units // COMPARED_EACH)))
 
-    def show(self, value: Value) -> None:
+    def charge_json(self, value: Value) -> None:
         """Charge the encoding of a value as JSON. Raises BudgetSpent if too few units are left."""
         self.spend(PRINTED_EACH * (1 + weight_of(value, self.units // PRINTED_EACH)))

@@ -27,7 +27,7 @@ WARNED_TEXT_MAX = 80
 """The maximum number of characters of a value that a warning repeats."""
 
 
-def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row], Value]:
+def compile_expression(node: plan.Expression, working: EvaluationContext) -> Callable[[Row], Value]:
     """Compile an expression to a function of a row. With a metered budget each call of the function is charged."""
     result = _WORKS[type(node)](node, working)
     meter = working.meter
@@ -43,9 +43,9 @@ def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row]
     return charged
 
 
-def works_of(nodes: tuple[plan.Expression, ...], working: EvaluationContext) -> list[Callable[[Row], Value]]:
+def compile_expressions(nodes: tuple[plan.Expression, ...], working: EvaluationContext) -> list[Callable[[Row], Value]]:
     """Compile several expressions to functions of a row."""
-    return [work_of(node, working) for node in nodes]
+    return [compile_expression(node, working) for node in nodes]
 
 
 def _constant(node: plan.Constant, _: EvaluationContext) -> Callable[[Row], Value]:
@@ -72,20 +72,23 @@ def _scan(node: plan.Scan, working: EvaluationContext) -> Callable[[Row], Value]
 
 
 def _field(node: plan.FieldOf, working: EvaluationContext) -> Callable[[Row], Value]:
-    base, name = work_of(node.base, working), node.name
+    base, name = compile_expression(node.base, working), node.name
     return lambda row: access.field(base(row), name)
 
 
 def _element(node: plan.ElementOf, working: EvaluationContext) -> Callable[[Row], Value]:
-    base, index = work_of(node.base, working), work_of(node.index, working)
+    base, index = compile_expression(node.base, working), compile_expression(node.index, working)
     return lambda row: access.element(base(row), index(row))
 
 
 def _slice(node: plan.SliceOf, working: EvaluationContext) -> Callable[[Row], Value]:
-    base, start = _charge_result(work_of(node.base, working), working), work_of(node.start, working)
+    base, start = (
+        _charge_result(compile_expression(node.base, working), working),
+        compile_expression(node.start, working),
+    )
     if node.end is None:
         return lambda row: access.part_from(base(row), start(row))
-    end = work_of(node.end, working)
+    end = compile_expression(node.end, working)
     return lambda row: access.part(base(row), start(row), end(row))
 
 
@@ -104,7 +107,7 @@ def _charge_result(work: Callable[[Row], Value], working: EvaluationContext) -> 
 
 
 def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row], Value]:
-    run, arguments = node.function.run, works_of(node.arguments, working)
+    run, arguments = node.function.run, compile_expressions(node.arguments, working)
     meter = working.meter
     stray = node.function.stray
     if stray is not None:
@@ -174,7 +177,7 @@ def aggregate_of(
     working: EvaluationContext,
 ) -> Callable[[list[Row]], Value]:
     """Compile an aggregate to a function of a list of rows."""
-    run, entry = node.function.run, None if node.filter is None else work_of(node.filter, working)
+    run, entry = node.function.run, None if node.filter is None else compile_expression(node.filter, working)
     once, meter, cost = node.distinct, working.meter, node.function.cost
 
     def work(rows: list[Row]) -> Value:
@@ -192,7 +195,7 @@ def aggregate_of(
 
 
 def _aggregate(node: plan.Aggregate, working: EvaluationContext) -> Callable[[Row], Value]:
-    argument = None if node.argument is None else work_of(node.argument, working)
+    argument = None if node.argument is None else compile_expression(node.argument, working)
     over = aggregate_of(node, argument, working=working)
     group = working.group_slot
 
@@ -203,7 +206,7 @@ def _aggregate(node: plan.Aggregate, working: EvaluationContext) -> Callable[[Ro
 
 
 def _operate(node: plan.Operate, working: EvaluationContext) -> Callable[[Row], Value]:
-    operands = works_of(node.operands, working)
+    operands = compile_expressions(node.operands, working)
     first = node.operators[0]
     if first in ("and", "or"):
         return conjunction(operands) if first == "and" else disjunction(operands)
@@ -225,12 +228,12 @@ def _operate(node: plan.Operate, working: EvaluationContext) -> Callable[[Row], 
 
 
 def _negated(node: plan.Negated, working: EvaluationContext) -> Callable[[Row], Value]:
-    operand = work_of(node.operand, working)
+    operand = compile_expression(node.operand, working)
     return lambda row: comparison.negated(operand(row))
 
 
 def _sign(node: plan.SignOf, working: EvaluationContext) -> Callable[[Row], Value]:
-    operand = work_of(node.operand, working)
+    operand = compile_expression(node.operand, working)
     if node.minus:
         return lambda row: arithmetic.negate(operand(row))
 
@@ -242,7 +245,7 @@ def _sign(node: plan.SignOf, working: EvaluationContext) -> Callable[[Row], Valu
 
 
 def _exists(node: plan.Exists, working: EvaluationContext) -> Callable[[Row], Value]:
-    operand = work_of(node.operand, working)
+    operand = compile_expression(node.operand, working)
 
     def work(row: Row) -> Value:
         elements = items(operand(row))
@@ -252,7 +255,7 @@ def _exists(node: plan.Exists, working: EvaluationContext) -> Callable[[Row], Va
 
 
 def _between(node: plan.Between, working: EvaluationContext) -> Callable[[Row], Value]:
-    value, low, high = works_of((node.value, node.low, node.high), working)
+    value, low, high = compile_expressions((node.value, node.low, node.high), working)
     negated, meter = node.negated, working.meter
 
     def work(row: Row) -> Value:
@@ -266,7 +269,7 @@ def _between(node: plan.Between, working: EvaluationContext) -> Callable[[Row], 
 
 
 def _is(node: plan.IsTest, working: EvaluationContext) -> Callable[[Row], Value]:
-    value, negated = work_of(node.value, working), node.negated
+    value, negated = compile_expression(node.value, working), node.negated
     if node.test == "missing":
         return lambda row: (value(row) is MISSING) is not negated
     if node.test in ("unknown", "known"):
@@ -280,9 +283,12 @@ def _is(node: plan.IsTest, working: EvaluationContext) -> Callable[[Row], Value]
 
 
 def _case(node: plan.CaseOf, working: EvaluationContext) -> Callable[[Row], Value]:
-    subject = None if node.subject is None else work_of(node.subject, working)
-    branches = [(work_of(condition, working), work_of(result, working)) for condition, result in node.branches]
-    otherwise = None if node.otherwise is None else work_of(node.otherwise, working)
+    subject = None if node.subject is None else compile_expression(node.subject, working)
+    branches = [
+        (compile_expression(condition, working), compile_expression(result, working))
+        for condition, result in node.branches
+    ]
+    otherwise = None if node.otherwise is None else compile_expression(node.otherwise, working)
     meter = working.meter
 
     def is_met(value: Value, target: Value) -> Value:
@@ -302,8 +308,8 @@ def _case(node: plan.CaseOf, working: EvaluationContext) -> Callable[[Row], Valu
 
 
 def _quantified(node: plan.Quantified, working: EvaluationContext) -> Callable[[Row], Value]:
-    bindings = [(slot, work_of(source, working)) for slot, source in node.bindings]
-    condition = work_of(node.condition, working)
+    bindings = [(slot, compile_expression(source, working)) for slot, source in node.bindings]
+    condition = compile_expression(node.condition, working)
     wants = node.kind == "some"
 
     def search(row: Row, depth: int) -> bool | None:
@@ -333,12 +339,12 @@ def _quantified(node: plan.Quantified, working: EvaluationContext) -> Callable[[
 
 
 def _array(node: plan.ArrayOf, working: EvaluationContext) -> Callable[[Row], Value]:
-    works = works_of(node.items, working)
+    works = compile_expressions(node.items, working)
     return lambda row: tuple([work(row) for work in works])
 
 
 def _bag(node: plan.BagOf, working: EvaluationContext) -> Callable[[Row], Value]:
-    works = works_of(node.items, working)
+    works = compile_expressions(node.items, working)
     return lambda row: Bag([work(row) for work in works])
 
 
@@ -348,7 +354,7 @@ def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], 
     As in AsterixDB, a literal name precedes a computed one, and a computed constant a name that depends on the row.
     """
     places = sorted(node.pairs, key=lambda pair: _name_rank(pair[0]))
-    pairs = [(work_of(name, working), work_of(value, working)) for name, value in places]
+    pairs = [(compile_expression(name, working), compile_expression(value, working)) for name, value in places]
 
     def work(row: Row) -> Value:
         fields: dict[str, Value] = {}
@@ -372,7 +378,7 @@ def _name_rank(name: plan.Expression) -> int:
     waiting: list[plan.Expression] = [name]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, plan.FunctionCall) and one.function.settled:
+        if isinstance(one, plan.FunctionCall) and one.function.is_deterministic:
             waiting.extend(one.arguments)
         elif not isinstance(one, plan.Constant):
             return 2
@@ -380,8 +386,8 @@ def _name_rank(name: plan.Expression) -> int:
 
 
 def _let(node: plan.LetIn, working: EvaluationContext) -> Callable[[Row], Value]:
-    lets = [(slot, work_of(value, working)) for slot, value in node.lets]
-    body = work_of(node.body, working)
+    lets = [(slot, compile_expression(value, working)) for slot, value in node.lets]
+    body = compile_expression(node.body, working)
 
     def work(row: Row) -> Value:
         for slot, value in [(slot, value(row)) for slot, value in lets]:

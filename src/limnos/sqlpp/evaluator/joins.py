@@ -14,7 +14,7 @@ from typing import NamedTuple
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.evaluator.context import EvaluationContext, Row
-from limnos.sqlpp.evaluator.expressions import work_of
+from limnos.sqlpp.evaluator.expressions import compile_expression
 from limnos.sqlpp.evaluator.slots import slots_in
 from limnos.sqlpp.values.model import Value, is_unknown
 
@@ -66,7 +66,10 @@ def keys_of(
     if not results:
         return None
     lefts, rights = zip(*results, strict=True)
-    return JoinKeys(tuple(work_of(each, working) for each in lefts), tuple(work_of(each, working) for each in rights))
+    return JoinKeys(
+        tuple(compile_expression(each, working) for each in lefts),
+        tuple(compile_expression(each, working) for each in rights),
+    )
 
 
 def conjuncts(*conditions: plan.Expression | None) -> Iterator[plan.Expression]:

@@ -14,7 +14,7 @@ from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.evaluator.budget import Budget
 from limnos.sqlpp.evaluator.context import EvaluationContext, Key, Row
-from limnos.sqlpp.evaluator.expressions import source_items, work_of
+from limnos.sqlpp.evaluator.expressions import compile_expression, source_items
 from limnos.sqlpp.evaluator.joins import (
     JoinKeys,
     JoinPartners,
@@ -39,11 +39,11 @@ def working_of(
 
 def query_of(node: plan.Query, working: EvaluationContext) -> Callable[[Row], Iterator[Value]]:
     """Compile a query to a function that yields its results for a row of outer variables."""
-    lets = [(let.slot, work_of(let.value, working)) for let in node.lets]
+    lets = [(let.slot, compile_expression(let.value, working)) for let in node.lets]
     order = ordering_of(node.order, working)
     arms = [_arm(arm, order if node.output is None else None, working=working) for arm in node.arms]
-    limit = None if node.limit is None else work_of(node.limit, working)
-    offset = None if node.offset is None else work_of(node.offset, working)
+    limit = None if node.limit is None else compile_expression(node.limit, working)
+    offset = None if node.offset is None else compile_expression(node.offset, working)
 
     def run(row: Row) -> Iterator[Value]:
         working.budget.step()
@@ -124,7 +124,7 @@ def ordering_of(items: tuple[plan.Order, ...], working: EvaluationContext) -> Ca
     """Compile ORDER BY to a function that returns a row's sort key; None if there is no ORDER BY."""
     if not items:
         return None
-    parts = [(work_of(item.value, working), item.descending, item.nulls_first) for item in items]
+    parts = [(compile_expression(item.value, working), item.descending, item.nulls_first) for item in items]
 
     def place(row: Row) -> Key:
         results: Key = []
@@ -164,10 +164,10 @@ def block_of(
         for source, around in zip(node.sources, surrounding_slots_of(node), strict=True)
     ]
     lets = _steps_of(node.lets, working)
-    where = None if node.where is None else work_of(node.where, working)
+    where = None if node.where is None else compile_expression(node.where, working)
     group = None if node.group is None else _group_of(node.group, working)
     group_lets = _steps_of(node.group_lets, working)
-    having = None if node.having is None else work_of(node.having, working)
+    having = None if node.having is None else compile_expression(node.having, working)
     windows = windows_of(node.windows, working, ordering=ordering_of)
     select = _select_of(node.select, working)
 
@@ -220,7 +220,7 @@ def _steps_of(
 
 
 def _let_of(let: plan.Let, working: EvaluationContext) -> Callable[[Iterable[Row]], Iterator[Row]]:
-    slot, value = let.slot, work_of(let.value, working)
+    slot, value = let.slot, compile_expression(let.value, working)
 
     def run(rows: Iterable[Row]) -> Iterator[Row]:
         for row in rows:
@@ -252,8 +252,8 @@ def _distinct_values(results: Iterable[Value], working: EvaluationContext) -> It
 def _select_of(node: plan.Select, working: EvaluationContext) -> Callable[[Row], Value]:
     """Compile SELECT. If several fields have the same name, which only `value.*` can cause, the last wins."""
     if node.value is not None:
-        return work_of(node.value, working)
-    projections = [(projection.name, work_of(projection.value, working)) for projection in node.projections]
+        return compile_expression(node.value, working)
+    projections = [(projection.name, compile_expression(projection.value, working)) for projection in node.projections]
     exclude = node.exclude
 
     def select(row: Row) -> Value:
@@ -303,8 +303,8 @@ def _source_of(
         around: The slots of earlier and later sources.
         working: The context.
     """
-    source = work_of(node.source, working)
-    condition = None if node.condition is None else work_of(node.condition, working)
+    source = compile_expression(node.source, working)
+    condition = None if node.condition is None else compile_expression(node.condition, working)
     keeps = node.kind in ("left", "outer unnest")
     is_apart = node.kind in ("inner", "left", "cross") or is_uncorrelated(node, around)
     joined = None if keeps or node.kind == "right" else where
@@ -399,9 +399,9 @@ def _right(
 
 def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterator[Row], Row], Iterator[Row]]:
     """Compile GROUP BY: the groups in the order of their keys, one grouping set after another."""
-    keys = [(slot, work_of(value, working)) for slot, value in node.keys]
+    keys = [(slot, compile_expression(value, working)) for slot, value in node.keys]
     slots = [slot for slot, _ in node.keys]
-    fields = [(name, work_of(value, working)) for name, value in node.members]
+    fields = [(name, compile_expression(value, working)) for name, value in node.members]
 
     def run(rows: Iterator[Row], outer: Row) -> Iterator[Row]:
         entry: list[tuple[Row, list[Value]]] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.evaluator.context import EvaluationContext, Row
-from limnos.sqlpp.evaluator.expressions import warn_of_strays, work_of
+from limnos.sqlpp.evaluator.expressions import compile_expression, warn_of_strays
 from limnos.sqlpp.functions.table import AggregateFold
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown
 
@@ -26,8 +26,8 @@ class RunningAggregate:
     def __init__(
         self, call: plan.WindowCall, fold: AggregateFold, *, rows: list[Row], working: EvaluationContext
     ) -> None:
-        argument = work_of(call.arguments[0], working) if call.arguments else None
-        condition = None if call.filter is None else work_of(call.filter, working)
+        argument = compile_expression(call.arguments[0], working) if call.arguments else None
+        condition = None if call.filter is None else compile_expression(call.filter, working)
 
         def value_of(at: int) -> Value:
             row = rows[at]

@@ -20,7 +20,7 @@ def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
         item = waiting.pop()
         if isinstance(item, plan.Local):
             results.add(item.slot)
-        elif isinstance(item, plan.FunctionCall) and not item.function.settled:
+        elif isinstance(item, plan.FunctionCall) and not item.function.is_deterministic:
             return None
         elif isinstance(item, tuple):
             waiting.extend(item)

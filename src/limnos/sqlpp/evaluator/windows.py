@@ -14,7 +14,7 @@ from itertools import dropwhile, takewhile
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.evaluator.context import EvaluationContext, Key, Row
-from limnos.sqlpp.evaluator.expressions import aggregate_of, work_of, works_of
+from limnos.sqlpp.evaluator.expressions import aggregate_of, compile_expression, compile_expressions
 from limnos.sqlpp.evaluator.running import RunningAggregate
 from limnos.sqlpp.functions.costs import COMPARED_EACH
 from limnos.sqlpp.functions.numbers import number, whole
@@ -78,7 +78,7 @@ def _window_filler(
     *,
     ordering: Callable[[tuple[plan.Order, ...], EvaluationContext], Callable[[Row], Key] | None],
 ) -> Callable[[list[Row]], None]:
-    partition = works_of(call.partition, working)
+    partition = compile_expressions(call.partition, working)
     order = ordering(call.order, working)
     values = _values_of(call, working)
 
@@ -105,10 +105,10 @@ def _values_of(call: plan.WindowCall, working: EvaluationContext) -> Callable[[W
         has_all_rows = call.frame is None or call.frame.exclude == "no others"
         if fold is not None and has_all_rows and not call.distinct and working.meter is None:
             return _running_values(call, fold, working=working)
-        argument = work_of(call.arguments[0], working) if call.arguments else None
+        argument = compile_expression(call.arguments[0], working) if call.arguments else None
         over = aggregate_of(call, argument, working=working)
         return _frame_values(call, working, value=lambda rows, _: over(rows))
-    arguments = works_of(call.arguments, working)
+    arguments = compile_expressions(call.arguments, working)
     if name in _BY_PLACE:
         return _BY_PLACE[name]
     if name == "ntile":
@@ -319,7 +319,7 @@ def _bound(bound: FrameBound, working: EvaluationContext) -> Callable[[Row, tupl
 
     Its arguments are a row, and a pair: the row's index, and the index of an unbounded frame on this side.
     """
-    work = None if bound.value is None else work_of(bound.value, working)
+    work = None if bound.value is None else compile_expression(bound.value, working)
 
     def edge(row: Row, here: tuple[int, int]) -> int:
         at, limit = here
@@ -345,8 +345,10 @@ def _range_edges(
     """
     if len(call.order) != 1:
         raise compilation("RANGE with a distance needs one expression in ORDER BY", frame.at)
-    of_row, descending = work_of(call.order[0].value, working), call.order[0].descending
-    distances = [None if bound.value is None else work_of(bound.value, working) for bound in (frame.start, frame.end)]
+    of_row, descending = compile_expression(call.order[0].value, working), call.order[0].descending
+    distances = [
+        None if bound.value is None else compile_expression(bound.value, working) for bound in (frame.start, frame.end)
+    ]
 
     def target(bound: FrameBound, distance: Callable[[Row], Value] | None, *, row: Row) -> Value:
         value = of_row(row)

@@ -208,7 +208,7 @@ def euler() -> Value:
     return math.e
 
 
-@scalar("random", least=0, most=1, settled=False, cost=linear_cost)
+@scalar("random", least=0, most=1, is_deterministic=False, cost=linear_cost)
 def chance(seed: Value = None) -> Value:
     """Return a random double from 0 (inclusive) to 1 (exclusive); the same seed gives the same number."""
     if seed is None:

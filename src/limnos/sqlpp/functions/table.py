@@ -45,7 +45,7 @@ class Function(Struct, frozen=True):
     """An entry of the table of built-in functions.
 
     `run` takes the arguments as values; an aggregate takes the list of its argument's values. A window function is
-    evaluated elsewhere and has no `run`. `settled` means deterministic.
+    evaluated elsewhere and has no `run`.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Function(Struct, frozen=True):
     most: int
     run: Callable[..., Value]
     kind: Kind = "scalar"
-    settled: bool = True
+    is_deterministic: bool = True
     counts_rows: bool = False
     """Whether it is an aggregate that accepts `*`."""
     family: str = ""
@@ -99,7 +99,7 @@ def scalar(
     least: int,
     most: int | None = None,
     strict: bool = True,
-    settled: bool = True,
+    is_deterministic: bool = True,
     cost: Cost | None = None,
     stray: Callable[[Sequence[Value]], Value] | None = None,
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
@@ -110,14 +110,14 @@ def scalar(
         least: The smallest count of arguments.
         most: The largest count of arguments; by default `least`.
         strict: Whether the result is MISSING for a MISSING argument, else NULL for a NULL argument, without a call.
-        settled: Whether the function is deterministic: equal arguments give equal results.
+        is_deterministic: Whether equal arguments give equal results.
         cost: The cost of a call.
         stray: A function that finds the first item that an aggregate over an array ignores because of its type.
     """
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(
-            names[0], least, least if most is None else most, _strict(run) if strict else run, settled=settled,
+            names[0], least, least if most is None else most, _strict(run) if strict else run, is_deterministic=is_deterministic,
             family=run.__module__.rpartition(".")[2], cost=cost, stray=stray,
         )  # fmt: skip
         for name in names:

@@ -391,7 +391,7 @@ def datetime(value: Value, *pattern: Value) -> Value:
     return value if isinstance(value, DateTime) else None
 
 
-@scalar("uuid", "create_uuid", least=0, most=1, settled=False, cost=character_cost)
+@scalar("uuid", "create_uuid", least=0, most=1, is_deterministic=False, cost=character_cost)
 def unique(*argument: Value) -> Value:
     """Return a new random UUID; with an argument, parse it as a UUID."""
     if not argument:

@@ -97,7 +97,7 @@ class TokenCursor:
     def error(self) -> SqlppError:
         """Return the syntax error for the next token."""
         place = self.at
-        return unexpected_token(self.lexed.line(place.line), self.token.shown, place)
+        return unexpected_token(self.lexed.line(place.line), self.token.display_text, place)
 
     def enter(self) -> None:
         """Increase the nesting depth. Raises SqlppError beyond DEPTH_MAX. After an error `leave` need not be called."""

@@ -296,7 +296,7 @@ class ExpressionParser(TokenCursor, ABC):
             raise syntax("Invalid parameter number", token.place)
         return tree.Parameter(token.place, int(token.value))
 
-    def parenthesised(self) -> tree.Expression:
+    def parenthesized(self) -> tree.Expression:
         """Parse an expression or a query in parentheses; several expressions are an array."""
         at = self.expect("(").place
         if self.kind in QUERY_STARTS:
@@ -399,7 +399,7 @@ def last_name(node: tree.Expression) -> str | None:
 _PRIMARY: dict[str, Callable[[ExpressionParser], tree.Expression]] = {
     IDENTIFIER: ExpressionParser.chain,
     QUOTED: ExpressionParser.chain,
-    "(": ExpressionParser.parenthesised,
+    "(": ExpressionParser.parenthesized,
     "[": ExpressionParser.array,
     "{{": ExpressionParser.bag,
     "{": ExpressionParser.object,

@@ -38,10 +38,10 @@ def translate_query(query: plan.Query, types: DatasetTypes, *, fields: frozenset
     """
     try:
         carrier = BlockTranslator(TranslationState(types))
-        carrier.left = []
+        carrier.evaluator_conditions = []
         rows = query_of(query, carrier)
         shape = rows.shape if fields is None else _only(rows.shape, fields)
-        layout = layout_of(shape, rows.left, limit=rows.limit, offset=rows.offset)
+        layout = layout_of(shape, rows.evaluator_conditions, limit=rows.limit, offset=rows.offset)
         terms = columns_in(*(term for term, _ in layout.columns))
         if not is_closed(rows.relation) or not terms <= outputs(rows.relation):
             raise UntranslatableExpression(

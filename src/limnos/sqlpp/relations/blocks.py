@@ -43,13 +43,13 @@ _COUNT_MAX = 1 << 31
 class QueryRows(NamedTuple):
     """The translated rows of a query and the shape of its results.
 
-    `left` are conditions that the evaluator must still apply to each row; if there are any, it also applies `limit` and
+    The evaluator must still apply `evaluator_conditions` to each row; if there are any, it also applies `limit` and
     `offset`.
     """
 
     relation: nodes.Relation
     shape: Shape
-    left: tuple[Shape, ...] = ()
+    evaluator_conditions: tuple[Shape, ...] = ()
     limit: int | None = None
     offset: int = 0
 
@@ -57,12 +57,12 @@ class QueryRows(NamedTuple):
 def query_of(query: plan.Query, carrier: BlockTranslator) -> QueryRows:
     """Translate a complete query. Raises UntranslatableExpression.
 
-    If `carrier.left` is a list, untranslatable conditions are left to the evaluator.
+    If `carrier.evaluator_conditions` is a list, untranslatable conditions are left to the evaluator.
     """
     for let in query.lets:
         bind_slot(let.slot, let.value, carrier=carrier)
     if len(query.arms) > 1 or query.output is not None:
-        carrier.left = None
+        carrier.evaluator_conditions = None
     if len(query.arms) == 1:
         rows = _arm(query.arms[0], query.order if query.output is None else (), carrier=carrier)
     else:
@@ -70,7 +70,7 @@ def query_of(query: plan.Query, carrier: BlockTranslator) -> QueryRows:
     if query.output is not None and query.order:
         rows = _order_rows(rows, query.order, slot=query.output, carrier=carrier)
     limit, offset = _count(query.limit), _count(query.offset) or 0
-    if rows.left:
+    if rows.evaluator_conditions:
         return rows._replace(limit=limit, offset=offset)
     if limit is None and not offset:
         return rows
@@ -82,11 +82,11 @@ def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier
     if isinstance(arm, plan.Query):
         return query_of(arm, inner)
     plain = arm.group is None and not arm.windows and not arm.select.distinct
-    inner.left = [] if carrier.left is not None and plain else None
+    inner.evaluator_conditions = [] if carrier.evaluator_conditions is not None and plain else None
     block = block_of(arm, order, carrier=inner)
-    if inner.aside:
+    if inner.outer_conditions:
         raise UntranslatableExpression("a condition about an outer query")
-    return QueryRows(inner.relation, block, tuple(inner.left or ()))
+    return QueryRows(inner.relation, block, tuple(inner.evaluator_conditions or ()))
 
 
 def _count(node: plan.Expression | None) -> int | None:
@@ -135,7 +135,7 @@ def _flag_shape(one: Shape) -> Shape:
         return CellShape(one.term, one.type, term_of(missing_of(one)), known=False)
     if isinstance(one, RecordShape) and one.declared is None:
         fields = tuple((name, _flag_shape(field)) for name, field in one.fields)
-        return RecordShape(fields, term_of(one.there), term_of(one.missing))
+        return RecordShape(fields, term_of(one.is_present), term_of(one.missing))
     raise UntranslatableExpression("UNION ALL of whole objects or arrays")
 
 
@@ -187,9 +187,9 @@ def _add_condition(node: plan.Expression, carrier: BlockTranslator) -> None:
     try:
         carrier.filter(condition(node, carrier))
     except UntranslatableExpression:
-        if carrier.left is None:
+        if carrier.evaluator_conditions is None:
             raise
-        carrier.left.append(finished_shape(node, carrier))
+        carrier.evaluator_conditions.append(finished_shape(node, carrier))
 
 
 def _has_query(node: plan.Expression) -> bool:
@@ -259,15 +259,15 @@ def _outer(source: plan.ForEach, result: Shape, *, inner: BlockTranslator, carri
     }:
         raise UntranslatableExpression("RIGHT JOIN after other terms")
     shapes = {slot: result if source.kind == "left" else carrier.known.shapes[slot] for slot in slots}
-    settled = {slot: optional.settled(one) for slot, one in shapes.items()}
+    materialized = {slot: optional.materialize_shape(one) for slot, one in shapes.items()}
     optional.extend((flag, TRUE))
-    carrier.known.shapes.update(settled)
+    carrier.known.shapes.update(materialized)
     if source.kind == "right":
         carrier.known.shapes[source.slot] = result
     term = _on(source, carrier, right=inner.relation)
     carrier.join(_JOINS[source.kind], inner.relation, on=TRUE if term is None else term)
     absent = is_null(ColumnTerm(flag))
-    carrier.known.shapes.update({slot: absent_where(one, absent) for slot, one in settled.items()})
+    carrier.known.shapes.update({slot: absent_where(one, absent) for slot, one in materialized.items()})
 
 
 def _is_of(one: Shape, relation: nodes.Relation) -> bool:
@@ -384,10 +384,10 @@ def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Blo
         return flag_only_unknown
     flag_only_unknown = _flag_only_unknown(projection_shape(block.select, carrier))
     places = order_terms_of(order, carrier)
-    gathered, current = carrier.gathered(flag_only_unknown)
+    distinct, current = carrier.distinct_shape(flag_only_unknown)
     if places:
         carrier.rows = nodes.Sort(carrier.relation, tuple(_place_of_results(place, current) for place in places))
-    return gathered
+    return distinct
 
 
 def _place_of_results(place: nodes.OrderTerm, entries: dict[Term, int]) -> nodes.OrderTerm:
@@ -418,7 +418,7 @@ def _flag_only_unknown(one: Shape) -> Shape:
             flag if not isinstance(flag, bool) else one.missing,
             one.known,
         )
-    if isinstance(one, RecordShape) and one.open is None and one.there is True:
+    if isinstance(one, RecordShape) and one.open is None and one.is_present is True:
         return RecordShape(
             tuple((name, _flag_only_unknown(field)) for name, field in one.fields), declared=one.declared
         )
@@ -434,7 +434,7 @@ def projection_shape(select: plan.Select, carrier: BlockTranslator) -> Shape:
         value = finished_shape(projection.value, carrier)
         argument = value.fields if isinstance(value, RecordShape) else ()
         if projection.name is None and (
-            not isinstance(value, RecordShape) or value.open is not None or value.there is not True
+            not isinstance(value, RecordShape) or value.open is not None or value.is_present is not True
         ):
             raise UntranslatableExpression("the fields of a value that may be open, or not an object")
         for name, field in argument if projection.name is None else ((projection.name, value),):

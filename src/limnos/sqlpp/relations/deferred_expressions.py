@@ -13,7 +13,7 @@ from msgspec import structs
 
 from limnos.sqlpp import plan
 from limnos.sqlpp.evaluator.budget import Budget
-from limnos.sqlpp.evaluator.expressions import work_of
+from limnos.sqlpp.evaluator.expressions import compile_expression
 from limnos.sqlpp.evaluator.queries import working_of
 from limnos.sqlpp.relations.shapes import FinishedShape, RecordShape, Shape, UntranslatableExpression
 from limnos.sqlpp.relations.translator import BlockTranslator
@@ -43,7 +43,7 @@ def function_of(finished: FinishedShape) -> Callable[[Sequence[Value]], Value]:
     """Compile a deferred expression to a function of its input values."""
     slots = finished.slots
     size = 1 + max(_slots(finished.expression), default=0)
-    run = work_of(finished.expression, working_of(_no_items, budget=Budget(), slots=size))
+    run = compile_expression(finished.expression, working_of(_no_items, budget=Budget(), slots=size))
 
     def work(values: Sequence[Value]) -> Value:
         row: list[Value] = [MISSING] * (size + 1)
@@ -64,7 +64,7 @@ def _prune_shape(shape: Shape, names: frozenset[str] | None) -> Shape:
         return shape
     fields = tuple((name, field) for name, field in shape.fields if name in names)
     if len(fields) == len(names) or shape.open is None:
-        return RecordShape(fields, shape.there, shape.missing)
+        return RecordShape(fields, shape.is_present, shape.missing)
     return structs.replace(shape, fields=fields)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from limnos.sqlpp import plan
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.evaluator.budget import Budget
-from limnos.sqlpp.evaluator.expressions import work_of
+from limnos.sqlpp.evaluator.expressions import compile_expression
 from limnos.sqlpp.evaluator.queries import working_of
 from limnos.sqlpp.relations import functions, operators
 from limnos.sqlpp.relations.datasets import shape_of
@@ -62,11 +62,11 @@ def finished_shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
 
     Raises UntranslatableExpression if the evaluator cannot compute it from a row.
     """
-    rows, aside = carrier.rows, list(carrier.aside)
+    rows, outer_conditions = carrier.rows, list(carrier.outer_conditions)
     try:
         return shape(node, carrier)
     except UntranslatableExpression as reason:
-        carrier.rows, carrier.aside = rows, aside
+        carrier.rows, carrier.outer_conditions = rows, outer_conditions
         return defer_to_evaluator(node, carrier, reason=reason)
 
 
@@ -80,7 +80,7 @@ def fold_constant(node: plan.Expression) -> plan.Constant | None:
     waiting: list[object] = [node]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, _NEVER_FOLDED) or (isinstance(one, plan.FunctionCall) and not one.function.settled):
+        if isinstance(one, _NEVER_FOLDED) or (isinstance(one, plan.FunctionCall) and not one.function.is_deterministic):
             return None
         if isinstance(one, plan.PlanNode) and not isinstance(one, plan.Constant):
             waiting.extend(getattr(one, name) for name in one.__struct_fields__[1:])
@@ -88,7 +88,7 @@ def fold_constant(node: plan.Expression) -> plan.Constant | None:
             waiting.extend(one)
     try:
         return plan.Constant(
-            node.at, work_of(node, working_of(_no_rows, budget=Budget(steps=_FOLDED_BUDGET), slots=0))([])
+            node.at, compile_expression(node, working_of(_no_rows, budget=Budget(steps=_FOLDED_BUDGET), slots=0))([])
         )
     except SqlppError:
         return None
@@ -144,7 +144,7 @@ def _field(node: plan.FieldOf, carrier: BlockTranslator) -> Shape:
         return field
     if base.declared is not None and (has_open(base.declared) and _may_be_open(base.declared, node.name)):
         raise UntranslatableExpression(f"the field {node.name}, which is not a column")
-    if base.there is not True:
+    if base.is_present is not True:
         raise UntranslatableExpression(f"the field {node.name} of a value that may not be an object")
     return operators.null(missing=True)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from limnos.sqlpp.relations.deferred_expressions import function_of
 from limnos.sqlpp.relations.shapes import CellShape, FinishedShape, FixedShape, ItemsShape, RecordShape, Shape
 from limnos.sqlpp.relations.terms import LiteralTerm, Term, TruthTerm
-from limnos.sqlpp.stored import ArrayType, BagType, DeclaredType, Plain, Scalar, open_read, reader_of
+from limnos.sqlpp.stored import ArrayType, BagType, DeclaredType, Plain, Scalar, read_open_part, reader_of
 from limnos.sqlpp.values.model import MISSING, Bag, Value, object_of
 
 Row = Sequence["Plain"]
@@ -43,11 +43,13 @@ class ResultLayout(NamedTuple):
         return islice((self.make(row) for row in rows if keep(row)), self.offset, end)
 
 
-def layout_of(shape: Shape, left: tuple[Shape, ...] = (), *, limit: int | None = None, offset: int = 0) -> ResultLayout:
-    """Return the row layout for results of a shape. `left` are conditions that the evaluator applies to each row."""
+def layout_of(
+    shape: Shape, evaluator_conditions: tuple[Shape, ...] = (), *, limit: int | None = None, offset: int = 0
+) -> ResultLayout:
+    """Return the row layout for results of a shape. The evaluator applies `evaluator_conditions` to each row."""
     building = _LayoutBuilder()
     make = building.maker(shape)
-    requested = [building.maker(one) for one in left]
+    requested = [building.maker(one) for one in evaluator_conditions]
     keep = (lambda row: all(ask(row) is True for ask in requested)) if requested else None
     return ResultLayout(tuple(building.columns), make, tuple(dict.fromkeys(building.finished)), keep, limit, offset)
 
@@ -104,7 +106,7 @@ class _LayoutBuilder:
         return lambda row: MISSING if row[at] else None
 
     def _record(self, record: RecordShape) -> RowMaker:
-        existing = None if record.there is True else self._flag(record.there)
+        existing = None if record.is_present is True else self._flag(record.is_present)
         unknown = self._unknown(record.missing) if existing is not None else None
         make = self._fields(record) if record.declared is None else self._declared(record)
         if existing is None or unknown is None:
@@ -140,7 +142,7 @@ class _LayoutBuilder:
             text = None if opened is None else row[opened]
             if not isinstance(text, str):
                 return fields
-            merged = {**open_read(text), **fields}
+            merged = {**read_open_part(text), **fields}
             return {**{name: merged[name] for name in names if name in merged}, **merged}
 
         return make

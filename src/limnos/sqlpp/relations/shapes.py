@@ -43,13 +43,13 @@ class ItemsShape(Struct, frozen=True):
 
 
 class RecordShape(Struct, frozen=True):
-    """An object. If `there` is false the object is absent: MISSING if `missing` is true, else NULL.
+    """An object. If `is_present` is false the object is absent: MISSING if `missing` is true, else NULL.
 
     `declared` is its type if it is an object of a dataset, which may have undeclared fields in the column `open`.
     """
 
     fields: tuple[tuple[str, Shape], ...]
-    there: TruthTerm = True
+    is_present: TruthTerm = True
     missing: TruthTerm = True
     declared: RecordType | None = None
     open: Term | None = None
@@ -93,7 +93,7 @@ def unknown_of(shape: Shape) -> TruthTerm:
     Raises UntranslatableExpression for a deferred expression.
     """
     if isinstance(shape, RecordShape):
-        return not_of(shape.there)
+        return not_of(shape.is_present)
     if isinstance(shape, FixedShape):
         return False
     if isinstance(shape, FinishedShape):
@@ -130,7 +130,7 @@ def absent_where(shape: Shape, absent: TruthTerm) -> Shape:
     if isinstance(shape, (ItemsShape, FinishedShape)):
         return structs.replace(shape, missing=missing)
     fields = tuple((name, absent_where(field, absent)) for name, field in shape.fields)
-    return structs.replace(shape, fields=fields, there=all_of(shape.there, not_of(absent)), missing=missing)
+    return structs.replace(shape, fields=fields, is_present=all_of(shape.is_present, not_of(absent)), missing=missing)
 
 
 def map_terms(shape: Shape, change: Callable[[Term], Term]) -> Shape:
@@ -149,7 +149,7 @@ def map_terms(shape: Shape, change: Callable[[Term], Term]) -> Shape:
     return structs.replace(
         shape,
         fields=tuple((name, map_terms(field, change)) for name, field in shape.fields),
-        there=flag(shape.there),
+        is_present=flag(shape.is_present),
         missing=flag(shape.missing),
         open=None if shape.open is None else change(shape.open),
     )

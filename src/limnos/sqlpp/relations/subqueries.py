@@ -144,7 +144,7 @@ def _join_partners(
     inner = carrier.inner()
     item = _results(query, inner)
     term = met(item, inner)
-    conditions = [*inner.aside, *([] if term == TRUE else [term])]
+    conditions = [*inner.outer_conditions, *([] if term == TRUE else [term])]
     on = term_of(all_of(*conditions))
     if not columns_in(on) <= outputs(inner.relation) | outputs(carrier.relation):
         raise UntranslatableExpression("a subquery about a query around its outer one")
@@ -154,7 +154,7 @@ def _join_partners(
 def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
     """Translate a subquery and return the shape of its results.
 
-    Conditions on an outer block are collected in `inner.aside` if the query has no groups or limits.
+    Conditions on an outer block are collected in `inner.outer_conditions` if the query has no groups or limits.
     """
     block = query.arms[0]
     plain = len(query.arms) == 1 and isinstance(block, plan.Block) and query.limit is None and query.offset is None
@@ -195,10 +195,10 @@ def _keys(inner: BlockTranslator) -> _CorrelationKeys:
     """
     existing = outputs(inner.relation)
     results: list[tuple[Term, Term]] = []
-    for term in inner.aside:
+    for term in inner.outer_conditions:
         parts = term.arguments if isinstance(term, CallTerm) and term.name == "and" else (term,)
         results.extend(_sides(one, existing) for one in parts)
-    inner.aside = []
+    inner.outer_conditions = []
     return _CorrelationKeys(tuple((inner.new(), own) for own, _ in results), tuple(outer for _, outer in results))
 
 
@@ -221,7 +221,7 @@ def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
         return _one_group(query, block, carrier=carrier)
     inner = carrier.inner()
     item = _results(query, inner)
-    if not inner.aside:
+    if not inner.outer_conditions:
         inner.rows = RowLimit(inner.relation, 1, 0)
         return _joined_item(item, TRUE, carrier=carrier, inner=inner)
     if query.order:
@@ -237,11 +237,11 @@ def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
 def _joined_item(item: Shape, on: Term, *, carrier: BlockTranslator, inner: BlockTranslator) -> Shape:
     """Left-join a subquery's result to each outer row, and return its shape; MISSING for rows without a match."""
     flag = inner.new()
-    settled = inner.settled(item)
+    materialized = inner.materialize_shape(item)
     inner.extend((flag, TRUE))
     carrier.relation  # noqa: B018 - raises if there are no rows
     carrier.join("left", inner.relation, on=on)
-    return absent_where(settled, is_null(ColumnTerm(flag)))
+    return absent_where(materialized, is_null(ColumnTerm(flag)))
 
 
 def _is_one_group(block: plan.Block, query: plan.Query) -> bool:
@@ -277,9 +277,9 @@ def _one_group(query: plan.Query, block: plan.Block, *, carrier: BlockTranslator
     return add_select(structs.replace(block, group=None), (), carrier=carrier)
 
 
-def _joined_group(gathered: RowGrouping, keys: _CorrelationKeys, *, carrier: BlockTranslator) -> None:
+def _joined_group(grouping: RowGrouping, keys: _CorrelationKeys, *, carrier: BlockTranslator) -> None:
     carrier.relation  # noqa: B018 - raises if there are no rows
-    carrier.join("left" if keys.inner else "cross", gathered, on=keys.on if keys.inner else None)
+    carrier.join("left" if keys.inner else "cross", grouping, on=keys.on if keys.inner else None)
 
 
 def _zero_counts(one: Shape, counts: set[int]) -> Shape:
@@ -303,8 +303,8 @@ def over_query(function: str, query: plan.Query, *, carrier: BlockTranslator) ->
         item = CellShape(TRUE, "boolean", known=True)
     measure, result = measure_over(name, item, distinct=False, condition=None, carrier=inner)
     keys = _keys(inner)
-    gathered = RowGrouping(inner.relation, keys.inner, (measure,))
-    _joined_group(gathered, keys, carrier=carrier)
+    grouping = RowGrouping(inner.relation, keys.inner, (measure,))
+    _joined_group(grouping, keys, carrier=carrier)
     return _zero_counts(result(measure.id), {measure.id} if measure.function == "count" else set())
 
 

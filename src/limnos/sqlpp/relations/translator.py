@@ -2,7 +2,7 @@
 
 May import `nodes`, `shapes` and plans. Must not know clauses. A `BlockTranslator` translates one block; those of a
 statement share the variables. A condition on rows of an outer block cannot filter the inner block: it is collected in
-`aside` as a condition of their join.
+`outer_conditions` as a condition of their join.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class BlockTranslator:
         self.known = known
         self.depth = depth
         self.rows: Relation | None = None
-        self.aside: list[Term] = []
+        self.outer_conditions: list[Term] = []
         self.aggregates: dict[int, Shape] = {}
         """The aggregates of a group, by the identity of their nodes."""
-        self.left: list[Shape] | None = None
+        self.evaluator_conditions: list[Shape] | None = None
         """Conditions left to the evaluator; None if later operations need filtered rows, so that none may be left."""
 
     def inner(self) -> BlockTranslator:
@@ -63,11 +63,11 @@ class BlockTranslator:
         return self.rows
 
     def filter(self, condition: Term) -> None:
-        """Filter the rows by a condition. A condition on an outer block is collected in `aside`."""
+        """Filter the rows by a condition. A condition on an outer block is collected in `outer_conditions`."""
         if columns_in(condition) <= outputs(self.relation):
             self.rows = Filter(self.relation, condition)
         else:
-            self.aside.append(condition)
+            self.outer_conditions.append(condition)
 
     def join(self, kind: JoinKind, right: Relation, *, on: Term | None) -> None:
         """Join the rows with a relation; the first relation becomes the rows."""
@@ -78,7 +78,7 @@ class BlockTranslator:
         if columns:
             self.rows = Extension(self.relation, columns)
 
-    def settled(self, shape: Shape) -> Shape:
+    def materialize_shape(self, shape: Shape) -> Shape:
         """Materialize a shape: add its terms to the rows as columns, and return the shape over these columns."""
         entries: dict[Term, int] = {}
         for term in terms_in(shape):
@@ -87,7 +87,7 @@ class BlockTranslator:
         self.extend(*((number, term) for term, number in entries.items()))
         return map_terms(shape, lambda term: ColumnTerm(entries[term]) if term in entries else term)
 
-    def gathered(self, shape: Shape) -> tuple[Shape, dict[Term, int]]:
+    def distinct_shape(self, shape: Shape) -> tuple[Shape, dict[Term, int]]:
         """Apply DISTINCT to the rows by the values of a shape. Returns the new shape, and the column id of each term.
 
         Raises UntranslatableExpression.

@@ -13,7 +13,7 @@ from limnos.sqlpp.stored.invariants import (
     broken_schema,
     takes_outside_writers,
 )
-from limnos.sqlpp.stored.rows import Plain, object_shaper, open_read, reader_of, to_object, to_row
+from limnos.sqlpp.stored.rows import Plain, object_shaper, read_open_part, reader_of, to_object, to_row
 from limnos.sqlpp.stored.schema import OPEN, columns, form_of, has_open, properties_of, schema_of
 from limnos.sqlpp.stored.types import (
     BUILT_IN,

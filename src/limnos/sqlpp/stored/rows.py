@@ -88,7 +88,7 @@ def reader_of(type_: DeclaredType) -> Callable[..., Value]:
     return _value_of(type_)
 
 
-def open_read(text: str) -> dict[str, Value]:
+def read_open_part(text: str) -> dict[str, Value]:
     """Decode an open part to the fields that it contains."""
     json_text = open_part.read_json_text(text)
     return json_text if isinstance(json_text, dict) else {}

@@ -21,7 +21,7 @@ from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import bind, tree
 from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, NameResolver, UserFunction
-from limnos.sqlpp.binding import KnownNames, parsed_facts
+from limnos.sqlpp.binding import ResolvedNames, parsed_facts
 
 DependencyName = tuple["Levels", str]
 
@@ -103,17 +103,17 @@ async def needs_of(
     """
     ctx = session.ctx
 
-    def run(known: KnownNames, nodes_max: int | None = NODES_SHORT) -> BodyDependencies:
+    def run(known: ResolvedNames, nodes_max: int | None = NODES_SHORT) -> BodyDependencies:
         bind(body, within(known), dataverse=dataverse, moment=session.moment, nodes_max=nodes_max)
         surface = _DependencyRecorder(within(known), own)
         bind(body, surface, dataverse=dataverse, moment=session.moment, nodes_max=nodes_max)
         return BodyDependencies(tuple(surface.sources), tuple(surface.functions), tuple(surface.synonyms))
 
-    def whole(known: KnownNames) -> BodyDependencies:
+    def whole(known: ResolvedNames) -> BodyDependencies:
         known.facts.update(parsed_facts(known.facts))
         return run(known, None)
 
-    async def elsewhere(known: KnownNames) -> BodyDependencies:
+    async def elsewhere(known: ResolvedNames) -> BodyDependencies:
         async with PARSING_SLOTS.of(ctx.services):
             return await asyncio.to_thread(whole, known)
 

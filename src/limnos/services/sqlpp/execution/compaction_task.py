@@ -118,10 +118,10 @@ def _job(ctx: Context, target: WriteTarget, *, locks: HeldLocks, credential: str
     return EngineJob(
         id=f"{ctx.request_id}-{uuid4().hex}", kind="compact", plan=b"", slots=0, reads=(), target=target.ref,
         returning=None, returning_slots=0, credential=credential, deadline_ms=round(LASTS_S * 1000), lock=locks.shown,
-        tidying=CompactionOptions(
+        compaction=CompactionOptions(
             TARGET_BYTES,
             expires_before_ms=now_ms - defaults.sqlpp_snapshots_keep_ms,
-            keeps_after_ms=now_ms - max(KEPT_MS_LEAST, round(2000 * defaults.sqlpp_timeout_s)),
+            retained_after_ms=now_ms - max(KEPT_MS_LEAST, round(2000 * defaults.sqlpp_timeout_s)),
             states_max=STATES_MAX,
             debris_before_ms=now_ms - defaults.sqlpp_debris_ms if defaults.sqlpp_debris_ms else None,
         ),

@@ -281,7 +281,7 @@ async def job_rows(
         slots=0 if work.source is None else work.source.slots, reads=reads, target=None if change is None else change.target.ref,
         returning=None if work.returning is None else wire.encode(work.returning.expression),
         returning_slots=0 if work.returning is None else work.returning.slots, credential=text,
-        deadline_ms=max(1, int(seconds * 1000)), asker=token.user, source=work.files,
+        deadline_ms=max(1, int(seconds * 1000)), user=token.user, source=work.files,
         lock="" if change is None else change.held.shown, tagged=session.results_tagged,
         export=work.export, ordered_fields=has_ordered_fields(session.options),
     )  # fmt: skip

@@ -31,7 +31,7 @@ from limnos.services.sqlpp.requests.options import has_ordered_fields, similarit
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, ParsedStatement, results, tree
 from limnos.sqlpp.binder import RESOURCES
-from limnos.sqlpp.binding import KnownNames, QueryBinding
+from limnos.sqlpp.binding import QueryBinding, ResolvedNames
 from limnos.sqlpp.errors import SqlppError, TextPosition, compilation
 from limnos.sqlpp.metadata import METADATA, metadata_records
 from limnos.sqlpp.offloaded_work import (
@@ -42,9 +42,9 @@ from limnos.sqlpp.offloaded_work import (
     TAGGED,
     SourceRows,
     bound_of,
+    decode_lookups,
     lines_of,
     packed_binding,
-    questions_of,
     refusal_of,
     row_line,
     scans_of,
@@ -101,7 +101,9 @@ async def query_bind(
 
     Raises SqlppError, PermissionDenied.
     """
-    return await _bound(session.ctx, binding_of(session, body, variables=variables), known=KnownNames(dict(BUILT_IN)))
+    return await _bound(
+        session.ctx, binding_of(session, body, variables=variables), known=ResolvedNames(dict(BUILT_IN))
+    )
 
 
 async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression) -> ReadyQuery:
@@ -119,7 +121,7 @@ async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, 
     if query is not None:
         return query
     moment = _WatchedMoment(session.moment)
-    binding, known = binding_of(session, body)._replace(moment=moment), KnownNames(dict(BUILT_IN))
+    binding, known = binding_of(session, body)._replace(moment=moment), ResolvedNames(dict(BUILT_IN))
     query = await _bound(session.ctx, binding, known=known)
     asked_nothing = len(known.facts) == len(BUILT_IN) and not moment.is_used
     if rests_on_text and asked_nothing and not isinstance(query.query.expression, EncodedPlan):
@@ -128,14 +130,14 @@ async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, 
     return query
 
 
-async def _bound(ctx: Context, binding: QueryBinding, *, known: KnownNames) -> ReadyQuery:
-    def run(known: KnownNames) -> BoundQuery:
+async def _bound(ctx: Context, binding: QueryBinding, *, known: ResolvedNames) -> ReadyQuery:
+    def run(known: ResolvedNames) -> BoundQuery:
         return binding.bind(known, nodes_max=NODES_SHORT)
 
-    async def elsewhere(known: KnownNames) -> BoundQuery:
+    async def elsewhere(known: ResolvedNames) -> BoundQuery:
         outcome, *entries = await process_do(ctx, BIND, packed_binding(binding, known))
         if outcome == b"wanted":
-            known.wanted.update(dict.fromkeys(questions_of(entries[0])))
+            known.unresolved.update(dict.fromkeys(decode_lookups(entries[0])))
         return bound_of(entries[0], entries[1], at=binding.body.at) if outcome == b"done" else NOTHING_BOUND
 
     query = await bind_with_names(ctx, run, elsewhere=elsewhere, known=known)
@@ -275,7 +277,7 @@ def _evaluate_small(
     budget = MeteredBudget(UNITS_HERE, slots=query.slots)
     entries = []
     for value in results(query, lambda dataverse, name: rows[source_key(dataverse, name)], budget=budget):
-        budget.show(value)
+        budget.charge_json(value)
         entries.append(row_line(value, tagged=tagged))
     warnings += budget.warnings.values()
     return entries

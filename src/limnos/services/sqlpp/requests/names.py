@@ -1,8 +1,8 @@
 """SQL++ names on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
 
 May import the layers below. Must not know any wire format. A statement is bound against the names that were looked up
-so far (`KnownNames`). Missing names are collected and looked up in one request view, and the statement is bound again.
-So the binding itself needs no request view, and a large statement can be bound in a worker process.
+so far (`ResolvedNames`). Missing names are collected and looked up in one request view, and the statement is bound
+again. So the binding itself needs no request view, and a large statement can be bound in a worker process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.requests.errors import NO_DATAVERSE
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, UserFunction
-from limnos.sqlpp.binding import KnownNames, NameQuestion, UnparsedFunction, UnparsedQuery
+from limnos.sqlpp.binding import NameLookup, ResolvedNames, UnparsedFunction, UnparsedQuery
 from limnos.sqlpp.declarations import NOWHERE, body_of, declaring_statement
 from limnos.sqlpp.definitions import view_definition
 from limnos.sqlpp.errors import BudgetSpent, compilation
@@ -50,15 +50,15 @@ LOADS: Final = {
 }
 
 
-BUILT_IN: Final[dict[NameQuestion, object]] = {
-    NameQuestion("dataverse", METADATA): True,
-    **{NameQuestion("dataset", METADATA, name): BoundDataset(METADATA, name) for name in METADATA_DATASETS},
+BUILT_IN: Final[dict[NameLookup, object]] = {
+    NameLookup("dataverse", METADATA): True,
+    **{NameLookup("dataset", METADATA, name): BoundDataset(METADATA, name) for name in METADATA_DATASETS},
 }
 """The names of the dataverse Metadata, regardless of the tree and the caller."""
 
 
 async def bind_with_names(
-    ctx: Context, bind: Callable[[KnownNames], T], *, elsewhere: Callable[[KnownNames], Awaitable[T]], known: KnownNames | None = None
+    ctx: Context, bind: Callable[[ResolvedNames], T], *, elsewhere: Callable[[ResolvedNames], Awaitable[T]], known: ResolvedNames | None = None
 ) -> T:  # fmt: skip
     """Bind a statement with the names of the tree that are visible to the caller.
 
@@ -75,10 +75,10 @@ async def bind_with_names(
         PermissionDenied: The caller may not read an object.
         BadRequest: Views and functions refer to each other in a cycle.
     """
-    known = KnownNames() if known is None else known
+    known = ResolvedNames() if known is None else known
     is_long = False
     for _ in range(ROUNDS_MAX):
-        known.wanted.clear()
+        known.unresolved.clear()
         result, failure = None, None
         try:
             if not is_long:
@@ -86,23 +86,23 @@ async def bind_with_names(
                     result = bind(known)
                 except BudgetSpent:
                     is_long = True
-                    known.wanted.clear()
+                    known.unresolved.clear()
             if is_long:
                 result = await elsewhere(known)
         except SqlppError as error:
             failure = error
-        if not known.wanted:
+        if not known.unresolved:
             if failure is not None:
                 raise await _missing_catalog_hint(ctx, known, failure=failure)
             return cast("T", result)
-        questions = tuple(known.wanted)
-        answers = await ctx.read(scope_of(ctx), partial(_answers, questions))
-        known.facts.update(zip(questions, answers, strict=True))
+        lookups = tuple(known.unresolved)
+        answers = await ctx.read(scope_of(ctx), partial(_answers, lookups))
+        known.facts.update(zip(lookups, answers, strict=True))
         await asyncio.sleep(0)  # other requests get a turn between two rounds
     raise BadRequest("The statement's views and functions refer to each other in a cycle")
 
 
-async def _missing_catalog_hint(ctx: Context, known: KnownNames, *, failure: SqlppError) -> SqlppError:
+async def _missing_catalog_hint(ctx: Context, known: ResolvedNames, *, failure: SqlppError) -> SqlppError:
     """Add a hint to the error for a missing dataverse whose first part is the name of another catalog."""
     home = scope_of(ctx)
     first = {each.dataverse[0] for each, result in known.facts.items() if each.about == "dataverse" and result is False}
@@ -117,7 +117,7 @@ async def _missing_catalog_hint(ctx: Context, known: KnownNames, *, failure: Sql
     except (PermissionDenied, NotFound, InvalidName):
         return failure  # answers as if there were no such catalog
     words = f"{failure.message}: {name} is a catalog, and statements read only the catalog {home.catalog}"
-    return SqlppError(failure.number, words, failure.place, failure.told)
+    return SqlppError(failure.number, words, failure.place, failure.has_position)
 
 
 def scope_of(ctx: Context) -> RequestScope:
@@ -125,10 +125,10 @@ def scope_of(ctx: Context) -> RequestScope:
     return RequestScope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog)
 
 
-def _answers(questions: tuple[NameQuestion, ...], request_view: RequestView) -> list[object]:
-    if any(question.dataverse != METADATA for question in questions):
+def _answers(lookups: tuple[NameLookup, ...], request_view: RequestView) -> list[object]:
+    if any(lookup.dataverse != METADATA for lookup in lookups):
         request_view.require_in_use()
-    return for_each(questions, lambda question: _ANSWERS[question.about](request_view, question))
+    return for_each(lookups, lambda lookup: _ANSWERS[lookup.about](request_view, lookup))
 
 
 def is_builtin(dataverse: Levels) -> bool:
@@ -149,16 +149,16 @@ def dataverse_find(request_view: RequestView, dataverse: Levels) -> Node | None:
     return None if node.implicit else node
 
 
-def _dataverse(request_view: RequestView, question: NameQuestion) -> bool:
-    return is_builtin(question.dataverse) or dataverse_find(request_view, question.dataverse) is not None
+def _dataverse(request_view: RequestView, lookup: NameLookup) -> bool:
+    return is_builtin(lookup.dataverse) or dataverse_find(request_view, lookup.dataverse) is not None
 
 
-def _dataset(request_view: RequestView, question: NameQuestion) -> BoundDataset | BoundView | BoundSynonym | None:
+def _dataset(request_view: RequestView, lookup: NameLookup) -> BoundDataset | BoundView | BoundSynonym | None:
     """Resolve the name of a dataset, view or synonym; a dataset or view takes precedence over a synonym.
 
     A hidden object gets the same error as a missing one.
     """
-    dataverse, name = question.dataverse, question.name
+    dataverse, name = lookup.dataverse, lookup.name
     if dataverse == METADATA:
         return BoundDataset(METADATA, name) if name in METADATA_DATASETS else None
     node = source_find(request_view, (*dataverse, name))
@@ -208,16 +208,16 @@ def view_text(document: MetadataDocument) -> str | None:
     return view_definition(document.body)
 
 
-def _function(request_view: RequestView, question: NameQuestion) -> UserFunction | UnparsedFunction | None:
+def _function(request_view: RequestView, lookup: NameLookup) -> UserFunction | UnparsedFunction | None:
     """Resolve a function that the caller may call.
 
     A hidden function counts as missing, since a built-in function may have its name.
     """
-    node = function_find(request_view, (*question.dataverse, question.name))
+    node = function_find(request_view, (*lookup.dataverse, lookup.name))
     if node is None:
         return None
     texts = cast("SqlppObjectRecord", node.record).statements
-    function = UnparsedFunction(question.dataverse, question.name, question.arity, texts)
+    function = UnparsedFunction(lookup.dataverse, lookup.name, lookup.arity, texts)
     return function.parsed() if sum(map(len, texts)) <= TEXT_SHORT else function
 
 
@@ -232,7 +232,7 @@ def function_find(request_view: RequestView, levels: Levels) -> Node | None:
         return None
 
 
-_ANSWERS: Final[dict[str, Callable[[RequestView, NameQuestion], object]]] = {
+_ANSWERS: Final[dict[str, Callable[[RequestView, NameLookup], object]]] = {
     "dataverse": _dataverse,
     "dataset": _dataset,
     "function": _function,
