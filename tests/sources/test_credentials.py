@@ -14,7 +14,7 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 
 from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StorageFailed
 from limnos.sources import credentials
-from limnos.sources.credentials import AwsRole, FileRights, assume_narrowed_role, check_role, policy_of, role_of
+from limnos.sources.credentials import AwsRole, FileRights, assume_role, check_role, policy_of, role_of
 
 ARN = "arn:aws:iam::123456789012:role/tables"
 ROLE = role_of({"s3-role-arn": ARN}) or pytest.fail("no role")
@@ -130,7 +130,7 @@ def test_sts_is_asked_for_no_more_than_the_policy(monkeypatch: pytest.MonkeyPatc
     """Role, policy, duration and external id go out; what comes is not shown in texts."""
     sts, role = Sts(), ROLE._replace(external_id="x1", duration_s=900)
     monkeypatch.setattr(credentials, "_client", lambda _: sts)
-    found = assume_narrowed_role(role, "{}")
+    found = assume_role(role, "{}")
 
     assert found == ("a", "b", "c", 1_767_225_600_000)
     assert repr(found) == "Credentials(expires_ms=1767225600000)"
@@ -154,7 +154,7 @@ def test_failures_of_sts_are_told_without_its_words(
     """What passes is 'come again', what does not names whom to ask; STS's own words are for the log."""
     monkeypatch.setattr(credentials, "_client", lambda _: Sts(failure))
     with pytest.raises(kind) as caught:
-        assume_narrowed_role(ROLE, "{}")
+        assume_role(ROLE, "{}")
 
     assert str(failure) not in caught.value.message
     assert caught.value.context["cause"] == str(failure)

@@ -106,7 +106,7 @@ class AdlsAccount(NamedTuple):
             }
         )
 
-    def ask(self, policy: str) -> AdlsSignature:
+    def issue(self, policy: str) -> AdlsSignature:
         """Sign a token for a policy; blocks. Raises as `sign_directory` does."""
         return sign_directory(self, json.loads(policy))
 
@@ -121,7 +121,7 @@ class AdlsSignature(NamedTuple):
     def __repr__(self) -> str:
         return f"AdlsSignature(expires_ms={self.expires_ms})"
 
-    def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
+    def client_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return a catalog's client properties with this token in place of the account key."""
         return {**{name: value for name, value in properties.items() if name not in _OWN}, TOKEN: self.token}
 

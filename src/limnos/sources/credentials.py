@@ -85,9 +85,9 @@ class AwsRole(NamedTuple):
         """Return the policy that gives access to one location; None if no policy can name it safely."""
         return policy_of(self, location, rights=rights, open_to_writers=open_to_writers)
 
-    def ask(self, policy: str) -> AwsCredentials:
-        """Assume the role, limited by a policy; blocks. Raises as `assume_narrowed_role` does."""
-        return assume_narrowed_role(self, policy)
+    def issue(self, policy: str) -> AwsCredentials:
+        """Assume the role, limited by a policy; blocks. Raises as `assume_role` does."""
+        return assume_role(self, policy)
 
 
 class AwsCredentials(NamedTuple):
@@ -101,7 +101,7 @@ class AwsCredentials(NamedTuple):
     def __repr__(self) -> str:
         return f"Credentials(expires_ms={self.expires_ms})"
 
-    def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
+    def client_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return a catalog's client properties with these keys in place of the catalog's access keys."""
         own = {*KEY_ID, *SECRET, *TOKEN}
         return {
@@ -194,7 +194,7 @@ def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_write
     return policy if len(policy) <= POLICY_CHARACTERS_MAX else None
 
 
-def assume_narrowed_role(role: AwsRole, policy: str) -> AwsCredentials:
+def assume_role(role: AwsRole, policy: str) -> AwsCredentials:
     """Assume a role by STS AssumeRole with `policy` as session policy; blocks.
 
     Raises ServiceUnavailable if STS does not respond, StorageFailed if it refuses, UnsupportedOperation if botocore is
@@ -207,14 +207,14 @@ def assume_narrowed_role(role: AwsRole, policy: str) -> AwsCredentials:
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - of the extra `s3`
 
     try:
-        assume_role = client.assume_role(**words, DurationSeconds=role.duration_s)["Credentials"]
+        credentials = client.assume_role(**words, DurationSeconds=role.duration_s)["Credentials"]
     except ClientError as error:
         raise _sts_refused_error(error.response.get("Error", {}).get("Code", ""), error) from error
     except BotoCoreError as error:
         raise _sts_error(error) from error
-    expires = cast("datetime", assume_role["Expiration"])
+    expires = cast("datetime", credentials["Expiration"])
     return AwsCredentials(
-        str(assume_role["AccessKeyId"]), str(assume_role["SecretAccessKey"]), str(assume_role["SessionToken"]), int(expires.timestamp() * 1000)
+        str(credentials["AccessKeyId"]), str(credentials["SecretAccessKey"]), str(credentials["SessionToken"]), int(expires.timestamp() * 1000)
     )  # fmt: skip
 
 

@@ -76,12 +76,12 @@ class GcsAccount(NamedTuple):
         """Return the access boundary for one location; None if no condition can name it safely."""
         return boundary_of(location, rights=rights, open_to_writers=open_to_writers)
 
-    def ask(self, policy: str) -> GcsToken:
+    def issue(self, policy: str) -> GcsToken:
         """Request a downscoped token; blocks. `policy` is the access boundary.
 
-        Raises as `narrow_token` does.
+        Raises as `downscope_token` does.
         """
-        return narrow_token(self, policy)
+        return downscope_token(self, policy)
 
 
 class GcsToken(NamedTuple):
@@ -93,7 +93,7 @@ class GcsToken(NamedTuple):
     def __repr__(self) -> str:
         return f"GcsToken(expires_ms={self.expires_ms})"
 
-    def given_as(self, properties: Mapping[str, str]) -> dict[str, str]:
+    def client_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return a catalog's client properties with this token in place of the service account's key."""
         return {**{name: value for name, value in properties.items() if name not in KEY}, TOKEN: self.token}
 
@@ -168,7 +168,7 @@ def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str
     return json.dumps({"accessBoundary": {"accessBoundaryRules": entries}}, separators=(",", ":"))
 
 
-def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
+def downscope_token(account: GcsAccount, policy: str) -> GcsToken:
     """Exchange an account's token for a downscoped one, within an access boundary; blocks.
 
     Raises ServiceUnavailable if the token service does not respond, StorageFailed if it refuses, UnsupportedOperation

@@ -48,7 +48,7 @@ class Sts:
         self.open.set()
         self.began = threading.Event()
 
-    def ask(self, role: AwsRole, policy: str) -> AwsCredentials:
+    def issue(self, role: AwsRole, policy: str) -> AwsCredentials:
         """Issue credentials for an hour."""
         self.asked.append(policy)
         self.began.set()
@@ -72,7 +72,7 @@ def sts(time: Hours) -> Sts:
 
 def vendor_of(sts: Sts, *, timeout_s: float = 60.0) -> CredentialVendor:
     """Return a vendor of credentials over the fake STS."""
-    return CredentialVendor(timeout_s=timeout_s, time=sts.time, ask=sts.ask)  # type: ignore[arg-type]  # the part of a clock that is used
+    return CredentialVendor(timeout_s=timeout_s, time=sts.time, issue=sts.issue)  # type: ignore[arg-type]  # the part of a clock that is used
 
 
 def test_a_crowd_asks_once(sts: Sts) -> None:

@@ -58,7 +58,7 @@ CREDENTIALS_GIVEN = Counter(
 class CredentialRequest(NamedTuple):
     """A credential issuer, and the policy that limits it to one location. Equal requests share the same credentials."""
 
-    giver: CredentialIssuer
+    issuer: CredentialIssuer
     policy: str
 
 
@@ -85,11 +85,11 @@ class CredentialVendor:
     """
 
     def __init__(
-        self, *, timeout_s: float, time: StoreClock, ask: Callable[[CredentialIssuer, str], IssuedCredentials] = lambda giver, policy: giver.ask(policy)
+        self, *, timeout_s: float, time: StoreClock, issue: Callable[[CredentialIssuer, str], IssuedCredentials] = lambda issuer, policy: issuer.issue(policy)
     ) -> None:  # fmt: skip
         self._shares = ThreadShares(timeout_s=timeout_s)
         self._time = time
-        self._ask = ask
+        self._issue = issue
         self._kept: dict[CredentialRequest, IssuedCredentials] = {}
         self._asked: dict[CredentialRequest, asyncio.Task[IssuedCredentials]] = {}
         self._wanted: dict[tuple[str, FileRights, str], tuple[CatalogStorage, CredentialRequest | None]] = {}
@@ -114,7 +114,7 @@ class CredentialVendor:
         else None.
         """
         result = self._kept.get(request)
-        least = request.giver.life_s * 500 if at_least_ms is None else at_least_ms
+        least = request.issuer.life_s * 500 if at_least_ms is None else at_least_ms
         if result is None or result.expires_ms - self._time.now_ms() < least:
             return None
         return result
@@ -135,7 +135,7 @@ class CredentialVendor:
             return await self._new(request)
         except LimnosError as error:
             CREDENTIALS_GIVEN["refused",] += 1
-            log.warning("no credentials for a table", role=request.giver.name, error=error.message, **error.context)
+            log.warning("no credentials for a table", role=request.issuer.name, error=error.message, **error.context)
             older = (
                 self.cached_credentials(request, at_least_ms=USABLE_MS)
                 if isinstance(error, ServiceUnavailable)
@@ -155,9 +155,11 @@ class CredentialVendor:
         return await asyncio.shield(task)
 
     async def _fetch(self, request: CredentialRequest) -> IssuedCredentials:
-        giver = request.giver
+        issuer = request.issuer
         try:
-            result = await self._shares.run((giver.endpoint, giver.name), partial(self._ask, giver, request.policy))
+            result = await self._shares.run(
+                (issuer.endpoint, issuer.name), partial(self._issue, issuer, request.policy)
+            )
         except ServiceUnavailable as error:
             if error.context:
                 raise
@@ -327,12 +329,12 @@ def credential_request_of(
         can express the location.
     """
     properties = place.catalog.properties
-    giver = credential_issuer_of(properties, parse(location).scheme)
-    if giver is None or not is_within(location, place.roots):
+    issuer = credential_issuer_of(properties, parse(location).scheme)
+    if issuer is None or not is_within(location, place.roots):
         return None
     place.allowed.check_use(properties)
-    policy = giver.policy_of(normalise(location), rights=rights, open_to_writers=open_to_writers)
-    return None if policy is None else CredentialRequest(giver, policy)
+    policy = issuer.policy_of(normalise(location), rights=rights, open_to_writers=open_to_writers)
+    return None if policy is None else CredentialRequest(issuer, policy)
 
 
 async def new_table_credentials(

@@ -166,7 +166,7 @@ class _StorageCheckRun:
         if not await self._vend(request):
             return
         result = await VENDOR.of(self.ctx.services).issue_credentials(request)  # cached by the step before
-        properties = result.given_as(self.place.catalog.properties)
+        properties = result.client_properties(self.place.catalog.properties)
         by = "credentials for one location"
         await self._try("vended write", self._write(f"{self.own}-vended", properties), by=by)
         await self._try("vended list", self._list(f"{self.own}-vended", properties), by=by)
@@ -190,7 +190,7 @@ class _StorageCheckRun:
             await VENDOR.of(self.ctx.services).issue_credentials(request)
         except LimnosError as error:
             self.is_over = self.is_over or isinstance(error, ServiceUnavailable)
-            statement = request.giver.statement() if isinstance(error, StorageFailed) else None
+            statement = request.issuer.statement() if isinstance(error, StorageFailed) else None
             self.steps.append(StorageCheckStep("vend", FAILED, error.message, statement))
             return False
         self.steps.append(StorageCheckStep("vend", PASSED, "credentials for one location were vended"))

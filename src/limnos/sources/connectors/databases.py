@@ -66,38 +66,40 @@ class DatabaseSource(ABC):
         """Return whether a schema is a system schema, such as `information_schema`, which the catalog does not list."""
 
     @abstractmethod
-    def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
+    def _load_schema(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
         """Return the comment of an existing schema, if the database stores comments of schemas."""
 
     @abstractmethod
-    def _schema_made(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
+    def _create_schema(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
         """Create a schema. Raises UnsupportedOperation for a comment that the database cannot store."""
 
     @abstractmethod
-    def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
+    def _load_table(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
         """Return the columns, keys and comment of a table. Raises NotFound if it was dropped concurrently."""
 
     @abstractmethod
-    def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
+    def _create_table(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
         """Create a table atomically. Raises BadRequest for an invalid definition, UnsupportedOperation for a feature
         that the database lacks.
         """
 
     @abstractmethod
-    def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
+    def _alter_table(
+        self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]
+    ) -> None:
         """Apply the changes atomically. Raises BadRequest for an invalid change, UnsupportedOperation for a change that
         the database lacks.
         """
 
     @abstractmethod
-    def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
+    def _rename_table(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
         """Rename a table. Raises AlreadyExists, and UnsupportedOperation for a move that the database lacks."""
 
     def _require_name(self, connection: sa.Connection, name: str, *, what: str) -> None:
         """Raise BadRequest for a new name that the database would truncate or change."""
         name_of(name, dialect=connection.dialect, what=what)
 
-    def _schema_dropped(self, connection: sa.Connection, schema: str) -> None:
+    def _drop_schema(self, connection: sa.Connection, schema: str) -> None:
         """Drop a schema without its objects. The database refuses to drop a schema that is not empty. Raises
         NotEmpty.
         """
@@ -138,7 +140,7 @@ class DatabaseSource(ABC):
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
-            return self._schema_told(connection, single)
+            return self._load_schema(connection, single)
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Run CREATE SCHEMA (MySQL: CREATE DATABASE). Raises AlreadyExists, BadRequest for a system schema's name,
@@ -150,7 +152,7 @@ class DatabaseSource(ABC):
         self._refuse_system(single)
         with self._write_transaction(f"Schema {preview_value(single)}") as connection:
             self._require_name(connection, single, what="Schema")
-            self._schema_made(connection, single, comment=comment)
+            self._create_schema(connection, single, comment=comment)
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
         """Raise UnsupportedOperation, because schemas cannot be changed, or NotFound if the schema does not exist."""
@@ -165,7 +167,7 @@ class DatabaseSource(ABC):
         self._refuse_system(single)
         with self._write_transaction(f"Schema {preview_value(single)}", container=True) as connection:
             self._require_schema(connection, single)
-            self._schema_dropped(connection, single)
+            self._drop_schema(connection, single)
 
     def _has_schema(self, connection: sa.Connection, schema: str) -> bool:
         """Return whether a schema with exactly this name exists: a database's collation may treat different names as
@@ -204,7 +206,7 @@ class DatabaseSource(ABC):
         single = _single(schema)
         with self._read_connection(f"Table {preview_value(table)}") as connection:
             self._require_table(connection, schema=single, table=table)
-            return self._told(connection, single, table=table)
+            return self._load_table(connection, single, table=table)
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
         """Run CREATE TABLE, with comments and keys, in one transaction. Raises AlreadyExists, NotFound for the schema,
@@ -216,7 +218,7 @@ class DatabaseSource(ABC):
             self._require_name(connection, table, what="Table")
             if self._has_table(connection, schema=single, table=table):
                 raise AlreadyExists(f"Table {preview_value(table)} already exists in the source", kind="table")
-            self._made(connection, single, table=table, definition=definition)
+            self._create_table(connection, single, table=table, definition=definition)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Run the ALTER statements of all changes in one transaction. Raises NotFound, BadRequest for an invalid
@@ -225,7 +227,7 @@ class DatabaseSource(ABC):
         single = _single(schema)
         with self._write_transaction(f"Table {preview_value(table)}") as connection:
             self._require_table(connection, schema=single, table=table)
-            self._altered(connection, single, table=table, changes=changes)
+            self._alter_table(connection, single, table=table, changes=changes)
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
         """Rename a table, also into another schema. Raises NotFound, AlreadyExists, UnsupportedOperation for a move
@@ -235,7 +237,7 @@ class DatabaseSource(ABC):
         with self._write_transaction(f"Table {preview_value(name)}") as connection:
             self._require_name(connection, name, what="Table")
             self._require_table(connection, schema=single, table=table)
-            self._renamed(connection, single, table=table, target=(_single(target[:-1]), name))
+            self._rename_table(connection, single, table=table, target=(_single(target[:-1]), name))
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
         """Drop a table unless another object depends on it. `purge` raises UnsupportedOperation: there are no files."""

@@ -154,7 +154,7 @@ class KafkaSource:
         with self._open_call(_about(topic), changes=True) as call:
             new = NewTopic(topic, num_partitions=partitions or -1, replication_factor=copies or -1, config=stated)
             call.answer(call.client.create_topics([new], request_timeout=call.left_s())[topic])
-            call.settle(lambda: call.has(topic))
+            call.wait_until(lambda: call.has(topic))
 
     def topic_alter(self, schema: str, topic: str, *, sets: Mapping[str, str], removes: Sequence[str]) -> None:
         """Change settings and add partitions. The cluster first validates all of the changes."""
@@ -168,8 +168,8 @@ class KafkaSource:
                 if entries:
                     call.set(topic, entries, tries=tries)
                 if requested is not None and requested != number:
-                    call.widen(topic, requested, tries=tries)
-            call.settle(lambda: call.is_so(topic, sets=sets, removes=removes, partitions=requested or number))
+                    call.add_partitions(topic, requested, tries=tries)
+            call.wait_until(lambda: call.is_applied(topic, sets=sets, removes=removes, partitions=requested or number))
 
     def topic_drop(self, schema: str, topic: str) -> None:
         """Drop a topic with its messages, and wait until the brokers no longer report it. Raises NotFound."""
@@ -177,7 +177,7 @@ class KafkaSource:
         with self._open_call(_about(topic), changes=True) as call:
             call.topic(topic)
             call.answer(call.client.delete_topics([topic], request_timeout=call.left_s())[topic])
-            call.settle(lambda: not call.has(topic))
+            call.wait_until(lambda: not call.has(topic))
 
     # -- the client ------------------------------------------------------------------------------------------------
 
@@ -292,13 +292,13 @@ class _KafkaCall(NamedTuple):
         tasks = self.client.incremental_alter_configs([resource], validate_only=tries, request_timeout=self.left_s())
         self.answer(tasks[resource])
 
-    def widen(self, topic: str, partitions: int, *, tries: bool) -> None:
+    def add_partitions(self, topic: str, partitions: int, *, tries: bool) -> None:
         """Add partitions; with `tries` only validate the change."""
         new = NewPartitions(topic, partitions)
         tasks = self.client.create_partitions([new], validate_only=tries, request_timeout=self.left_s())
         self.answer(tasks[topic])
 
-    def is_so(self, topic: str, *, sets: Mapping[str, str], removes: Sequence[str], partitions: int) -> bool:
+    def is_applied(self, topic: str, *, sets: Mapping[str, str], removes: Sequence[str], partitions: int) -> bool:
         """Return whether the brokers already report a topic's new settings and number of partitions."""
         entries, own = self.settings(topic), ConfigSource.DYNAMIC_TOPIC_CONFIG
         changed = all(name == PARTITIONS or (name in entries and entries[name].value == sets[name]) for name in sets)
@@ -307,12 +307,12 @@ class _KafkaCall(NamedTuple):
         )
         return changed and is_deleted and len(self.topic(topic).partitions) == partitions
 
-    def settle(self, seen: Callable[[], bool]) -> None:
-        """Poll until `seen` returns True: the brokers report the change. Returns without an error at the deadline."""
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Poll until `condition` is true: the brokers report the change. Returns without an error at the deadline."""
         for pause_s in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
             time.sleep(pause_s)
             try:
-                if seen():
+                if condition():
                     return
             except (KafkaException, TimeoutError):  # the change is made even if reading it back fails
                 return

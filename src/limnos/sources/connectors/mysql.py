@@ -88,20 +88,20 @@ class MysqlSource(DatabaseSource):
                 f"{what} {preview_value(name)}: the source keeps names in lower case, so write it in lower case"
             )
 
-    def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
+    def _load_schema(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
         return SourceSchemaInfo(None, {})
 
-    def _schema_made(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
+    def _create_schema(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
         if comment:
             raise UnsupportedOperation("Schemas of this source have no comments: leave it out")
         connection.execute(CreateSchema(schema))
 
-    def _schema_dropped(self, connection: sa.Connection, schema: str) -> None:
+    def _drop_schema(self, connection: sa.Connection, schema: str) -> None:
         if connection.execute(sa.text(_CONTENTS), {"schema": schema}).first() is not None:
             raise NotEmpty(f"Schema {preview_value(schema)} is not empty: drop its content first", kind="namespace")
-        super()._schema_dropped(connection, schema)
+        super()._drop_schema(connection, schema)
 
-    def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
+    def _load_table(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
         rows = _rows(connection, _TABLE, schema=schema, table=table)
         columns = self._columns(connection, schema, table=table)
         if not rows or not columns:  # dropped concurrently
@@ -127,12 +127,14 @@ class MysqlSource(DatabaseSource):
             ))  # fmt: skip
         return columns
 
-    def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
+    def _create_table(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
         require_no_layout(definition, properties=True)
         require_columns(definition)
         _execute(connection, mysql_tables.create_statement(schema, table, definition=definition))
 
-    def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
+    def _alter_table(
+        self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]
+    ) -> None:
         checks = _rows(connection, _CHECKS, schema=schema, table=table) if _is_mariadb(connection) else []
         columns = self._columns(connection, schema, table=table, checked=frozenset(name for (name,) in checks))
         keys = mysql_tables.keys_json(_rows(connection, _KEYS, schema=schema, table=table))
@@ -142,7 +144,7 @@ class MysqlSource(DatabaseSource):
         if statement is not None:
             _execute(connection, statement)
 
-    def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
+    def _rename_table(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
         self._require_schema(connection, target[0])
         _execute(
             connection,

@@ -49,17 +49,17 @@ class PostgresqlSource(DatabaseSource):
         """Return whether a schema is a system schema: `information_schema`, or a name that begins with `pg_`."""
         return schema == "information_schema" or schema.startswith("pg_")
 
-    def _schema_told(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
+    def _load_schema(self, connection: sa.Connection, schema: str) -> SourceSchemaInfo:
         return SourceSchemaInfo(connection.scalar(sa.text(_COMMENT), {"schema": schema}), {})
 
-    def _schema_made(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
+    def _create_schema(self, connection: sa.Connection, schema: str, *, comment: str | None) -> None:
         connection.execute(CreateSchema(schema))
         if comment:
             dialect = connection.dialect
             text = str(sa.literal(comment).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
             connection.exec_driver_sql(_COMMENTED.format(dialect.identifier_preparer.quote_identifier(schema), text))
 
-    def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
+    def _load_table(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
         inspector = sa.inspect(connection)
         try:
             columns = inspector.get_columns(table, schema=schema)
@@ -71,7 +71,7 @@ class PostgresqlSource(DatabaseSource):
             comment, [column_json(each, dialect=connection.dialect) for each in columns], indexes, {}
         )
 
-    def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
+    def _create_table(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
         result = _table(connection, schema, table=table, definition=definition)
         connection.execute(CreateTable(result))
         if result.comment is not None:
@@ -80,10 +80,12 @@ class PostgresqlSource(DatabaseSource):
             if column.comment is not None:
                 connection.execute(SetColumnComment(column))
 
-    def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
+    def _alter_table(
+        self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]
+    ) -> None:
         DatabaseAlteration(connection, schema=schema, table=table).carry_out(changes)
 
-    def _renamed(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
+    def _rename_table(self, connection: sa.Connection, schema: str, *, table: str, target: Levels) -> None:
         if target[:-1] != (schema,):
             raise UnsupportedOperation("Tables of this source cannot move to another schema: leave newSchemaName out")
         DatabaseAlteration(connection, schema=schema, table=table).rename(target[-1])
