@@ -29,10 +29,10 @@ from limnos.model import errors
 from limnos.model.kind_table import ANY_CATALOG, KIND_TABLE
 from limnos.model.kinds import Kind
 from limnos.model.privileges import BINDS, Privilege, kind_word
-from limnos.pipeline.compound_shapes import Cases, ListOf, MapOf, Record, RecordKey
+from limnos.pipeline.compound_schemas import Cases, ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.file import build_schema_text
 from limnos.pipeline.keys import FILE
-from limnos.pipeline.shapes import Shape
+from limnos.pipeline.node_schemas import NodeSchema
 from limnos.services.sqlpp.statements import statement_kinds
 from limnos.sqlpp.functions import ANY_NUMBER, FUNCTIONS, Function
 from limnos.sqlpp.functions.absent import ABSENT
@@ -116,7 +116,7 @@ def key_rows(file: Record) -> list[str]:
             "|---|---|---|",
         ]
         lines += [_key_row(name, key) for name, key in record.keys.items()]
-        waiting += [inner for key in record.keys.values() for inner in _records(key.shape)]
+        waiting += [inner for key in record.keys.values() for inner in _records(key.value_schema)]
     return lines[1:]
 
 
@@ -126,13 +126,13 @@ def _key_row(name: str, key: RecordKey) -> str:
     return f"| `{name}` | {_cell(key.description)}{required}{default} | `{_cell(key.example)}` |"
 
 
-def _records(shape: Shape) -> list[Record]:
-    """The nearest records that a shape leads to."""
-    if isinstance(shape, Record):
-        return [shape]
-    if isinstance(shape, Cases):
-        return list(shape.cases.values())
-    inner = [shape.item] if isinstance(shape, ListOf) else [shape.value] if isinstance(shape, MapOf) else []
+def _records(schema: NodeSchema) -> list[Record]:
+    """The nearest records that a schema leads to."""
+    if isinstance(schema, Record):
+        return [schema]
+    if isinstance(schema, Cases):
+        return list(schema.cases.values())
+    inner = [schema.item] if isinstance(schema, ListOf) else [schema.value] if isinstance(schema, MapOf) else []
     return [record for each in inner for record in _records(each)]
 
 

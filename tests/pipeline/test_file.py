@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
-from limnos.pipeline.compound_shapes import Cases, ListOf, MapOf, Record, RecordKey
+from limnos.pipeline.compound_schemas import Cases, ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.declaration import (
     Expectation,
     ExpectationAction,
@@ -34,8 +34,8 @@ from limnos.pipeline.declaration import (
 )
 from limnos.pipeline.file import build_schema_text, load, read, schema_text
 from limnos.pipeline.keys import FILE
+from limnos.pipeline.node_schemas import NodeSchema
 from limnos.pipeline.problems import InvalidPipeline
-from limnos.pipeline.shapes import Shape
 
 Json = Any
 """What JSON holds; its shape is the schema's business."""
@@ -321,21 +321,21 @@ def test_twenty_problems_are_told_and_the_rest_counted() -> None:
 # ------------------------------------------------------------------------------------------------- schema
 
 
-def _children(shape: Shape) -> Iterator[Shape]:
-    if isinstance(shape, Record):
-        yield from (key.shape for key in shape.keys.values())
-    elif isinstance(shape, Cases):
-        yield from shape.cases.values()
-    elif isinstance(shape, ListOf):
-        yield shape.item
-    elif isinstance(shape, MapOf):
-        yield from (shape.key, shape.value)
+def _children(schema: NodeSchema) -> Iterator[NodeSchema]:
+    if isinstance(schema, Record):
+        yield from (key.value_schema for key in schema.keys.values())
+    elif isinstance(schema, Cases):
+        yield from schema.cases.values()
+    elif isinstance(schema, ListOf):
+        yield schema.item
+    elif isinstance(schema, MapOf):
+        yield from (schema.key, schema.value)
 
 
-def _records(shape: Shape) -> Iterator[Record]:
-    if isinstance(shape, Record):
-        yield shape
-    for child in _children(shape):
+def _records(schema: NodeSchema) -> Iterator[Record]:
+    if isinstance(schema, Record):
+        yield schema
+    for child in _children(schema):
         yield from _records(child)
 
 
@@ -357,26 +357,28 @@ def _example(name: str, key: RecordKey) -> Json:
     return yaml.load(key.example, Loader=yaml.BaseLoader if "2026" in key.example else yaml.SafeLoader)[name]
 
 
-def _made(dice: random.Random, shape: Shape, example: Json) -> Json:
-    """A random value of a shape: of records, random keys with the values of their examples, or random ones again."""
-    if isinstance(shape, Cases):
-        if shape.short is not None and isinstance(example, (str, int, float)) and dice.random() < 0.3:
+def _made(dice: random.Random, schema: NodeSchema, example: Json) -> Json:
+    """A random value of a schema: of records, random keys with the values of their examples, or random ones again."""
+    if isinstance(schema, Cases):
+        if schema.short is not None and isinstance(example, (str, int, float)) and dice.random() < 0.3:
             return example
-        return _made(dice, dice.choice(list(shape.cases.values())), None)
-    if isinstance(shape, ListOf) and isinstance(shape.item, (Record, Cases)):
-        return [_made(dice, shape.item, None) for _ in range(dice.randrange(1, 3))]
-    if isinstance(shape, MapOf) and isinstance(shape.value, (Record, Cases)):
-        names = ["x.y", "z.`w w`"] if shape.key.word == "a table's name" else ["x", "y_1"]
-        return {name: _made(dice, shape.value, None) for name in names[: dice.randrange(1, 3)]}
-    if not isinstance(shape, Record):
+        return _made(dice, dice.choice(list(schema.cases.values())), None)
+    if isinstance(schema, ListOf) and isinstance(schema.item, (Record, Cases)):
+        return [_made(dice, schema.item, None) for _ in range(dice.randrange(1, 3))]
+    if isinstance(schema, MapOf) and isinstance(schema.value, (Record, Cases)):
+        names = ["x.y", "z.`w w`"] if schema.key.word == "a table's name" else ["x", "y_1"]
+        return {name: _made(dice, schema.value, None) for name in names[: dice.randrange(1, 3)]}
+    if not isinstance(schema, Record):
         return example
-    chosen = {dice.choice(shape.one_of)} if shape.one_of else set()
-    chosen |= {dice.choice(shape.some_of)} if shape.some_of else set()
-    for name, key in shape.keys.items():
-        free = name not in shape.one_of and shape.together.get(name, name) in {name, *chosen}
+    chosen = {dice.choice(schema.one_of)} if schema.one_of else set()
+    chosen |= {dice.choice(schema.some_of)} if schema.some_of else set()
+    for name, key in schema.keys.items():
+        free = name not in schema.one_of and schema.together.get(name, name) in {name, *chosen}
         if key.required or (free and dice.random() < 0.4):
             chosen.add(name)
-    return {name: _made(dice, key.shape, _example(name, key)) for name, key in shape.keys.items() if name in chosen}
+    return {
+        name: _made(dice, key.value_schema, _example(name, key)) for name, key in schema.keys.items() if name in chosen
+    }
 
 
 SPOILED = ("unknown", "missing", "type")

@@ -15,8 +15,8 @@ from limnos.pipeline import python
 from limnos.pipeline.declaration import Pipeline, SourcePosition
 from limnos.pipeline.directory import PipelineDirectory
 from limnos.pipeline.keys import FILE
+from limnos.pipeline.node_schemas import InvalidNode, ProblemNotes, Schema
 from limnos.pipeline.problems import InvalidPipeline, Problem
-from limnos.pipeline.shapes import InvalidNode, ProblemNotes, Schema
 from limnos.pipeline.yaml import BYTES_MAX, parse
 
 SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"

@@ -31,8 +31,8 @@ from limnos.pipeline.directory import FunctionArgument, PipelineDirectory
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.keys.document import build_pipeline
 from limnos.pipeline.keys.steps import FUNCTION_STEP, STEP, StepDraft
+from limnos.pipeline.node_schemas import InvalidNode, NodeSite, ProblemNotes, TableName
 from limnos.pipeline.problems import InvalidPipeline, Problem
-from limnos.pipeline.shapes import InvalidNode, NodeSite, ProblemNotes, TableName
 from limnos.pipeline.yaml import ListNode, MapNode, ScalarNode, YamlNode
 
 StepFunction = Callable[..., object]
@@ -170,7 +170,7 @@ def _read_keys(entries: _StepKeys, at: SourcePosition, *, notes: ProblemNotes) -
     values: dict[str, object] = {}
     for name, value in entries.items():
         try:
-            values[name] = FILE.keys[name].shape.read(_node(value, at), notes)
+            values[name] = FILE.keys[name].value_schema.read(_node(value, at), notes)
         except InvalidNode:
             continue
     return values

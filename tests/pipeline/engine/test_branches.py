@@ -21,7 +21,7 @@ from limnos.pipeline.engine.branches import (
     require_branch,
     run_on_branch,
 )
-from limnos.pipeline.engine.metadata import _from_file, _from_machine, metadata_there
+from limnos.pipeline.engine.metadata import _from_file, _from_machine, require_metadata
 from limnos.pipeline.engine.tables import prepare
 from limnos.pipeline.engine.writes import write
 from limnos.pipeline.outcomes import StepBranch
@@ -46,7 +46,7 @@ def test_branch_begins_at_main_and_is_kept_for_a_week(spark: SparkSession, table
     """The branch has the rows of `main`, names its head as base, and maintenance leaves it alone for seven days."""
     branch = begin(spark, step_of(table), branch=BRANCH)
 
-    found = metadata_there(spark, table)
+    found = require_metadata(spark, table)
     assert (branch.base, branch.head) == (found.head(), found.head())
     assert (branch.uuid, branch.schema_id, branch.is_new) == (found.table_uuid, found.current_schema_id, False)
     assert found.refs[BRANCH].max_ref_age_ms == 7 * 24 * 3600 * 1000
@@ -70,7 +70,7 @@ def test_a_branch_is_begun_where_main_was_seen(spark: SparkSession, table: Parts
     """What the table was a moment ago is what is published against: another writer's snapshot since is neither
     read nor passed over.
     """
-    seen = metadata_there(spark, table)
+    seen = require_metadata(spark, table)
     spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (7)")
 
     branch = begin(spark, step_of(table), branch=BRANCH, metadata=seen)
@@ -78,7 +78,7 @@ def test_a_branch_is_begun_where_main_was_seen(spark: SparkSession, table: Parts
     assert (branch.base, branch.head) == (seen.head(), seen.head())
     assert head(spark, branch) == seen.head()
     assert (7,) not in on_branch(spark, branch)
-    assert metadata_there(spark, table).head() != branch.base
+    assert require_metadata(spark, table).head() != branch.base
 
 
 def test_what_is_proven_is_what_runs(spark: SparkSession, table: Parts) -> None:
@@ -118,7 +118,7 @@ def test_later_attempt_is_refused_when_main_has_moved(spark: SparkSession, table
 def test_later_attempt_is_refused_when_main_was_rolled_back(spark: SparkSession, table: Parts) -> None:
     """Going on from a snapshot whose base was taken back would bring it back."""
     step = step_of(table)
-    before = metadata_there(spark, table).head()
+    before = require_metadata(spark, table).head()
     spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (7)")
     _, done = written(spark, step, spark.sql("SELECT 2 AS id"))
     spark.sql(f"CALL main.system.rollback_to_snapshot('{'.'.join(table[1:])}', {before})")

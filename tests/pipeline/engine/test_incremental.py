@@ -23,7 +23,7 @@ from limnos.pipeline.engine.incremental import (
 )
 from limnos.pipeline.engine.pinned_reads import pin_tables, with_reads
 from limnos.pipeline.engine.relations import relations
-from limnos.pipeline.engine.session import marking, settings
+from limnos.pipeline.engine.session import settings, snapshot_summary_settings
 from limnos.pipeline.engine.tables import prepare
 from limnos.pipeline.engine.writes import write
 from tests.pipeline.engine.steps import BRANCH, RUN_AT, on_main, published, step_of
@@ -119,7 +119,7 @@ def test_marks_that_make_no_sense_take_the_whole(spark: SparkSession, admin: Cli
     found = []
     for mark, _ in FORGED:
         forged = {INPUTS: mark.replace("T", table), QUERY_MARK: query}
-        with settings(spark, marking(forged)):
+        with settings(spark, snapshot_summary_settings(forged)):
             spark.sql(f"INSERT INTO {engine.render_spark(step.table)} VALUES (9, 'z')")
         found.append(reading(spark, step, source)[0].whole_because or "")
     repaired = run(spark, admin, step, source)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from limnos.names import engine
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.increments import Increment, increment
-from limnos.pipeline.engine.metadata import metadata_there
+from limnos.pipeline.engine.metadata import require_metadata
 from tests.pipeline.engine.steps import ordered, rows
 
 pytestmark = [
@@ -23,7 +23,7 @@ STORIES = int(os.environ.get("LIMNOS_TEST_STORIES", "1"))
 
 def head(spark: SparkSession, table: Parts) -> int | None:
     """The newest snapshot of `main`."""
-    return metadata_there(spark, table).head()
+    return require_metadata(spark, table).head()
 
 
 def found(spark: SparkSession, table: Parts, *, since: int | None) -> Increment:
@@ -60,7 +60,7 @@ def test_appends_and_compaction_give_the_new_rows(spark: SparkSession, place: Pa
 
     increment = found(spark, table, since=start)
 
-    assert "replace" in {each.operation for each in metadata_there(spark, table).snapshots}
+    assert "replace" in {each.operation for each in require_metadata(spark, table).snapshots}
     assert told(increment) == [(2, "b"), (3, "c")]
     assert increment.only_new
 

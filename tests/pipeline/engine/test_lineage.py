@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 from limnos.pipeline.engine.increments import increment
 from limnos.pipeline.engine.lineage import lineage_of
-from limnos.pipeline.engine.metadata import metadata_there
+from limnos.pipeline.engine.metadata import require_metadata
 from limnos.pipeline.engine.naming import BAD, FILE
 from limnos.pipeline.engine.plan_columns import ColumnOrigin
 from limnos.pipeline.engine.sources.listing import root_of
@@ -249,9 +249,9 @@ def test_an_increment_is_the_table(world: World, version: int, change: str) -> N
     world.sql(f"ALTER TABLE {{s}}.people SET TBLPROPERTIES ('format-version' = '{version}')")
     world.sql("INSERT INTO {s}.people VALUES (1, 'a', 'b')")
     table = (*world.space, "people")
-    since = metadata_there(world.spark, table).head()
+    since = require_metadata(world.spark, table).head()
     world.sql(change)
-    until = metadata_there(world.spark, table).head()
+    until = require_metadata(world.spark, table).head()
     frame = increment(world.spark, table, since=since, until=until).frame
     assert frame is not None
     frame.createOrReplaceTempView("changed_people")

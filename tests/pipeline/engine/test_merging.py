@@ -10,7 +10,7 @@ from limnos.names import engine
 from limnos.pipeline.declaration import Parts, WriteDeclaration, WriteMode
 from limnos.pipeline.engine.branches import leftover_branches
 from limnos.pipeline.engine.keys import KeyViolation
-from limnos.pipeline.engine.metadata import metadata_there
+from limnos.pipeline.engine.metadata import require_metadata
 from tests.pipeline.engine.steps import on_branch, on_main, step_of, written
 
 pytestmark = [
@@ -42,7 +42,7 @@ def test_keys_that_are_none_are_refused_before_anything_is_written(
 
     assert (refused.value.finding.broken, refused.value.finding.held) == (told[0], False)
     assert refused.value.finding.kind == "key"
-    assert len(metadata_there(spark, step.table).snapshots) == 1
+    assert len(require_metadata(spark, step.table).snapshots) == 1
     assert len(leftover_branches(spark, step.table)) == 1
 
 
@@ -73,7 +73,7 @@ def test_rows_that_did_not_change_are_not_counted(spark: SparkSession, place: Pa
 
     assert on_branch(spark, branch) == [(1, "a"), (2, None), (3, None), (4, "d")]
     assert done.rows == 2
-    found = metadata_there(spark, step.table)
+    found = require_metadata(spark, step.table)
     assert found.snapshot(done.head).parent_snapshot_id == branch.base
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from limnos.model.errors import NotFound
 from limnos.names import engine
-from limnos.pipeline.engine.metadata import TableMetadata, is_classic, metadata_of, metadata_there
+from limnos.pipeline.engine.metadata import TableMetadata, is_classic, metadata_of, require_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ def test_a_table_is_asked_as_it_is_now(here: SparkSession, corner: tuple[str, ..
     table = (*corner, "t x")
     name = engine.render_spark(table)
     here.sql(f"CREATE TABLE {name} (id BIGINT) PARTITIONED BY (bucket(4, id))")
-    before = metadata_there(here, table)
+    before = require_metadata(here, table)
     here.sql(f"INSERT INTO {name} VALUES (1)")
     after = metadata_of(here, table)
 
@@ -66,4 +66,4 @@ def test_a_table_is_asked_as_it_is_now(here: SparkSession, corner: tuple[str, ..
     assert [each.operation for each in after.ancestors(after.head())] == ["append"]
     assert metadata_of(here, (*corner, "none")) is None
     with pytest.raises(NotFound, match="does not exist"):
-        metadata_there(here, (*corner, "none"))
+        require_metadata(here, (*corner, "none"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limnos.pipeline.engine.session import marking, settings, temporary_view
+from limnos.pipeline.engine.session import settings, snapshot_summary_settings, temporary_view
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ def test_settings_are_put_back(here: SparkSession) -> None:
     inside: list[str | None] = []
 
     def work() -> None:
-        with settings(here, {SET: "7", **marking({"limnos.run": "r"})}):
+        with settings(here, {SET: "7", **snapshot_summary_settings({"limnos.run": "r"})}):
             inside.extend((here.conf.get(SET), here.conf.get(UNSET)))
             raise KeyError
 

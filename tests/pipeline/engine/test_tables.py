@@ -14,7 +14,7 @@ from limnos.client import Client
 from limnos.model.errors import BadRequest
 from limnos.names import engine
 from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Parts, WriteDeclaration, WriteMode
-from limnos.pipeline.engine.metadata import metadata_there
+from limnos.pipeline.engine.metadata import require_metadata
 from limnos.pipeline.engine.tables import preparation, prepare
 from tests.pipeline.engine.steps import BRANCH, on_branch, on_main, published, rows, step_of, written
 
@@ -47,7 +47,7 @@ def test_new_table_is_as_declared_and_a_second_look_finds_nothing_to_do(spark: S
     prepare(spark, step, frame=frame, branch=BRANCH)
 
     again = preparation(spark, step, frame=frame)
-    found = metadata_there(spark, step.table)
+    found = require_metadata(spark, step.table)
     assert (again.is_new, again.statements, bool(again.changes)) == (False, (), False)
     assert [(each.transform, each.name) for each in found.spec.fields] == [
         ("day", "at_day"),
@@ -81,7 +81,7 @@ def test_declaration_that_has_changed_reaches_the_table(spark: SparkSession, pla
 
     prepare(spark, step, frame=frame, branch=BRANCH)
 
-    found = metadata_there(spark, table)
+    found = require_metadata(spark, table)
     assert preparation(spark, step, frame=frame).statements == ()
     assert [each.transform for each in found.spec.fields if each.transform != "void"] == ["bucket[2]"]
     assert {key: found.properties[key] for key in "ab"} == {"a": "2", "b": "1"}
@@ -146,12 +146,12 @@ def test_what_would_lose_is_refused_and_nothing_is_touched(
     """A change that loses columns or values is told by name, and the table stays as it was."""
     step = step_of((*place, "t"))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT {old}")
-    before = metadata_there(spark, step.table)
+    before = require_metadata(spark, step.table)
 
     with pytest.raises(BadRequest, match=word):
         prepare(spark, step, frame=spark.sql(f"SELECT {new}"), branch=BRANCH)
 
-    assert metadata_there(spark, step.table) == before
+    assert require_metadata(spark, step.table) == before
 
 
 def test_narrowing_that_is_allowed_casts_values(spark: SparkSession, place: Parts) -> None:

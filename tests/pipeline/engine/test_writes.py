@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from limnos.pipeline.declaration import Parts, WriteDeclaration, WriteMode
 from limnos.pipeline.engine.branches import BASE_MARK
-from limnos.pipeline.engine.metadata import metadata_there
+from limnos.pipeline.engine.metadata import require_metadata
 from tests.pipeline.engine.steps import on_branch, on_main, step_of, written
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -23,7 +23,7 @@ def test_replace_is_on_the_branch_and_main_stays(spark: SparkSession, place: Par
     assert on_main(spark, step.table) == []
     assert branch.is_new
     assert branch.base is None
-    found = metadata_there(spark, step.table)
+    found = require_metadata(spark, step.table)
     summary = found.snapshot(found.head(branch.name)).summary
     assert (done.head, done.rows) == (found.head(branch.name), 2)
     assert done.bytes == int(summary["added-files-size"]) > 0

@@ -28,7 +28,7 @@ def test_a_server_that_comes_back_answers() -> None:
     """Nobody listening, a cut connection and an error of the server's own are waited out."""
     call = failing(UnavailableError("no", sent=False), ServerError("oh", status=500))
 
-    assert RetryPolicy(60, stop=StopSignal()).on(call) == 7  # type: ignore[arg-type]
+    assert RetryPolicy(60, stop=StopSignal()).call(call) == 7  # type: ignore[arg-type]
 
 
 def test_a_refusal_is_told_at_once() -> None:
@@ -36,9 +36,9 @@ def test_a_refusal_is_told_at_once() -> None:
     call = failing(ConflictError("taken", status=409), NoSpaceError("full", status=503))
 
     with pytest.raises(ConflictError, match="taken"):
-        RetryPolicy(60, stop=StopSignal()).on(call)  # type: ignore[arg-type]
+        RetryPolicy(60, stop=StopSignal()).call(call)  # type: ignore[arg-type]
     with pytest.raises(NoSpaceError, match="full"):
-        RetryPolicy(60, stop=StopSignal()).on(call)  # type: ignore[arg-type]
+        RetryPolicy(60, stop=StopSignal()).call(call)  # type: ignore[arg-type]
 
 
 def test_patience_has_an_end() -> None:
@@ -46,7 +46,7 @@ def test_patience_has_an_end() -> None:
     call = failing(*(UnavailableError("gone", sent=False) for _ in range(9)))
 
     with pytest.raises(UnavailableError, match="gone"):
-        RetryPolicy(0, stop=StopSignal()).on(call)  # type: ignore[arg-type]
+        RetryPolicy(0, stop=StopSignal()).call(call)  # type: ignore[arg-type]
 
 
 def test_a_run_that_is_stopped_waits_no_longer() -> None:
@@ -54,10 +54,10 @@ def test_a_run_that_is_stopped_waits_no_longer() -> None:
     stop, asked = StopSignal(), threading.Event()
 
     def call() -> int:
-        stop.ask(EndReason.INTERRUPTED, "enough")
+        stop.request(EndReason.INTERRUPTED, "enough")
         asked.set()
         raise UnavailableError("gone", sent=False)
 
     with pytest.raises(RunStopped, match="enough"):
-        RetryPolicy(600, stop=stop).on(call)
+        RetryPolicy(600, stop=stop).call(call)
     assert asked.is_set()

@@ -473,7 +473,7 @@ def test_an_interrupt_cancels(scene: PipelineRig) -> None:
     """Whoever asks from this process gets the same, with words."""
 
     def interrupted(step: StepDeclaration, context: StepContext) -> None:
-        scene.stop.ask(EndReason.INTERRUPTED, "interrupted by the keyboard")
+        scene.stop.request(EndReason.INTERRUPTED, "interrupted by the keyboard")
 
     scene.engine.after = interrupted
     ended = scene.run(scene.pipeline(a="", b="a"))

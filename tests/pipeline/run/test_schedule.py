@@ -85,7 +85,7 @@ def test_what_is_under_way_is_halted_when_the_run_stops() -> None:
     stop, halted = StopSignal(), threading.Event()
 
     def do(name: str) -> None:
-        stop.ask(EndReason.CANCELLED, "enough")
+        stop.request(EndReason.CANCELLED, "enough")
         assert halted.wait(300)
         stop.check()
 
@@ -120,8 +120,8 @@ def test_ctrl_c_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_first_reason_to_stop_stands() -> None:
     """A run that lost its lease is not cancelled afterwards."""
     stop = StopSignal()
-    stop.ask(EndReason.SUPERSEDED, "first")
-    stop.ask(EndReason.CANCELLED, "second")
+    stop.request(EndReason.SUPERSEDED, "first")
+    stop.request(EndReason.CANCELLED, "second")
 
     with pytest.raises(RunStopped, match="first") as stopped:
         stop.check()

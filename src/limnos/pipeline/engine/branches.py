@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from limnos.model.errors import BadRequest, CommitConflict, NotFound
 from limnos.names import engine
 from limnos.pipeline.context import MADE_BY
-from limnos.pipeline.engine.metadata import MAIN, TableMetadata, is_classic, metadata_of, metadata_there
+from limnos.pipeline.engine.metadata import MAIN, TableMetadata, is_classic, metadata_of, require_metadata
 from limnos.pipeline.engine.parser import Java
 from limnos.pipeline.outcomes import StepBranch
 
@@ -70,12 +70,12 @@ def begin(
         NotFound: The table or the snapshot does not exist.
         CommitConflict: `main` has moved since the earlier attempt began. Run the step again from `main`.
     """
-    metadata = metadata or metadata_there(spark, step.table)
+    metadata = metadata or require_metadata(spark, step.table)
     base = metadata.head() if at is None else _base_of(metadata, table=step.table, at=at)
     start = base if at is None else at
     _begin_at(spark, step.table, branch=branch, start=start)
     if start is None:  # creating a branch of an empty table adds an empty snapshot
-        metadata = metadata_there(spark, step.table)
+        metadata = require_metadata(spark, step.table)
         start = metadata.head(branch)
     return _branch(metadata, table=step.table, name=branch, base=base, head=start)
 

@@ -135,7 +135,7 @@ class SparkEngine:
 
     @contextmanager
     def _session(self, step: StepDeclaration) -> Iterator[SparkSession]:
-        with self._sessions.lent() as spark:
+        with self._sessions.borrow() as spark:
             with self._lock:
                 self._busy[step.name] = spark
             try:

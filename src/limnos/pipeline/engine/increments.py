@@ -24,7 +24,7 @@ from limnos.names import engine
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.merging import comparable
-from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot, metadata_there
+from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot, require_metadata
 
 _ADDING = frozenset({"append", "replace"})
 _LINEAGE_VERSION = 3
@@ -50,7 +50,7 @@ def increment(spark: SparkSession, table: Parts, *, since: int | None, until: in
     name = ".".join(table)
     if since is None:
         return Increment(whole_because=f"{name} was not read before")
-    metadata = metadata_there(spark, table)
+    metadata = require_metadata(spark, table)
     between, reason = _between(metadata, since=since, until=until)
     if reason is not None:
         return Increment(whole_because=f"{name}: {reason}")

@@ -69,7 +69,7 @@ def spark_for(
     unreachable server is retried for `away_s` seconds.
     """
     with connection.client() as client:
-        listed = RetryPolicy(away_s, stop=StopSignal()).on(client.catalogs.list)
+        listed = RetryPolicy(away_s, stop=StopSignal()).call(client.catalogs.list)
         catalogs = sorted(each.name for each in listed if each.provider == PROVIDER)
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 - heavy, and only in the extra
 

@@ -158,7 +158,7 @@ def metadata_of(spark: SparkSession, table: Parts) -> TableMetadata | None:
     return msgspec.json.decode(text, type=TableMetadata)
 
 
-def metadata_there(spark: SparkSession, table: Parts) -> TableMetadata:
+def require_metadata(spark: SparkSession, table: Parts) -> TableMetadata:
     """Return the metadata of `table`. Raises NotFound if it does not exist or the caller may not see it."""
     metadata = metadata_of(spark, table)
     if metadata is None:

@@ -32,7 +32,7 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.set(key, old)
 
 
-def marking(marks: Mapping[str, str]) -> dict[str, str]:
+def snapshot_summary_settings(marks: Mapping[str, str]) -> dict[str, str]:
     """Return settings that add `marks` to the summaries of the snapshots that the session writes."""
     return {f"{_MARK}{key}": value for key, value in marks.items()}
 

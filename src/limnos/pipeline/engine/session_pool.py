@@ -54,8 +54,8 @@ class SparkSessions:
         self._made: list[SparkSession] = []
 
     @contextmanager
-    def lent(self) -> Iterator[SparkSession]:
-        """Lend a session, which no other thread uses, as this thread's active session, for the body of a `with`."""
+    def borrow(self) -> Iterator[SparkSession]:
+        """Borrow a session, which no other thread uses, as this thread's active session, for the body of a `with`."""
         with self._lock:
             spark = self._free.pop() if self._free else None
         spark = spark or self._another()

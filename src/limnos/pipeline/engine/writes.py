@@ -20,8 +20,8 @@ from limnos.pipeline.engine.changes import fit_frame
 from limnos.pipeline.engine.history import keep_history
 from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.merging import merge
-from limnos.pipeline.engine.metadata import TableMetadata, metadata_there
-from limnos.pipeline.engine.session import marking, settings
+from limnos.pipeline.engine.metadata import TableMetadata, require_metadata
+from limnos.pipeline.engine.session import settings, snapshot_summary_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,15 +85,15 @@ def write(
     entries = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
     before = branch.head
     columns = schema or spark.table(engine.render_spark(branch.table)).schema
-    with settings(spark, marking(entries)):
+    with settings(spark, snapshot_summary_settings(entries)):
         try:
             _carry_out(step, frame, branch=branch, schema=columns, whole=whole, run_at=run_at)
         except Exception:
-            metadata = metadata_there(spark, branch.table)
+            metadata = require_metadata(spark, branch.table)
             if not _has_landed(metadata, branch=branch, before=before, marks=entries):
                 raise
             logger.info("The response to a write to %s was lost, but the write succeeded", branch_identifier(branch))
-    return _write_result(metadata_there(spark, branch.table), branch=branch, before=before)
+    return _write_result(require_metadata(spark, branch.table), branch=branch, before=before)
 
 
 def _carry_out(

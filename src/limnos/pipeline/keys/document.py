@@ -1,6 +1,6 @@
 """The top-level keys of a file, and the declaration built from them.
 
-May import `pipeline`'s values and `shapes`. Must not know cycles and duplicates among steps, which `graph` finds.
+May import `pipeline`'s values and `node_schemas`. Must not know cycles and duplicates among steps, which `graph` finds.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import dataclasses
 
 from limnos.pipeline import declaration
-from limnos.pipeline.compound_shapes import ListOf, MapOf, Record, RecordKey
+from limnos.pipeline.compound_schemas import ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.keys.parameters import PARAMETER
 from limnos.pipeline.keys.shared import PIPELINE_NAME, TEXT, WORD, pairs
 from limnos.pipeline.keys.sources import SOURCE
 from limnos.pipeline.keys.steps import STEP, StepDraft
+from limnos.pipeline.node_schemas import NodeSite, ProblemNotes, TableName, Values
 from limnos.pipeline.problems import nearest_word
 from limnos.pipeline.reads import RUN_PARAMETERS
-from limnos.pipeline.shapes import NodeSite, ProblemNotes, TableName, Values
 
 SESSION = "spark"
 """The name of a function's argument that receives the session."""

@@ -1,17 +1,17 @@
 """Keys of a parameter: its type and its default.
 
-Defines the record of a parameter, and checks a default against the type. May import `pipeline`'s values and `shapes`.
-Must not know runs.
+Defines the record of a parameter, and checks a default against the type. May import `pipeline`'s values and
+`node_schemas`. Must not know runs.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 
-from limnos.pipeline.compound_shapes import Cases, Record, RecordKey
+from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
 from limnos.pipeline.declaration import Parameter, ParameterType, Scalar
 from limnos.pipeline.keys.shared import TEXT
-from limnos.pipeline.shapes import AnyScalar, Choice, NodeSite, Values
+from limnos.pipeline.node_schemas import AnyScalar, Choice, NodeSite, Values
 
 
 def _parameter(values: Values, site: NodeSite) -> Parameter:

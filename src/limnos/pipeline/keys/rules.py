@@ -1,7 +1,7 @@
 """Keys of `expect`: a record for each kind of rule.
 
-Defines the records, and the default names of rules. May import `pipeline`'s values and `shapes`. Must not know the
-evaluation of rules.
+Defines the records, and the default names of rules. May import `pipeline`'s values and `node_schemas`. Must not know
+the evaluation of rules.
 """
 
 from __future__ import annotations
@@ -9,10 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from limnos.pipeline.compound_shapes import Cases, Record, RecordKey
+from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
 from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, SourcePosition
 from limnos.pipeline.keys.shared import COLUMNS, SQL, TEXT
-from limnos.pipeline.shapes import Boolean, Choice, Duration, NodeSite, RowShare, TableName, Text, Values, WholeNumber
+from limnos.pipeline.node_schemas import (
+    Boolean,
+    Choice,
+    Duration,
+    NodeSite,
+    RowShare,
+    TableName,
+    Text,
+    Values,
+    WholeNumber,
+)
 from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from limnos.pipeline.compound_shapes import ListOf, MapOf
+from limnos.pipeline.compound_schemas import ListOf, MapOf
 from limnos.pipeline.directory import FunctionArgument
-from limnos.pipeline.shapes import AnyScalar, NodeSite, Text
+from limnos.pipeline.node_schemas import AnyScalar, NodeSite, Text
 
 WORD = Text(
     word="a name", pattern=r"[A-Za-z_][A-Za-z0-9_]{0,99}", rule="write letters, digits and '_', beginning with a letter"

@@ -1,7 +1,7 @@
 """Keys of a source: files, databases, Python, streams, tables.
 
 Defines a record for each kind of source, and the constraints between its keys. May import `pipeline`'s values and
-`shapes`. Must not know how a source is read.
+`node_schemas`. Must not know how a source is read.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from limnos.pipeline.compound_shapes import Cases, Record, RecordKey
+from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
 from limnos.pipeline.declaration import Files, Jdbc, MalformedRowPolicy, PythonSource, SourceKind, Stream, TableSource
 from limnos.pipeline.keys.shared import ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
-from limnos.pipeline.shapes import Choice, NodeSite, TableName, Text, Values, WholeNumber
+from limnos.pipeline.node_schemas import Choice, NodeSite, TableName, Text, Values, WholeNumber
 
 SUFFIXES: Mapping[str, str] = {
     ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",
@@ -116,7 +116,7 @@ _STREAM = Record(
     together={"format": "files", "schema": "files", "options": "files", "malformed": "files"},
     keys={
         **{
-            name: RecordKey(key.shape, key.description, key.example, default=key.default)
+            name: RecordKey(key.value_schema, key.description, key.example, default=key.default)
             for name, key in _FILE_KEYS.items()
         },
         "table": RecordKey(TableName(), "An Iceberg table.", "table: raw.web.clicks"),

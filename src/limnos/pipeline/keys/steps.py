@@ -1,7 +1,7 @@
 """Keys of a step: its table, its body, its write mode and its expectations.
 
 Defines the record of a step, and the draft of a step before its catalog is known. May import `pipeline`'s values and
-`shapes`. Must not know the other steps.
+`node_schemas`. Must not know the other steps.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from limnos.pipeline.compound_shapes import Cases, ListOf, MapOf, Record, RecordKey
+from limnos.pipeline.compound_schemas import Cases, ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Load, PythonStep, SourcePosition, Sql, StepBody
 from limnos.pipeline.directory import FunctionArgument
 from limnos.pipeline.keys.rules import RULE
 from limnos.pipeline.keys.shared import COLUMNS, FUNCTION, OPTIONS, ORDER, SQL, TEXT, TRANSFORM, WORD, require_function
 from limnos.pipeline.keys.writes import WRITE
-from limnos.pipeline.shapes import Boolean, NodeSite, ProblemNotes, TableName, Text, Values
+from limnos.pipeline.node_schemas import Boolean, NodeSite, ProblemNotes, TableName, Text, Values
 from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode
 
 

@@ -1,16 +1,16 @@
 """Keys of `write`: the modes and their settings.
 
-Defines the record of each mode. May import `pipeline`'s values and shapes. Must not know the engine.
+Defines the record of each mode. May import `pipeline`'s values and `node_schemas`. Must not know the engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from limnos.pipeline.compound_shapes import Cases, Record, RecordKey
+from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
 from limnos.pipeline.declaration import WriteDeclaration, WriteMode
 from limnos.pipeline.keys.shared import COLUMNS, SQL, TEXT
-from limnos.pipeline.shapes import Boolean, Choice, NodeSite, ProblemNotes, Values
+from limnos.pipeline.node_schemas import Boolean, Choice, NodeSite, ProblemNotes, Values
 from limnos.pipeline.yaml import ScalarNode, YamlNode
 
 _KEYS = RecordKey(COLUMNS, "Columns that identify a row; never NULL, unique.", "keys: [flight_id]", required=True)

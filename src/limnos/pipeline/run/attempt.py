@@ -83,13 +83,13 @@ class AttemptWork:
         return tuple(step for step in self.pipeline.steps if step.name in self.needs)
 
 
-def found_by_engine(ask: Callable[[], T], *, patience: RetryPolicy) -> T:
+def call_engine(request: Callable[[], T], *, patience: RetryPolicy) -> T:
     """Call the engine before a run's first step; retry while the server is unreachable.
 
     Raises LimnosError: ServiceUnavailable, PermissionDenied or BadRequest for the engine's StepError.
     """
     try:
-        return patience.on(ask)
+        return patience.call(request)
     except StepAway as error:
         raise ServiceUnavailable(f"Spark does not reach the server: {error.message}") from error
     except StepDenied as error:

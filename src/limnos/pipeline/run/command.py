@@ -112,7 +112,7 @@ def resume_run(
 ) -> RunResult:
     """Resume a run from the file that it was started from, or from `file`."""
     with connection.client() as client:
-        seen = RetryPolicy(options.away_s, stop=StopSignal()).on(lambda: client.runs.load(run))
+        seen = RetryPolicy(options.away_s, stop=StopSignal()).call(lambda: client.runs.load(run))
     project = _project(seen, file)
     with _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s) as means:
         return resume(project.bound(), means, run_id=run, directory=project.directory, options=options)
@@ -183,13 +183,13 @@ def stop_on_signals(stop: StopSignal) -> Iterator[None]:
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def ask(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+    def request_stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
         for each, handler in before.items():
             signal.signal(each, handler)
-        stop.ask(EndReason.INTERRUPTED, f"interrupted by {signal.Signals(number).name}")
+        stop.request(EndReason.INTERRUPTED, f"interrupted by {signal.Signals(number).name}")
 
     for number in before:
-        signal.signal(number, ask)
+        signal.signal(number, request_stop)
     try:
         yield
     finally:

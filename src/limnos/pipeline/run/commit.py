@@ -73,13 +73,13 @@ def publish(
     key = key_of(run, attempt, again=again)
     catalog = branches[0].table[0]
     try:
-        answer = patience.on(lambda: client.transactions.run(catalog, operations, key=key))
+        answer = patience.call(lambda: client.transactions.run(catalog, operations, key=key))
     except (ConflictError, NotFoundError) as error:
         return _explain_refusal(client, branches, run=run, attempt=attempt, error=error, patience=patience)
     return PublishResult(answer.revision)
 
 
-def tell_lineage(client: Client, outcomes: Mapping[str, StepOutcome], *, pipeline: str, run: str) -> None:
+def report_lineages(client: Client, outcomes: Mapping[str, StepOutcome], *, pipeline: str, run: str) -> None:
     """Report the lineage of each published step. If the query's lineage is unknown, report the tables that it read."""
     for name, outcome in outcomes.items():
         lineage = outcome.lineage or lineage_of_tables(pin.table for pin in outcome.pins if pin.table is not None)
@@ -104,7 +104,7 @@ def _explain_refusal(
     Returns the result if the run was published after all, or the outputs that have moved. Raises RunStopped if another
     attempt has taken over or the run was cancelled, else `error`.
     """
-    seen = patience.on(lambda: client.runs.load(run))
+    seen = patience.call(lambda: client.runs.load(run))
     if seen.attempt != attempt:
         raise RunStopped(EndReason.SUPERSEDED, superseded_message(run, error)) from error
     if seen.state == PUBLISHED:
@@ -125,7 +125,7 @@ def _moved_outputs(client: Client, branches: Iterable[StepBranch], *, patience: 
 
 
 def _load_heads(client: Client, table: Parts, *, patience: RetryPolicy) -> TableHeads | None:
-    return patience.on(lambda: heads_of(client, table))
+    return patience.call(lambda: heads_of(client, table))
 
 
 def _difference(branch: StepBranch, heads: TableHeads | None) -> MovedOutput | None:

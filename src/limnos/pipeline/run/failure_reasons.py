@@ -16,7 +16,7 @@ from limnos.pipeline.failures import DataBroken, OutputGone, StepAway, StepDenie
 from limnos.pipeline.outcomes import StepOutcome
 from limnos.pipeline.rights import grants_lacking_now
 from limnos.pipeline.run.attempt import AttemptWork
-from limnos.pipeline.run.outputs import find_gone
+from limnos.pipeline.run.outputs import dropped_output_messages
 from limnos.pipeline.run.result import EndReason
 from limnos.pipeline.side_tables import tables_of
 
@@ -70,8 +70,10 @@ def explain_failure(
     branches = [branch for name in work.needs[step.name] if name in outcomes for branch in outcomes[name].branches]
     written = tables_of(work.pipeline, step)
     try:
-        levels = find_gone(client, work.outputs, written=written, branches=branches, message=error.message)
+        messages = dropped_output_messages(
+            client, work.outputs, written=written, branches=branches, message=error.message
+        )
     except ClientError as failure:
         logger.debug("the state of the tables of step %s cannot be determined: %s", step.name, failure)
         return error
-    return OutputGone(f"{'; '.join(levels)} ({error.message})") if levels else error
+    return OutputGone(f"{'; '.join(messages)} ({error.message})") if messages else error

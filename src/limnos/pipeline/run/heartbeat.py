@@ -58,10 +58,10 @@ class HeartbeatThread:
             message = self._client.runs.beat(self._run, self._attempt, progress=self._progress())
         except (ConflictError, NotFoundError) as error:
             if not self._ended.is_set():
-                self._stop.ask(EndReason.SUPERSEDED, superseded_message(self._run, error))
+                self._stop.request(EndReason.SUPERSEDED, superseded_message(self._run, error))
             return
         if message.state == "cancelling":
-            self._stop.ask(EndReason.CANCELLED, "the run was cancelled by `limnos pipeline cancel`")
+            self._stop.request(EndReason.CANCELLED, "the run was cancelled by `limnos pipeline cancel`")
 
 
 def superseded_message(run: str, error: ClientError) -> str:

@@ -13,7 +13,7 @@ from limnos.pipeline.context import branches_prefix
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.outcomes import StepBranch
 from limnos.pipeline.run import record_json
-from limnos.pipeline.run.commit import PublishResult, publish, tell_lineage
+from limnos.pipeline.run.commit import PublishResult, publish, report_lineages
 from limnos.pipeline.run.refs import RemovedOutputs, clear_branches
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.retries import RetryPolicy
@@ -25,7 +25,7 @@ _UNDER_WAY = ("running", "cancelling")
 def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResult:
     """Publish a held run. Raises CommitConflict if it is in another state, and the server's errors as ClientError."""
     patience = RetryPolicy(away_s, stop=StopSignal())
-    seen = patience.on(lambda: client.runs.load(run_id))
+    seen = patience.call(lambda: client.runs.load(run_id))
     if seen.state == "published":
         return _run_result(
             seen, "published", why=EndReason.DONE, message="was published already", revision=seen.revision
@@ -49,17 +49,17 @@ def discard(client: Client, run_id: str, *, away_s: float = 60) -> tuple[RunResu
     Raises CommitConflict while a process executes the run, or if it was published.
     """
     patience = RetryPolicy(away_s, stop=StopSignal())
-    seen = patience.on(lambda: client.runs.load(run_id))
+    seen = patience.call(lambda: client.runs.load(run_id))
     if seen.state in (*_UNDER_WAY, "published"):
         raise CommitConflict(f"run {run_id} is {seen.state}, which can't be discarded; {_advice(seen)}")
     if seen.state != "discarded":
         try:
-            patience.on(
+            patience.call(
                 lambda: client.runs.finish(run_id, attempt=seen.attempt, state="discarded", message=seen.message)
             )
         except ConflictError as error:
             raise CommitConflict(f"{error.message}; nothing was dropped") from error
-    left = patience.on(lambda: clear_branches(client, tables_of_run(seen), run=run_id))
+    left = patience.call(lambda: clear_branches(client, tables_of_run(seen), run=run_id))
     return _run_result(seen, "discarded", why=EndReason.DONE, message="its branches are dropped"), left
 
 
@@ -78,7 +78,7 @@ def _report_lineage(client: Client, seen: Run) -> str:
         step.name: record_json.outcome_of(outputs=step.outputs, inputs=step.inputs, rows=step.rows, size=step.bytes)
         for step in seen.steps
     }
-    tell_lineage(client, outcomes, pipeline=seen.pipeline, run=seen.id)
+    report_lineages(client, outcomes, pipeline=seen.pipeline, run=seen.id)
     return ""
 
 

@@ -47,14 +47,14 @@ def outputs_now(client: Client, tables: Iterable[Parts], *, patience: RetryPolic
     uuids: dict[Parts, str] = {}
     namespaces: dict[Parts, bool] = {}
     for table in tables:
-        heads = patience.on(lambda table=table: heads_of(client, table))  # type: ignore[misc]
+        heads = patience.call(lambda table=table: heads_of(client, table))  # type: ignore[misc]
         if heads is not None:
             uuids[table] = heads.uuid
             continue
         for length in range(2, len(table)):
             path = table[:length]
             if path not in namespaces:
-                namespaces[path] = patience.on(lambda path=path: _namespace_exists(client, path))  # type: ignore[misc]
+                namespaces[path] = patience.call(lambda path=path: _namespace_exists(client, path))  # type: ignore[misc]
     return RunOutputs(uuids=uuids, namespaces=frozenset(path for path, is_there in namespaces.items() if is_there))
 
 
@@ -68,7 +68,7 @@ def outputs_of(result: object) -> RunOutputs:
     )
 
 
-def find_gone(
+def dropped_output_messages(
     client: Client, outputs: RunOutputs, *, written: Iterable[Parts], branches: Iterable[StepBranch], message: str
 ) -> tuple[str, ...]:
     """Return a clause for each table or namespace of a failed step that was dropped, renamed or replaced during the

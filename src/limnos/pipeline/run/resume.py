@@ -20,7 +20,7 @@ from limnos.pipeline.context import branch_name
 from limnos.pipeline.declaration import ExpectationAction, Parts, Pipeline, Scalar
 from limnos.pipeline.outcomes import ReadPin, StepBranch, StepOutcome
 from limnos.pipeline.run import record_json
-from limnos.pipeline.run.attempt import AttemptWork, found_by_engine, needs_of
+from limnos.pipeline.run.attempt import AttemptWork, call_engine, needs_of
 from limnos.pipeline.run.options import RunOptions, options_of
 from limnos.pipeline.run.outputs import outputs_of
 from limnos.pipeline.run.refs import heads_of, restart_branches
@@ -44,24 +44,24 @@ def resume(
     run_options = options or RunOptions()
     began = time.monotonic()
     patience = RetryPolicy(run_options.away_s, stop=means.stop)
-    seen = patience.on(lambda: means.client.runs.load(run_id))
+    seen = patience.call(lambda: means.client.runs.load(run_id))
     if seen.pipeline != pipeline.name:
         raise BadRequest(f"run {run_id} belongs to pipeline {seen.pipeline}, and the file declares {pipeline.name}")
-    reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
+    reads = call_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     chosen = options_of(seen.options, like=run_options)
     names = _names(seen, pipeline)
-    patience.on(lambda: require_own_tables(means.client, pipeline))
-    run = patience.on(
+    patience.call(lambda: require_own_tables(means.client, pipeline))
+    run = patience.call(
         lambda: means.client.runs.resume(run_id, holder=lease_holder(), lease_s=chosen.lease_s, after=seen.attempt)
     )
     version = record_json.encode_declaration(pipeline)
-    patience.on(lambda: means.client.pipelines.put(pipeline.name, version, comment=pipeline.comment))
+    patience.call(lambda: means.client.pipelines.put(pipeline.name, version, comment=pipeline.comment))
     among = {name: needs[name] for name in names}
     among_reads = {name: reads[name] for name in names}
-    pins, stale = found_by_engine(lambda: _pins(seen, means, reads=among_reads, pipeline=pipeline), patience=patience)
+    pins, stale = call_engine(lambda: _pins(seen, means, reads=among_reads, pipeline=pipeline), patience=patience)
     unfinished = _unfinished_steps(seen, names)
-    mended = found_by_engine(
+    mended = call_engine(
         lambda: _steps_of_changed_sources(seen, means, pipeline=pipeline, needs=among, directory=directory),
         patience=patience,
     )

@@ -28,8 +28,8 @@ class RetryPolicy:
         self.away_s = away_s
         self.stop = stop
 
-    def on(self, call: Callable[[], T]) -> T:
-        """Repeat a call until the server answers, and return its result. Other errors of the call are raised unchanged.
+    def call(self, request: Callable[[], T]) -> T:
+        """Repeat a request until the server answers, and return its result. Other errors are raised unchanged.
 
         Raises:
             NoSpaceError: Immediately, because waiting frees no space.
@@ -40,7 +40,7 @@ class RetryPolicy:
         pause_s, until = PAUSE_FIRST_S, time.monotonic() + self.away_s
         while True:
             try:
-                return call()
+                return request()
             except NoSpaceError:
                 raise  # the server is reachable and out of space: waiting frees none
             except (UnavailableError, ServerError, StepAway) as error:
@@ -51,6 +51,6 @@ class RetryPolicy:
                 self.stop.check()
             pause_s = min(pause_s * 2, PAUSE_MAX_S)
 
-    def until_there(self, ask: Callable[[], object]) -> None:
-        """Repeat `ask` until the server answers, and ignore its result. Raises as `on` does."""
-        self.on(ask)
+    def wait_for_server(self, request: Callable[[], object]) -> None:
+        """Repeat `request` until the server answers, and ignore its result. Raises as `call` does."""
+        self.call(request)

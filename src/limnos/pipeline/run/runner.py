@@ -20,7 +20,7 @@ from limnos.pipeline.failures import DataBroken, StepAway, StepError
 from limnos.pipeline.outcomes import StepBranch, StepOutcome
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, StepEngine
-from limnos.pipeline.run.commit import MovedOutput, PublishResult, publish, tell_lineage
+from limnos.pipeline.run.commit import MovedOutput, PublishResult, publish, report_lineages
 from limnos.pipeline.run.events import Listener, ProgressBoard, RunEvent, TaskProgress, ignore_event
 from limnos.pipeline.run.failure_reasons import end_reason_of, error_text, explain_failure, missing_grants
 from limnos.pipeline.run.heartbeat import HeartbeatThread, superseded_message
@@ -185,7 +185,7 @@ class AttemptRunner:
                 if lost > _AWAY_TRIES:
                     raise
                 logger.info("step %s: %s; it will run again when the server answers", step.name, error.message)
-                self.patience.until_there(self.client.whoami)
+                self.patience.wait_for_server(self.client.whoami)
 
     def _context(self, again: int) -> StepContext:
         work = self.work
@@ -212,7 +212,7 @@ class AttemptRunner:
         facts: record_json.OutcomeRecord = {} if outcome is None else record_json.encode_outcome(outcome)
         now_ms = time.time_ns() // 1_000_000
         try:
-            self.patience.on(
+            self.patience.call(
                 lambda: self.client.runs.step_put(
                     self.work.run,
                     name,
@@ -225,7 +225,7 @@ class AttemptRunner:
                 )
             )
         except (ConflictError, NotFoundError) as error:
-            self.stop.ask(EndReason.SUPERSEDED, superseded_message(self.work.run, error))
+            self.stop.request(EndReason.SUPERSEDED, superseded_message(self.work.run, error))
             self.stop.check()
 
     def _tell(
@@ -307,7 +307,7 @@ class AttemptRunner:
             self._clear(keep_tables=True)
         rows = sum(outcome.rows for outcome in self._outcomes.values())
         names = ", ".join(self._steps)
-        tell_lineage(self.client, self._outcomes, pipeline=self.work.pipeline.name, run=self.work.run)
+        report_lineages(self.client, self._outcomes, pipeline=self.work.pipeline.name, run=self.work.run)
         return self._ended(
             "published", EndReason.DONE, message=f"published {names}", revision=published.revision, rows=rows
         )
@@ -377,7 +377,7 @@ class AttemptRunner:
         """Record the end of the run and return its result."""
         run, attempt = self.work.run, self.work.attempt
         try:
-            self.patience.on(lambda: self.client.runs.finish(run, attempt=attempt, state=state, message=message))
+            self.patience.call(lambda: self.client.runs.finish(run, attempt=attempt, state=state, message=message))
         except (ConflictError, NotFoundError) as error:
             if why in (EndReason.CANCELLED, EndReason.INTERRUPTED):
                 return self._ended(state, why, message=message)
@@ -417,7 +417,7 @@ class AttemptRunner:
             for step in self.work.steps
             for table in tables_of(self.work.pipeline, step)
         }
-        self.patience.on(lambda: clear_branches(self.client, tables, run=self.work.run))
+        self.patience.call(lambda: clear_branches(self.client, tables, run=self.work.run))
 
 
 def _left_s(tasks: TaskProgress, *, seconds: float) -> float | None:

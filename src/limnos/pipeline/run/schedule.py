@@ -62,7 +62,7 @@ def _wait_for_ended(under_way: Collection[Future[None]], stop: StopSignal) -> Co
     try:
         return wait(under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED).done
     except KeyboardInterrupt:
-        stop.ask(EndReason.INTERRUPTED, "interrupted by the keyboard")
+        stop.request(EndReason.INTERRUPTED, "interrupted by the keyboard")
         return ()
 
 

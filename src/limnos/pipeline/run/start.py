@@ -23,7 +23,7 @@ from limnos.pipeline.graph import order_steps
 from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.rights import grants_lacking_now
 from limnos.pipeline.run import record_json
-from limnos.pipeline.run.attempt import AttemptWork, StepEngine, found_by_engine, needs_of
+from limnos.pipeline.run.attempt import AttemptWork, StepEngine, call_engine, needs_of
 from limnos.pipeline.run.events import Listener, RunEvent, ignore_event
 from limnos.pipeline.run.options import RunOptions, select_steps
 from limnos.pipeline.run.outputs import RunOutputs, outputs_now
@@ -72,21 +72,21 @@ def start(
     options = options or RunOptions()
     values = parameter_values(pipeline, parameters or {})
     patience = RetryPolicy(options.away_s, stop=means.stop)
-    reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
+    reads = call_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     names = select_steps(pipeline, options, needs=needs)
-    patience.on(lambda: require_own_tables(means.client, pipeline))
+    patience.call(lambda: require_own_tables(means.client, pipeline))
     request = _RunRequest(
         pipeline=pipeline, names=names, reads=reads, values=values, options=options, file=file, run=str(uuid.uuid4())
     )
-    if lacking := patience.on(lambda: grants_lacking_now(means.client, read=(), written=request.written)):
+    if lacking := patience.call(lambda: grants_lacking_now(means.client, read=(), written=request.written)):
         words = "; ".join(f"`{line}`" if line.startswith("limnos ") else line for line in lacking)
         return _refused_result(
             request, EndReason.DENIED, message=f"nothing was started: a privilege is missing; grant it with: {words}"
         )
     declared = record_json.encode_declaration(pipeline)
-    before = patience.on(lambda: find_declaration(means.client, pipeline.name))
-    patience.on(lambda: put_declaration(means.client, pipeline, declaration=declared, before=before))
+    before = patience.call(lambda: find_declaration(means.client, pipeline.name))
+    patience.call(lambda: put_declaration(means.client, pipeline, declaration=declared, before=before))
     try:
         run, pins, outputs = _begin_run(request, means, patience=patience)
     except RunStopped as error:
@@ -154,7 +154,7 @@ class _RunRequest:
             "digests": {step.name: record_json.step_digest(self.pipeline, step) for step in self.steps},
         }
 
-    def steps_told(self) -> list[dict[str, object]]:
+    def step_records(self) -> list[dict[str, object]]:
         """Return the inputs, the output and the initial state of each step, for the run's record."""
         return [
             {
@@ -177,7 +177,7 @@ def _begin_run(
     until = time.monotonic() + request.options.wait_s
     while True:
         means.stop.check()
-        pins = found_by_engine(lambda: means.engine.pins(outside), patience=patience)
+        pins = call_engine(lambda: means.engine.pins(outside), patience=patience)
         outputs = outputs_now(means.client, request.tables, patience=patience)
         record = request.record(pins, outputs=outputs)
         try:
@@ -192,12 +192,12 @@ def _start_at_server(
     request: _RunRequest, client: Client, *, record: Mapping[str, object], patience: RetryPolicy
 ) -> Run:
     """Start the run at the server. If the response is lost, the request is retried with the same id."""
-    return patience.on(
+    return patience.call(
         lambda: client.runs.start(
             request.pipeline.name,
             request.run,
             holder=lease_holder(),
-            steps=request.steps_told(),
+            steps=request.step_records(),
             lease_s=request.options.lease_s,
             parameters=request.values,
             options=record,
@@ -221,13 +221,13 @@ def intents(
     """Return the planned actions of a run, without running it. Raises as `start` does."""
     parameter_values(pipeline, parameters)
     patience = RetryPolicy(options.away_s, stop=means.stop)
-    reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
+    reads = call_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     names = select_steps(pipeline, options, needs=needs)
-    patience.on(lambda: require_own_tables(means.client, pipeline))
+    patience.call(lambda: require_own_tables(means.client, pipeline))
     results = {step.table for step in pipeline.steps if step.name in names}
     outside = {table for name in names for table in reads[name]} - results
-    pins = found_by_engine(lambda: means.engine.pins(outside), patience=patience)
+    pins = call_engine(lambda: means.engine.pins(outside), patience=patience)
     ordered = [step for level in order_steps(pipeline, reads) for step in level if step.name in names]
     return tuple(
         StepIntent(

@@ -24,16 +24,16 @@ class StopSignal:
     """A thread-safe flag by which a signal handler, the heartbeat or an error stops a run."""
 
     def __init__(self) -> None:
-        self._asked = threading.Event()
+        self._requested = threading.Event()
         self._lock = threading.Lock()
         self._reason: RunStopped | None = None
 
-    def ask(self, why: EndReason, message: str) -> None:
+    def request(self, why: EndReason, message: str) -> None:
         """Request a stop. Has no effect if a stop was already requested."""
         with self._lock:
             if self._reason is None:
                 self._reason = RunStopped(why, message)
-        self._asked.set()
+        self._requested.set()
 
     @property
     def reason(self) -> RunStopped | None:
@@ -47,4 +47,4 @@ class StopSignal:
 
     def wait(self, seconds: float) -> bool:
         """Wait for a number of seconds, or until a stop is requested. Returns whether a stop was requested."""
-        return self._asked.wait(seconds)
+        return self._requested.wait(seconds)

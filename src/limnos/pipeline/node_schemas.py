@@ -1,8 +1,8 @@
-"""Schemas (`Shape`) of scalars in a pipeline's file: each parses a node and has a JSON Schema.
+"""Schemas (`NodeSchema`) of scalars in a pipeline's file: each parses a node and has a JSON Schema.
 
 `keys` defines the file's keys by them, so that the parser, the editors' completion and the reference page agree. A
-`Shape` returns a value, or records a problem and raises `InvalidNode`. Lists and mappings are in `compound_shapes`. May
-import `names` and this package's values. Must not know the keys.
+`NodeSchema` returns a value, or records a problem and raises `InvalidNode`. Lists and mappings are in
+`compound_schemas`. May import `names` and this package's values. Must not know the keys.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class NodeSite:
         return self.notes.bad(message, self.at)
 
 
-class Shape(ABC):
+class NodeSchema(ABC):
     """The schema of a YAML node in the file: it validates the node, converts it, and has a JSON Schema."""
 
     word: str
@@ -103,7 +103,7 @@ def describe_node(node: YamlNode) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Shape):
+class Text(NodeSchema):
     """A string with at least one non-blank character. With `pattern` the whole string must match it; `rule` describes
     the pattern in messages.
     """
@@ -144,7 +144,7 @@ class Text(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Boolean(Shape):
+class Boolean(NodeSchema):
     """A YAML boolean: true or false."""
 
     word: str = "true or false"
@@ -162,7 +162,7 @@ class Boolean(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class WholeNumber(Shape):
+class WholeNumber(NodeSchema):
     """An integer from `least` to `most`."""
 
     least: int = 0
@@ -182,7 +182,7 @@ class WholeNumber(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class RowShare(Shape):
+class RowShare(NodeSchema):
     """A share of the rows: `1%`, or a number from 0 to 1."""
 
     word: str = "a share like 1% or 0.01"
@@ -202,7 +202,7 @@ class RowShare(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Duration(Shape):
+class Duration(NodeSchema):
     """A length of time: `2 days`, `36h`, `90 minutes`, `1 week`."""
 
     word: str = "a duration like '2 days' or 36h"
@@ -219,7 +219,7 @@ class Duration(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Shape):
+class Choice(NodeSchema):
     """An enumeration: one of several allowed words."""
 
     words: tuple[str, ...]
@@ -240,7 +240,7 @@ class Choice(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class AnyScalar(Shape):
+class AnyScalar(NodeSchema):
     """A scalar of any type (string, number, boolean). With `as_text` its value is a string, for options of Spark's
     readers.
     """
@@ -260,7 +260,7 @@ class AnyScalar(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class TableName(Shape):
+class TableName(NodeSchema):
     """A table's name: parts separated by dots, in back quotes if needed."""
 
     word: str = "a table's name"

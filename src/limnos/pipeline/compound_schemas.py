@@ -1,8 +1,8 @@
-"""Schemas (`Shape`) of lists and mappings in a pipeline's file: lists, mappings with any keys, records with fixed keys,
-and unions of records.
+"""Schemas (`NodeSchema`) of lists and mappings in a pipeline's file: lists, mappings with any keys, records with fixed
+keys, and unions of records.
 
-They are composed of the schemas in `shapes`. A record continues with its other keys after a problem, so that one pass
-finds all problems. May import this package's values. Must not know the keys.
+They are composed of the schemas in `node_schemas`. A record continues with its other keys after a problem, so that one
+pass finds all problems. May import this package's values. Must not know the keys.
 """
 
 from __future__ import annotations
@@ -12,18 +12,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from limnos.pipeline.declaration import SourcePosition
+from limnos.pipeline.node_schemas import (
+    Choice,
+    InvalidNode,
+    NodeSchema,
+    NodeSite,
+    ProblemNotes,
+    Schema,
+    Values,
+    describe_node,
+)
 from limnos.pipeline.problems import nearest_word
-from limnos.pipeline.shapes import Choice, InvalidNode, NodeSite, ProblemNotes, Schema, Shape, Values, describe_node
 from limnos.pipeline.yaml import ListNode, MapNode, ScalarNode, YamlNode
 
 
 @dataclass(frozen=True, slots=True)
-class ListOf(Shape):
+class ListOf(NodeSchema):
     """A list without duplicates. `single` allows an item in place of a list of one item. `least` is the smallest
     allowed length.
     """
 
-    item: Shape
+    item: NodeSchema
     single: bool = False
     least: int = 1
 
@@ -58,11 +67,11 @@ class ListOf(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class MapOf(Shape):
+class MapOf(NodeSchema):
     """A mapping with any keys. Its value is a tuple of triples (key, value, position), in the order of the file."""
 
-    key: Shape
-    value: Shape
+    key: NodeSchema
+    value: NodeSchema
     least: int = 1
     most: int = 100_000
 
@@ -106,7 +115,7 @@ class RecordKey:
     whether it is required.
     """
 
-    shape: Shape
+    value_schema: NodeSchema
     description: str
     example: str
     required: bool = False
@@ -114,7 +123,7 @@ class RecordKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record(Shape):
+class Record(NodeSchema):
     """A mapping with a fixed set of keys, converted to a value by `build`."""
 
     name: str
@@ -143,7 +152,7 @@ class Record(Shape):
                 self._unknown(key, value, notes=notes)
                 continue
             try:
-                values[key.text] = known.shape.read(value, notes)
+                values[key.text] = known.value_schema.read(value, notes)
             except InvalidNode:
                 continue
         if len(notes.problems) > before:
@@ -180,7 +189,9 @@ class Record(Shape):
                 notes.add(f"'{name}' is only valid together with '{other}'", written[name])
 
     def schema(self) -> Schema:
-        properties = {name: {**key.shape.schema(), "description": key.description} for name, key in self.keys.items()}
+        properties = {
+            name: {**key.value_schema.schema(), "description": key.description} for name, key in self.keys.items()
+        }
         fields: Schema = {"type": "object", "additionalProperties": False, "properties": properties}
         required = [name for name, key in self.keys.items() if key.required]
         if required:
@@ -195,7 +206,7 @@ class Record(Shape):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cases(Shape):
+class Cases(NodeSchema):
     """A union of several records. It is selected by a key that only one of them has, or by the value of the key `tag`.
 
     `short` is the schema of a scalar that is allowed instead of a mapping; `from_short` converts it.
@@ -205,7 +216,7 @@ class Cases(Shape):
     cases: Mapping[str, Record]
     tag: str | None = None
     """The key whose value selects the record; if None, the first record is selected whose own key is present."""
-    short: Shape | None = None
+    short: NodeSchema | None = None
     from_short: Callable[[Any, NodeSite], Any] | None = None
 
     @property
