@@ -52,11 +52,11 @@ def test_a_new_pair_is_shown_at_the_next_handshake(authority: Authority, files: 
     before = shown(certificates.context, authority)
     second = authority.give(*files)
 
-    assert certificates.look()
+    assert certificates.reload_if_changed()
     assert before == first
     assert shown(certificates.context, authority) == second
     assert shown(certificates.context, authority, name=None) == second
-    assert not certificates.look()
+    assert not certificates.reload_if_changed()
 
 
 @pytest.mark.parametrize("trouble", ["other key", "no PEM", "gone", "over", "not yet", "encrypted"])
@@ -69,12 +69,12 @@ def test_a_pair_that_cannot_be_used_leaves_the_old_one(
     refused = RELOADS[("refused",)]
     spoil(authority, files, trouble)
 
-    assert not certificates.look()
-    assert not certificates.look()
+    assert not certificates.reload_if_changed()
+    assert not certificates.reload_if_changed()
     assert RELOADS[("refused",)] == refused + 1
     assert shown(certificates.context, authority) == old
     new = authority.give(*files)
-    assert certificates.look()
+    assert certificates.reload_if_changed()
     assert shown(certificates.context, authority) == new
 
 
@@ -117,7 +117,7 @@ def test_the_end_is_told(authority: Authority, files: tuple[Path, Path]) -> None
     certificates = CertificateReloader(*files)
     first = ENDS[()]
     authority.give(*files, ends=20)
-    certificates.look()
+    certificates.reload_if_changed()
 
     assert ENDS[()] - first == pytest.approx(10 * 86_400, abs=60)
 

@@ -48,7 +48,7 @@ def run() -> Callable[[Callable[[OffloadProcesses], Awaitable[object]]], object]
     return go
 
 
-def is_there(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Say whether a process is there."""
     try:
         os.kill(pid, 0)
@@ -148,7 +148,7 @@ def test_who_stops_waiting_ends_the_work(run: Callable[..., object]) -> None:
         pid, task = await stuck(offloader)
         task.cancel()
         await asyncio.wait({task})
-        return is_there(pid), await offloader.do(REFS, BODY), pid in offloader.pids()
+        return is_alive(pid), await offloader.do(REFS, BODY), pid in offloader.pids()
 
     assert run(story) == (False, OFFLOADED_WORK[REFS](BODY), False)
 

@@ -32,7 +32,7 @@ def test_idle_node_takes_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
         assert run(upkeep.run_one()) is False
         assert run(upkeep.run_one(among_long=True)) is False
-        run(upkeep.tell_audit())
+        run(upkeep.write_audit())
         run(upkeep.count())
 
         assert written == []
@@ -62,7 +62,7 @@ def test_a_sweep_finishes_audit_and_names(tmp_path: Path, monkeypatch: pytest.Mo
     with node_at(tmp_path / "data") as node:
         for number in range(5):
             make_space(node, f"n{number}")
-        node.runner.run(node.built.upkeep.tell_audit())
+        node.runner.run(node.built.upkeep.write_audit())
         with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
             old = connection.execute("UPDATE audit SET at = 0").rowcount
             unfolded = connection.execute("UPDATE node SET folded = NULL").rowcount

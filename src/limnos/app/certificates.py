@@ -118,7 +118,7 @@ class CertificateReloader:
         self._expiry_logged = False
         log.info("certificate in use", ends=str(self._pair.ends), file=str(self._files[0]))
 
-    def look(self) -> bool:
+    def reload_if_changed(self) -> bool:
         """Reload the certificate and key files if they have changed.
 
         Returns whether a new certificate is in use. If the new files are invalid, the old certificate stays in use.
@@ -145,7 +145,7 @@ class CertificateReloader:
         """Check the files every `every_s` seconds. An unresponsive disk blocks only this task."""
         while True:
             await asyncio.sleep(every_s)
-            await asyncio.to_thread(self.look)
+            await asyncio.to_thread(self.reload_if_changed)
             if self._pair.ends <= _now() and not self._expiry_logged:
                 self._expiry_logged = True
                 log.error("the certificate has expired: clients reject it", ended=str(self._pair.ends))

@@ -82,7 +82,7 @@ def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
     own = settings.engine
     slots = own.slots or max(SLOTS_LEAST, (os.cpu_count() or 1) + 1)
     start = wire.EngineStart(
-        uri=reached_at(bound),
+        uri=local_url(bound),
         metalake=settings.server.metalake,
         master=f"local[{slots}]" if own.master == "local" else own.master,
         memory=own.memory,
@@ -109,7 +109,7 @@ def has_engine(settings: Settings) -> bool:
     return settings.sqlpp.enabled and importlib.util.find_spec("pyspark") is not None
 
 
-def reached_at(bound: socket.socket) -> str:
+def local_url(bound: socket.socket) -> str:
     """Return the URL at which this machine reaches the server: a loopback URL if the server listens on all
     addresses.
     """

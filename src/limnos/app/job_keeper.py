@@ -252,7 +252,7 @@ def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputT
                 ending.begin(CANCELLED, grace_s=ALONE_S if has_server_ended else work.grace_s)
             elif not _read(descriptor, tails[descriptor]):
                 poll.unregister(descriptor)
-        ending.go_on()
+        ending.check_deadlines()
         number, raw = os.waitpid(child.pid, os.WNOHANG)
         status = os.waitstatus_to_exitcode(raw) if number else None
     sweep(lambda: [_read(descriptor, tail) for descriptor, tail in tails.items()])
@@ -285,7 +285,7 @@ class _JobTermination:
             self.why, self._kills_at = why, time.monotonic() + grace_s
             self._signal(signal.SIGTERM)
 
-    def go_on(self) -> None:
+    def check_deadlines(self) -> None:
         """Terminate the job if its time limit has passed, and kill it if the grace period after SIGTERM has passed."""
         now = time.monotonic()
         if now > self._until:

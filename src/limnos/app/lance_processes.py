@@ -264,7 +264,7 @@ class LanceProcesses:
     def _next_worker(self) -> WorkerProcess:
         while self._idle:
             worker = self._idle.pop()
-            if worker.is_there():
+            if worker.is_alive():
                 return worker
             worker.end()
         if self._is_closed:
@@ -347,7 +347,7 @@ class LanceProcesses:
         if self._is_closed or worker.resident_bytes() > self._resident_bytes_max // 2:
             worker.end()  # a process does not return memory to the system
         else:
-            self._idle.rest(worker)
+            self._idle.add_idle(worker)
 
     def pids(self) -> list[int]:
         """Return the ids of all processes."""

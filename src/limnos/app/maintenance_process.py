@@ -20,7 +20,7 @@ import msgspec
 from limnos.access.authentication import hash_secret, new_secret, token_text
 from limnos.access.confinement import LEASES_ALONE
 from limnos.app.engine_process import PASSED_ON
-from limnos.app.engines import engine_settings, reached_at
+from limnos.app.engines import engine_settings, local_url
 from limnos.app.work_poller import WorkPoller
 from limnos.config.settings import Settings
 from limnos.model.entities import Token
@@ -122,4 +122,4 @@ def maintenance_process_of(
             "maintenance.executor is local, which needs the extra spark and a service admin: the executor does not start"
         )
         return None
-    return MaintenanceProcess(services, settings, uri=reached_at(bound))
+    return MaintenanceProcess(services, settings, uri=local_url(bound))

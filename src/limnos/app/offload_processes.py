@@ -125,7 +125,7 @@ class OffloadProcesses:
         if self._is_closed:
             worker.end()
         else:
-            self._idle.rest(worker)
+            self._idle.add_idle(worker)
 
     def pids(self) -> list[int]:
         """Return the ids of all processes."""

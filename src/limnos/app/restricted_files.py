@@ -39,7 +39,7 @@ class RestrictedFileRequest(msgspec.Struct, frozen=True):
     open_within: tuple[str, ...]
 
 
-def file_show(question: bytes) -> list[bytes]:
+def restricted_file_write(question: bytes) -> list[bytes]:
     """Rewrite a file for restricted users and store it, or return the description of an earlier rewrite.
 
     Returns the description as JSON (counts, bounds, `file-path`, size) and the number of bytes written. Raises
@@ -125,7 +125,7 @@ def files_delete(question: bytes) -> list[bytes]:
 
 
 RESTRICTED_FILE_FUNCTIONS: Mapping[str, Callable[..., list[bytes]]] = {
-    "restrict-file": file_show,
+    "restrict-file": restricted_file_write,
     "restrict-delete": files_delete,
 }
 """The offloaded functions by name."""

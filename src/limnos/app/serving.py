@@ -149,7 +149,7 @@ async def _serve(
         server.drain_timeout_s = settings.server.drain_timeout_s
         server.handshake_s, server.inner = settings.server.head_timeout_s, inner
         if certificates is not None:
-            certificates.look()
+            certificates.reload_if_changed()
             server.tls = certificates.context
             background_tasks.append(asyncio.create_task(certificates.run()))
         server.release_waiters = built.services.watch.close

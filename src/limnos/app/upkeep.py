@@ -94,7 +94,7 @@ class Upkeep:
                     pass
                 await self.count()
                 if not among_long:
-                    await self.tell_audit()
+                    await self.write_audit()
                 if not among_long and loop.time() - swept_at >= SWEEP_EVERY_S:
                     await self.sweep()
                     swept_at = loop.time()
@@ -114,7 +114,7 @@ class Upkeep:
         Old rows are those of the change feed, audit log, trash, reports, tasks and dropped objects. Also fills in
         search names and storage locations that nodes of an earlier release did not store.
         """
-        await self.tell_audit()
+        await self.write_audit()
         audited = self.audit is not None and self.audit.rules.changes
         await self.store.submit(self._permit, lambda tx: feed_prune(tx, keep_ms=self.keep_ms, audited=audited))
         while await self.store.submit(self._permit, self._expire_audit) == EXPIRED_AT_ONCE:
@@ -136,7 +136,7 @@ class Upkeep:
         """The writer of audit records; None until the node is built."""
         return None if self.services is None else self.services.audit
 
-    async def tell_audit(self) -> None:
+    async def write_audit(self) -> None:
         """Write audit records for changes that have none yet."""
         while self.audit is not None and await self.audit.collect():
             pass

@@ -78,7 +78,7 @@ class WorkerProcess:
             left -= len(chunk)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def is_there(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether an idle process is still alive: an ended process has closed its socket."""
         try:
             return self._wire.recv(1, socket.MSG_PEEK) != b""
@@ -135,7 +135,7 @@ class IdleWorkers(list[WorkerProcess]):
         super().__init__()
         self._timer: asyncio.TimerHandle | None = None
 
-    def rest(self, worker: WorkerProcess) -> None:
+    def add_idle(self, worker: WorkerProcess) -> None:
         """Add a process to the idle ones, for reuse by a later request."""
         loop = asyncio.get_running_loop()
         worker.used_at = loop.time()
