@@ -75,7 +75,7 @@ class CommonFlags:
     ] = None
 
     @property
-    def shape(self) -> Format:
+    def output_format(self) -> Format:
         """The output format: that of the flag or environment, else a table on a terminal and JSON otherwise."""
         return self.output or format_of((), os.environ, terminal=sys.stdout.isatty())
 
@@ -85,7 +85,12 @@ class CommonFlags:
 
         token, user = self.credential(os.environ)
         return Client(
-            self.address, token=token, user=user, metalake=self.metalake, timeout_s=self.timeout, ca_file=self.believed
+            self.server_url,
+            token=token,
+            user=user,
+            metalake=self.metalake,
+            timeout_s=self.timeout,
+            ca_file=self.ca_path,
         )
 
     def credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
@@ -113,7 +118,7 @@ class CommonFlags:
         return self._token_of_profile(environ), None
 
     @property
-    def address(self) -> str:
+    def server_url(self) -> str:
         """The URL of the server: of the flag or environment, else of the current profile, else the default."""
         if self.uri is not None:
             return self.uri.rstrip("/")
@@ -121,11 +126,11 @@ class CommonFlags:
         return URI_DEFAULT if profile is None else profile[1].uri
 
     @property
-    def believed(self) -> str | None:
+    def ca_path(self) -> str | None:
         """The PEM file of additional certificate authorities, from the flag, the environment or the profile; None
         without one.
         """
-        if self.ca_file is not None or not self.address.startswith("https:"):
+        if self.ca_file is not None or not self.server_url.startswith("https:"):
             return self.ca_file
         profile = self._profile(os.environ)
         return None if profile is None else profile[1].ca_file
@@ -172,12 +177,12 @@ def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = N
             code="denied",
             hint="sign in again with 'limnos login --device'",
         )
-    believed = ca_file or profile.ca_file
-    if profile.outside is not None:
+    ca_path = ca_file or profile.ca_file
+    if profile.external_issuer is not None:
         from limnos.cli import issuers
 
         granted = issuers.refresh(
-            profile.outside, profile.refresh_token, reach=issuers.IssuerAccess(timeout_s, believed)
+            profile.external_issuer, profile.refresh_token, reach=issuers.IssuerAccess(timeout_s, ca_path)
         )
         return replace(
             profile,
@@ -187,7 +192,7 @@ def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = N
         )
     from limnos.client import Client
 
-    with Client(profile.uri, timeout_s=timeout_s, ca_file=believed) as client:
+    with Client(profile.uri, timeout_s=timeout_s, ca_file=ca_path) as client:
         session = client.logins.refresh(profile.refresh_token)
     return replace(profile, token=session.token, ends_at=time.time() + session.expires_in_s)
 

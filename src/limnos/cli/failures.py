@@ -158,9 +158,9 @@ def _of_system(error: OSError) -> str:
     return _SYSTEM.get(error.errno or 0, "correct the cause, then repeat the command")
 
 
-def render(failure: CommandFailure, shape: Format) -> str:
+def render(failure: CommandFailure, output_format: Format) -> str:
     """Format a failure for standard error, in the output format of the results."""
-    if shape == "json":
+    if output_format == "json":
         fields = {
             "code": failure.code,
             "message": failure.message,

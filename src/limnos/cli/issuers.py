@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from limnos.cli.failures import StoppedError
 from limnos.cli.output import visible
-from limnos.cli.profiles import OutsideIssuer
+from limnos.cli.profiles import ExternalIssuer
 
 DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
 DISCOVERY: Final = "/.well-known/openid-configuration"
@@ -33,7 +33,7 @@ class IssuerAccess(NamedTuple):
     timeout_s: float
     ca_file: str | None = None
 
-    def believed(self) -> ssl.SSLContext | bool:
+    def tls_context(self) -> ssl.SSLContext | bool:
         """Return the HTTP client's `verify` argument: a TLS context with the additional authorities, or True without
         any.
         """
@@ -129,22 +129,22 @@ def sign_in(
 pause = time.sleep
 
 
-def refresh(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -> TokenGrant:
+def refresh(external_issuer: ExternalIssuer, refresh_token: str, *, reach: IssuerAccess) -> TokenGrant:
     """Get a new token by the refresh token (RFC 6749, section 6). Raises StoppedError if the issuer refuses."""
-    form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": outside.client_id}
-    status, fields = _answer(outside.token_url, form, reach=reach)
+    form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": external_issuer.client_id}
+    status, fields = _answer(external_issuer.token_url, form, reach=reach)
     if status != 200:
         raise _refusal_error("continue your session", fields)
     return _parse_grant(fields)
 
 
-def revoke(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -> None:
+def revoke(external_issuer: ExternalIssuer, refresh_token: str, *, reach: IssuerAccess) -> None:
     """Revoke a session's tokens, if the issuer has a revocation endpoint (RFC 7009). Raises StoppedError if the request
     fails.
     """
-    if outside.revoke_url is not None:
-        form = {"token": refresh_token, "token_type_hint": "refresh_token", "client_id": outside.client_id}
-        _answer(outside.revoke_url, form, reach=reach)
+    if external_issuer.revoke_url is not None:
+        form = {"token": refresh_token, "token_type_hint": "refresh_token", "client_id": external_issuer.client_id}
+        _answer(external_issuer.revoke_url, form, reach=reach)
 
 
 def _parse_grant(fields: Mapping[str, object]) -> TokenGrant:
@@ -191,7 +191,7 @@ def _answer(
     method, headers = "GET" if form is None else "POST", {"accept": "application/json"}
     try:
         with (
-            httpx2.Client(timeout=reach.timeout_s, verify=reach.believed(), follow_redirects=False) as http,
+            httpx2.Client(timeout=reach.timeout_s, verify=reach.tls_context(), follow_redirects=False) as http,
             http.stream(method, url, data=form, headers=headers) as answer,
         ):
             body = b""

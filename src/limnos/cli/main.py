@@ -159,7 +159,7 @@ app = build()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code (see `failures.ExitCode`)."""
     tokens = list(sys.argv[1:] if argv is None else argv)
-    shape = format_of(tokens, os.environ, terminal=sys.stdout.isatty())
+    output_format = format_of(tokens, os.environ, terminal=sys.stdout.isatty())
     for warning in misspelt_variables(os.environ):
         print(f"warning: {warning}", file=sys.stderr)
     try:
@@ -173,27 +173,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return int(failures.ExitCode.INTERRUPTED)
     except CycloptsError as error:
-        return _fail(failures.usage(str(error), _command(tokens)), tokens, shape=shape)
+        return _fail(failures.usage(str(error), _command(tokens)), tokens, output_format=output_format)
     except Exception as error:  # noqa: BLE001 - unexpected errors are reported below
         failure = failures.failure_of(error, TypedCommand(tokens))
         if failure is None:
-            return _report(error, tokens, shape=shape)
-        return _fail(failure, tokens, shape=shape)
+            return _report(error, tokens, output_format=output_format)
+        return _fail(failure, tokens, output_format=output_format)
     return result if isinstance(result, int) else 0
 
 
-def _fail(failure: failures.CommandFailure, tokens: Sequence[str], *, shape: Format) -> int:
+def _fail(failure: failures.CommandFailure, tokens: Sequence[str], *, output_format: Format) -> int:
     """Print a failure to standard error, with secrets from arguments and environment masked. Returns the exit code."""
-    text = hide_secrets(failures.render(failure, shape), collect_secrets(tokens, os.environ))
+    text = hide_secrets(failures.render(failure, output_format), collect_secrets(tokens, os.environ))
     print(text, file=sys.stderr)
     return int(failure.exit_code)
 
 
-def _report(error: Exception, tokens: Sequence[str], *, shape: Format) -> int:
+def _report(error: Exception, tokens: Sequence[str], *, output_format: Format) -> int:
     """Print an unexpected exception without local variables and secrets. Returns the exit code."""
     lines = "".join(traceback.format_exception(error))
     print(hide_secrets(lines, collect_secrets(tokens, os.environ)), end="", file=sys.stderr)
-    return _fail(failures.unexpected_failure(error), tokens, shape=shape)
+    return _fail(failures.unexpected_failure(error), tokens, output_format=output_format)
 
 
 def _command(tokens: Sequence[str]) -> str:

@@ -50,13 +50,18 @@ def _in_json(char: str) -> str:
 
 
 def show_rows(
-    rows: Sequence[Row], columns: Sequence[str], *, shape: Format, empty: str = "nothing", verbatim: bool = False
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    *,
+    output_format: Format,
+    empty: str = "nothing",
+    verbatim: bool = False,
 ) -> None:
     """Print a list. `columns` are the keys of the table's columns; JSON has all keys.
 
     `verbatim`: the keys are user-defined names and are shown unchanged.
     """
-    if shape == "json":
+    if output_format == "json":
         print(to_json(rows))
     elif not rows:
         print(empty, file=sys.stderr)
@@ -64,9 +69,9 @@ def show_rows(
         _print_table(rows, {column: column if verbatim else column.replace("_", " ") for column in columns})
 
 
-def show_fields(fields: Row, *, shape: Format, hidden: Sequence[str] = ()) -> None:
+def show_fields(fields: Row, *, output_format: Format, hidden: Sequence[str] = ()) -> None:
     """Print one object. The table omits the keys in `hidden` and empty fields."""
-    if shape == "json":
+    if output_format == "json":
         print(to_json(fields))
         return
     entries = [(key, text) for key, value in fields.items() if key not in hidden and (text := cell(value))]
@@ -75,9 +80,9 @@ def show_fields(fields: Row, *, shape: Format, hidden: Sequence[str] = ()) -> No
         print(f"{visible(key):<{width}}  {visible(text).replace(chr(10), chr(10) + ' ' * (width + 2))}")
 
 
-def show_done(message: str, result: Row, *, shape: Format) -> None:
+def show_done(message: str, result: Row, *, output_format: Format) -> None:
     """Print the result of a change: `message` in a table format, `result` as JSON."""
-    print(to_json(result) if shape == "json" else visible(message))
+    print(to_json(result) if output_format == "json" else visible(message))
 
 
 def visible(text: str) -> str:

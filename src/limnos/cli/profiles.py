@@ -21,7 +21,7 @@ from limnos.cli.failures import StoppedError
 FILE = "profiles.json"
 
 
-class OutsideIssuer(msgspec.Struct, frozen=True):
+class ExternalIssuer(msgspec.Struct, frozen=True):
     """The external issuer of a session: the client id, and the token and revocation endpoints."""
 
     client_id: str
@@ -33,8 +33,8 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
     """A server and the user's session there. `ends_at` is the session's expiry in seconds since 1970 by this machine's
     clock.
 
-    `outside` is None for a session that the server itself issued. An external issuer may issue no refresh token; the
-    session then ends with its token.
+    `external_issuer` is None for a session that the server itself issued. An external issuer may issue no refresh
+    token; the session then ends with its token.
     """
 
     uri: str
@@ -43,7 +43,7 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
     ends_at: float
     refresh_token: str | None
     ca_file: str | None = None
-    outside: OutsideIssuer | None = None
+    external_issuer: ExternalIssuer | None = msgspec.field(default=None, name="outside")
 
 
 class Profiles(msgspec.Struct, frozen=True):

@@ -7,8 +7,8 @@ import pytest
 from limnos.cli.sqlpp.sql_text import (
     active_dataverse,
     changes_names,
+    error_position,
     is_whole,
-    place_of,
     takes_words,
     underline_position,
 )
@@ -43,7 +43,7 @@ def test_place_of_what_the_parser_says(text: str, word: str) -> None:
     with pytest.raises(SqlppError) as told:
         parse(text)
 
-    place = place_of(told.value.text)
+    place = error_position(told.value.text)
 
     assert place == told.value.place
     assert place is not None
@@ -54,8 +54,8 @@ def test_place_of_what_the_parser_says(text: str, word: str) -> None:
 
 def test_places_in_other_messages() -> None:
     """What the binder says ends with its place; what has none has none, whatever it quotes."""
-    assert place_of("ASX1077: Cannot find dataset x (in line 2, at column 15)") == TextPosition(2, 15)
-    assert place_of("ASX1071: A dataverse with this name a already exists.") is None
+    assert error_position("ASX1077: Cannot find dataset x (in line 2, at column 15)") == TextPosition(2, 15)
+    assert error_position("ASX1071: A dataverse with this name a already exists.") is None
 
 
 def test_the_mark_stands_under_the_word() -> None:

@@ -56,15 +56,15 @@ def changes(
                         raise
                     time.sleep(PAUSE_S)
                     continue
-                _show(page, shape=common.shape)
+                _show(page, output_format=common.output_format)
                 more, after, is_begun = page.more, page.next, True
     finally:
-        if common.shape == "table" and is_begun:
+        if common.output_format == "table" and is_begun:
             print(f"continue with --after {after}", file=sys.stderr)
 
 
-def _show(page: ChangesPage, *, shape: Format) -> None:
-    if shape == "json":
+def _show(page: ChangesPage, *, output_format: Format) -> None:
+    if output_format == "json":
         print(to_json(page, indent=-1), flush=True)
         return
     for change in page.changes:

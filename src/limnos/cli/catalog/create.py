@@ -30,7 +30,7 @@ def metalake(
     with common.client() as client:
         created = client.metalakes.create(name, comment=comment, properties=properties_of(property))
     result = {"kind": "metalake", "name": created.name, "properties": created.properties}
-    show_done(f"created metalake {created.name}", result, shape=common.shape)
+    show_done(f"created metalake {created.name}", result, output_format=common.output_format)
 
 
 @app.command
@@ -66,7 +66,7 @@ def catalog(
     with common.client() as client:
         created = client.catalogs.create(name, type=type, provider=provider, comment=comment, properties=properties)
     result = {"kind": "catalog", "name": created.name, "path": [created.name], "properties": created.properties}
-    show_done(f"created catalog {created.name}", result, shape=common.shape)
+    show_done(f"created catalog {created.name}", result, output_format=common.output_format)
 
 
 @app.command
@@ -90,7 +90,7 @@ def namespace(
         created = client.namespaces.create(path, properties=properties_of(property), comment=comment, parents=parents)
     name = display.render(created.path)
     result = {"kind": "namespace", "name": name, "path": created.path, "properties": created.properties}
-    show_done(f"created namespace {name}", result, shape=common.shape)
+    show_done(f"created namespace {name}", result, output_format=common.output_format)
 
 
 @app.command
@@ -121,7 +121,9 @@ def fileset(
             properties=properties_of(property),
         )  # fmt: skip
     result = {"kind": "fileset", "name": path, "type": created.type, "locations": created.storage_locations}
-    show_done(f"created fileset {path}", result | {"properties": created.properties}, shape=common.shape)
+    show_done(
+        f"created fileset {path}", result | {"properties": created.properties}, output_format=common.output_format
+    )
 
 
 @app.command
@@ -136,4 +138,4 @@ def model(path: str, /, *, comment: Comment = None, property: Property = None, c
     with common.client() as client:
         register = client.models.register(path, comment=comment, properties=properties_of(property))
     result = {"kind": "model", "name": path, "properties": register.properties}
-    show_done(f"created model {path}", result, shape=common.shape)
+    show_done(f"created model {path}", result, output_format=common.output_format)

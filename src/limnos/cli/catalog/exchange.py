@@ -104,7 +104,7 @@ def import_(
         elif give_up is not None:
             confirm(f"Delete all records of import {give_up}?", yes=yes)
             client.imports.give_up(give_up)
-            show_done(f"import {give_up} was abandoned", {"given_up": give_up}, shape=common.shape)
+            show_done(f"import {give_up} was abandoned", {"given_up": give_up}, output_format=common.output_format)
         elif file is None or (name is None) == (resume is None):
             raise UsageError("name the file, and the metalake's new name", hint="'limnos import lake.export --as copy'")
         else:
@@ -114,7 +114,7 @@ def import_(
 def _list(client: Client, common: CommonFlags) -> None:
     rows = [msgspec.structs.asdict(each) for each in client.imports.list()]
     columns = ["id", "name", "source", "records", "state", "ids", "begun_by", "fed_at"]
-    show_rows(rows, columns, shape=common.shape, empty="no import is in progress")
+    show_rows(rows, columns, output_format=common.output_format, empty="no import is in progress")
 
 
 def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: int | None, common: CommonFlags) -> None:
@@ -136,7 +136,7 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
     show_done(
         f"imported {done.records} records as metalake {done.metalake}{_masked_note(done)}",
         msgspec.structs.asdict(done),
-        shape=common.shape,
+        output_format=common.output_format,
     )
 
 

@@ -46,13 +46,18 @@ def find(
         for hit in result.hits
     ]
     show_rows(
-        rows, ["name", "kind", "format", "found_in"], shape=common.shape, empty="no matching object that you may load"
+        rows,
+        ["name", "kind", "format", "found_in"],
+        output_format=common.output_format,
+        empty="no matching object that you may load",
     )
-    if common.shape != "json" and (remark := _remark(more=result.more, bounded=result.bounded, behind=result.behind)):
+    if common.output_format != "json" and (
+        remark := _remark(more=result.more, bounded=result.bounded, behind=result.behind)
+    ):
         print(remark, file=sys.stderr)
-    if common.shape != "json" and result.meant:
+    if common.output_format != "json" and result.meant:
         print(f"did you mean: {', '.join(result.meant)}", file=sys.stderr)
-    if common.shape != "json" and result.facets:
+    if common.output_format != "json" and result.facets:
         print("  ".join(f"{each.key}:{each.value} {each.count}" for each in result.facets), file=sys.stderr)
 
 

@@ -86,7 +86,7 @@ def files(
         else {"name": each.name, "size": each.size, "changed_at": each.changed_at}
         for each in page.entries
     ]
-    show_rows(rows, ["name", "size", "changed_at"], shape=common.shape, empty="no files here")
+    show_rows(rows, ["name", "size", "changed_at"], output_format=common.output_format, empty="no files here")
     if page.after is not None:
         print(f"there are more: continue with --after {shlex.quote(page.after)}", file=sys.stderr)
 
@@ -97,7 +97,7 @@ def _show_file(path: str, file: str, *, location: str | None, rows: int, common:
     if result.kind == "rows":
         if _shown(result.columns, result.rows, empty="no rows", common=common):
             return
-    elif common.shape == "json":
+    elif common.output_format == "json":
         print(to_json({"kind": result.kind, "size": result.size, "complete": result.complete, "text": result.text}))
         return
     elif result.kind == "text":
@@ -114,11 +114,11 @@ def _shown(
 ) -> bool:
     """Print rows. Returns whether they were printed as JSON, to which the caller must not add text."""
     names = [each.name for each in columns]
-    if common.shape == "json":
+    if common.output_format == "json":
         print(to_json([dict(zip(names, row, strict=True)) for row in rows]))
         return True
     texts = [{name: _text(value) for name, value in zip(names, row, strict=True)} for row in rows]
-    show_rows(texts, names, shape=common.shape, empty=empty, verbatim=True)
+    show_rows(texts, names, output_format=common.output_format, empty=empty, verbatim=True)
     return False
 
 

@@ -102,7 +102,9 @@ def ls(
     )
     entries = _without_empty_folders(directory, entries) if way.layout is None else entries
     show_rows(
-        [*rows, *(_table_row(directory, each) for each in entries)], ["name", "kind", "location"], shape=_shape(output)
+        [*rows, *(_table_row(directory, each) for each in entries)],
+        ["name", "kind", "location"],
+        output_format=_format_of(output),
     )
 
 
@@ -146,7 +148,7 @@ def describe(
         fields: dict[str, object] = {"root": directory.root, "layout": directory.layout, "tables": len(entries)}
     else:
         fields = _describe_entry(directory, directory.find(display.parse(path)), version=version, tag=tag)
-    show_fields(fields, shape=_shape(output), hidden=("path",))
+    show_fields(fields, output_format=_format_of(output), hidden=("path",))
 
 
 @app.command(name="import")
@@ -177,7 +179,7 @@ def import_tables(
         rows = [_import_entry(client, each, directory=directory, home=home, dry_run=dry_run) for each in entries]
         if all(row["done"] == "failed" for row in rows):
             _drop_namespaces(client, results)
-    show_rows(rows, ["name", "done", "location", "why"], shape=common.shape, empty="no tables")
+    show_rows(rows, ["name", "done", "location", "why"], output_format=common.output_format, empty="no tables")
     return 1 if any(row["done"] == "failed" for row in rows) else 0
 
 
@@ -219,7 +221,7 @@ def serve(
     adapter.serve(what, listen=listen, settings=settings, announce=lambda url: print(f"ready {url}", flush=True))
 
 
-def _shape(output: Format | None) -> Format:
+def _format_of(output: Format | None) -> Format:
     return output or format_of((), os.environ, terminal=sys.stdout.isatty())
 
 

@@ -37,10 +37,14 @@ def check(catalog: str = "main", /, *, separator: SeparatorFlag = None, common: 
         name_check = client.names.check(catalog, separator=separator)
     asdict = msgspec.structs.asdict(name_check)
     if not name_check.conflicts:
-        show_done(f"no name in catalog {catalog} contains '{name_check.separator}'", asdict, shape=common.shape)
+        show_done(
+            f"no name in catalog {catalog} contains '{name_check.separator}'",
+            asdict,
+            output_format=common.output_format,
+        )
         return 0
     names = [{"name": name} for name in name_check.names]
-    show_rows(names, ["name"], shape=common.shape)
+    show_rows(names, ["name"], output_format=common.output_format)
     free = f"; no name contains {' or '.join(name_check.free)}" if name_check.free else ""
     more = f" --separator '{separator}'" if separator else ""
     _note(
@@ -103,7 +107,7 @@ def migrate(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFla
         f"changed {changes.renamed + changes.nested} of {changes.total} names in catalog {catalog}{_left_note(changes)}; undo it with 'limnos names "
         f"undo {catalog}', or confirm it with 'limnos names confirm {catalog}'",
         msgspec.structs.asdict(changes),
-        shape=common.shape,
+        output_format=common.output_format,
     )
 
 
@@ -122,11 +126,11 @@ def undo(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags 
     text = f"the former names of catalog {catalog} are restored{_left_note(changes)}"
     if changes.total == 0:
         text = f"the plan of catalog {catalog} has no names, so there was nothing to restore"
-    show_done(text, msgspec.structs.asdict(changes), shape=common.shape)
+    show_done(text, msgspec.structs.asdict(changes), output_format=common.output_format)
 
 
 @app.command(name="confirm")
-def let_stand(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
+def confirm_names(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Confirm the new names and delete the plan. The names cannot be restored afterwards.
 
     Parameters
@@ -137,12 +141,16 @@ def let_stand(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonF
     confirm(f"Confirm the names of catalog {catalog}? This cannot be undone.", yes=yes)
     with common.client() as client:
         client.names.confirm(catalog)
-    show_done(f"the names of catalog {catalog} are confirmed", {"confirmed": catalog}, shape=common.shape)
+    show_done(
+        f"the names of catalog {catalog} are confirmed", {"confirmed": catalog}, output_format=common.output_format
+    )
 
 
 def _show(head: NameChanges, changes: tuple[NameChange, ...], *, common: CommonFlags) -> None:
     rows = [{**msgspec.structs.asdict(each), "becomes": _new_name_of(each)} for each in changes]
-    show_rows(rows, ["name", "becomes", "step"], shape=common.shape, empty="no name contains the separator")
+    show_rows(
+        rows, ["name", "becomes", "step"], output_format=common.output_format, empty="no name contains the separator"
+    )
     nests = ", then namespaces nest" if head.nests else ""
     more = f", {len(changes)} of them shown" if len(changes) < head.total else ""
     _note(f"{head.state}: {head.total} names{more}; each loses '{head.separator}'{nests}{_left_note(head)}")

@@ -53,7 +53,9 @@ def load(
         count = writes.replace(_records(read_pieces(source)))
         lake, revision = writes.metalake.metalake.name, writes.revision + 1
     fields = {"store": store, "metalake": lake, "records": count, "revision": revision}
-    show_done(f"loaded {count} records of metalake {lake} as revision {revision}", fields, shape=_shape(output))
+    show_done(
+        f"loaded {count} records of metalake {lake} as revision {revision}", fields, output_format=_format_of(output)
+    )
 
 
 @app.command
@@ -98,7 +100,7 @@ def ls(store: str, path: str | None = None, /, *, output: OutputFlag = None) -> 
             for above in _find_records(reads, path)
             for each in reads.children(records.id_of(above))
         ]
-    show_rows(rows, ["name", "kind", "id"], shape=_shape(output))
+    show_rows(rows, ["name", "kind", "id"], output_format=_format_of(output))
 
 
 @app.command
@@ -127,7 +129,7 @@ def describe(
             raise UsageError(f"{path} is {text}", hint=f"choose one: --kind {next(iter(some))}")
         word, record = (kind, some[kind]) if kind in some else next(iter(some.items()))
         hanging = [_fields(each) for each in reads.hanging(records.id_of(record))]
-    show_fields({"kind": word, **_fields(record), "hanging": hanging}, shape=_shape(output))
+    show_fields({"kind": word, **_fields(record), "hanging": hanging}, output_format=_format_of(output))
 
 
 @contextmanager
@@ -179,5 +181,5 @@ def _fields(record: ExportRecord) -> dict[str, Any]:
     return fields | rest
 
 
-def _shape(output: Format | None) -> Format:
+def _format_of(output: Format | None) -> Format:
     return output or format_of((), os.environ, terminal=sys.stdout.isatty())

@@ -44,7 +44,7 @@ def check(
     show_rows(
         rows,
         ["kind", "problem", "snapshot_id", "size_told", "size_found", "file"],
-        shape=common.shape,
+        output_format=common.output_format,
         empty=f"{result.files} files were checked: nothing is missing",
     )
     for text in dict.fromkeys(f"{each.kind} {each.problem}: {each.told}" for each in result.findings):

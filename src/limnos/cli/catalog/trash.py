@@ -30,7 +30,7 @@ def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
         result = client.trash.list(path)
     rows = [{**msgspec.structs.asdict(each), "name": display.render(each.path)} for each in result]
     columns = ["id", "kind", "name", "dropped_by", "dropped_at", "expires_at"]
-    show_rows(rows, columns, shape=common.shape, empty="nothing that you may restore")
+    show_rows(rows, columns, output_format=common.output_format, empty="nothing that you may restore")
 
 
 @app.command
@@ -48,7 +48,7 @@ def rm(catalog: str, id: int, /, *, yes: YesFlag = False, common: CommonFlags = 
     confirm(f"Remove {id} from the trash of catalog {catalog}?", yes=yes)
     with common.client() as client:
         client.trash.forget(catalog, id)
-    show_done(f"removed {id} from the trash", {"forgotten": id}, shape=common.shape)
+    show_done(f"removed {id} from the trash", {"forgotten": id}, output_format=common.output_format)
 
 
 def undrop(
@@ -82,4 +82,6 @@ def undrop(
     name = display.render(result.path)
     more = f" and {result.contents} below it" if result.contents else ""
     left = f"; {result.left} stay in the trash, because other objects have their names" if result.left else ""
-    show_done(f"restored {result.kind} {name}{more}{left}", msgspec.structs.asdict(result), shape=common.shape)
+    show_done(
+        f"restored {result.kind} {name}{more}{left}", msgspec.structs.asdict(result), output_format=common.output_format
+    )

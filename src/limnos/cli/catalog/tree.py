@@ -47,10 +47,12 @@ def ls(
     with common.client() as client:
         rows = _long_rows(client, path) if long and path is not None else _children(client, path, kind)
     if long:
-        show_rows(rows, ["name", "kind", "format", "owner", "changed_at", "comment"], shape=common.shape)
+        show_rows(
+            rows, ["name", "kind", "format", "owner", "changed_at", "comment"], output_format=common.output_format
+        )
         return
     further = [key for key in ("provider", "comment") if any(row.get(key) for row in rows)]
-    show_rows(rows, ["name", "kind", *further], shape=common.shape)
+    show_rows(rows, ["name", "kind", *further], output_format=common.output_format)
 
 
 def describe(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
@@ -69,7 +71,7 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
                 f"this command does not describe a {result}", hint="use its own commands, as 'limnos pipeline'"
             )
         fields = fields_of(client, result, path or common.metalake)
-    show_fields(fields, shape=common.shape, hidden=("path", "metadata"))
+    show_fields(fields, output_format=common.output_format, hidden=("path", "metadata"))
 
 
 def drop(
@@ -101,7 +103,7 @@ def drop(
         _check_drop_flags(result, purge=purge, force=force)
         confirm(f"Drop {result} {path}{' and its files' if purge else ''}?", yes=yes)
         _DROPPED[result](client, path, _DropFlags(common, purge=purge, force=force))
-    show_done(f"dropped {result} {path}", {"dropped": path, "kind": result}, shape=common.shape)
+    show_done(f"dropped {result} {path}", {"dropped": path, "kind": result}, output_format=common.output_format)
 
 
 def mv(source: str, target: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
@@ -122,14 +124,14 @@ def mv(source: str, target: str, /, *, kind: KindFlag = None, common: CommonFlag
         moved = movers[match](source, target)
     name = display.render(moved.path)
     result = {"kind": match, "source": source, "target": name, "path": moved.path}
-    show_done(f"moved {match} {source} to {name}", result, shape=common.shape)
+    show_done(f"moved {match} {source} to {name}", result, output_format=common.output_format)
 
 
 def whoami(*, common: CommonFlags = DEFAULTS) -> None:
     """Show the user name under which the server authenticates you."""
     with common.client() as client:
         user = client.whoami()
-    show_done(user, {"user": user}, shape=common.shape)
+    show_done(user, {"user": user}, output_format=common.output_format)
 
 
 def _long_rows(client: Client, path: str) -> list[Row]:

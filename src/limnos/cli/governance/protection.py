@@ -35,7 +35,9 @@ def protect(
         client.protection.set(path, kind=result, below=below)
     more = " with all objects below it" if below else ""
     show_done(
-        f"{result} {path} is protected{more}", {"protected": path, "kind": result, "below": below}, shape=common.shape
+        f"{result} {path} is protected{more}",
+        {"protected": path, "kind": result, "below": below},
+        output_format=common.output_format,
     )
 
 
@@ -51,4 +53,4 @@ def unprotect(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFA
         result = kind or client.objects.kind(path)
         removed = client.protection.clear(path, kind=result)
     text = f"{result} {path} is no longer protected" if removed else f"{result} {path} was not protected"
-    show_done(text, {"unprotected": path, "kind": result, "removed": removed}, shape=common.shape)
+    show_done(text, {"unprotected": path, "kind": result, "removed": removed}, output_format=common.output_format)

@@ -66,7 +66,7 @@ def set_(
     show_done(
         f"{result} {path} is restricted by {name}",
         {"restriction": name, "on": path, "kind": result},
-        shape=common.shape,
+        output_format=common.output_format,
     )
 
 
@@ -84,7 +84,7 @@ def show(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS)
     show_rows(
         [_row(each) for each in restrictions],
         ["name", "on", "filter", "masks", "to", "except"],
-        shape=common.shape,
+        output_format=common.output_format,
         empty="no restrictions",
     )
 
@@ -108,7 +108,7 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
         if removed
         else f"{result} {path} had no restriction {name}"
     )
-    show_done(text, {"restriction": name, "on": path, "removed": removed}, shape=common.shape)
+    show_done(text, {"restriction": name, "on": path, "removed": removed}, output_format=common.output_format)
 
 
 def _masks(pairs: Iterable[str]) -> dict[str, str]:

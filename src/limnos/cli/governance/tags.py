@@ -26,7 +26,7 @@ def create(name: str, /, *, comment: Comment = None, property: Property = None, 
     """
     with common.client() as client:
         tag = client.tags.create(name, comment=comment, properties=properties_of(property))
-    show_done(f"created tag {tag.name}", _row(tag), shape=common.shape)
+    show_done(f"created tag {tag.name}", _row(tag), output_format=common.output_format)
 
 
 @app.command
@@ -41,7 +41,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     confirm(f"Delete tag {name} of metalake {common.metalake}?", yes=yes)
     with common.client() as client:
         require(client.tags.delete(name), "tag", name)
-    show_done(f"deleted tag {name}", {"deleted": name}, shape=common.shape)
+    show_done(f"deleted tag {name}", {"deleted": name}, output_format=common.output_format)
 
 
 @app.command(name="list")
@@ -62,7 +62,7 @@ def list_tags(path: str | None = None, /, *, kind: KindFlag = None, common: Comm
                 [{**_row(tag), "inherited": tag.inherited} for tag in tags],
                 ["name", "inherited", "comment"],
             )
-    show_rows(rows, columns, shape=common.shape, empty="no tags")
+    show_rows(rows, columns, output_format=common.output_format, empty="no tags")
 
 
 @app.command
@@ -77,11 +77,14 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     with common.client() as client:
         tag, objects = client.tags.get(name), client.tags.objects(name)
     rows = [_object_row(each) for each in objects]
-    if common.shape == "json":
-        show_done("", {**_row(tag), "objects": rows}, shape="json")
+    if common.output_format == "json":
+        show_done("", {**_row(tag), "objects": rows}, output_format="json")
     else:
         show_rows(
-            rows, ["kind", "object"], shape="table", empty=f"tag {tag.name} is attached to no object that you may see"
+            rows,
+            ["kind", "object"],
+            output_format="table",
+            empty=f"tag {tag.name} is attached to no object that you may see",
         )
 
 
@@ -98,7 +101,7 @@ def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags =
     """
     with common.client() as client:
         names = client.tags.change(path, kind=kind or client.objects.kind(path), adds=(name,))
-    show_done(f"tag {name} is on {path}", {"object": path, "tags": list(names)}, shape=common.shape)
+    show_done(f"tag {name} is on {path}", {"object": path, "tags": list(names)}, output_format=common.output_format)
 
 
 @app.command
@@ -114,7 +117,7 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
     """
     with common.client() as client:
         names = client.tags.change(path, kind=kind or client.objects.kind(path), removes=(name,))
-    show_done(f"tag {name} is not on {path}", {"object": path, "tags": list(names)}, shape=common.shape)
+    show_done(f"tag {name} is not on {path}", {"object": path, "tags": list(names)}, output_format=common.output_format)
 
 
 def _row(tag: Tag) -> Row:

@@ -65,8 +65,8 @@ def explain(
         raise UsageError("name the action to explain", hint="limnos access explain --actions")
     with common.client() as client:
         explanation = client.access.explain(action, path or (), user=for_, kind=kind, through=through)
-    if common.shape == "json":
-        show_done("", _document(explanation), shape="json")
+    if common.output_format == "json":
+        show_done("", _document(explanation), output_format="json")
     else:
         _print(explanation)
     return int(ExitCode.OK if explanation.decision.allowed else ExitCode.REFUSED)
@@ -101,7 +101,9 @@ def holders(
                 break
     if not page.enforced:
         _note("access control is off: every request is allowed")
-    show_rows(rows, ["user", "may", "through", "restricted"], shape=common.shape, empty="no user has access")
+    show_rows(
+        rows, ["user", "may", "through", "restricted"], output_format=common.output_format, empty="no user has access"
+    )
 
 
 def _holder_row(holder: AccessHolder) -> Row:
@@ -161,14 +163,14 @@ def reach(
     if page.hidden:
         _note(f"{page.hidden} objects are counted only: you may not see them")
     columns = ["level", "kind", "objects"] if counts else ["path", "kind", "may"]
-    show_rows(rows, columns, shape=common.shape, empty="no action is allowed there")
+    show_rows(rows, columns, output_format=common.output_format, empty="no action is allowed there")
 
 
 def _note(text: str) -> None:
     print(visible(text), file=sys.stderr)
 
 
-def show_consequence(consequence: AccessConsequence, *, shape: Format) -> None:
+def show_consequence(consequence: AccessConsequence, *, output_format: Format) -> None:
     """Print the consequence of a change of rights: counts of users and objects by access level."""
     rows: list[Row] = [
         {
@@ -180,14 +182,14 @@ def show_consequence(consequence: AccessConsequence, *, shape: Format) -> None:
         }
         for each in consequence.lines
     ]
-    if shape == "json":
-        show_done("", msgspec.to_builtins(consequence), shape="json")
+    if output_format == "json":
+        show_done("", msgspec.to_builtins(consequence), output_format="json")
         return
     print(f"{consequence.gaining} users would gain and {consequence.losing} would lose access; nothing was changed")
     if consequence.bounded:
         print("there are more users or objects than were checked: the numbers are lower bounds")
     if rows:
-        show_rows(rows, ["change", "level", "kind", "users", "objects"], shape="table")
+        show_rows(rows, ["change", "level", "kind", "users", "objects"], output_format="table")
 
 
 def _list_actions(common: CommonFlags) -> None:
@@ -196,7 +198,7 @@ def _list_actions(common: CommonFlags) -> None:
     rows: list[Row] = [
         {"action": action.word, "kinds": ", ".join(kind.word for kind in sorted(action.kinds))} for action in Action
     ]
-    show_rows(rows, ["action", "kinds"], shape=common.shape)
+    show_rows(rows, ["action", "kinds"], output_format=common.output_format)
 
 
 def _document(explanation: Explanation) -> Row:
@@ -227,7 +229,7 @@ def _print(explanation: Explanation) -> None:
     if decision.factors:
         print()
         rows = [_factor_row(decision, index) for index in range(len(decision.factors))]
-        show_rows(rows, ["kind", "privilege", "object", "role", "group"], shape="table")
+        show_rows(rows, ["kind", "privilege", "object", "role", "group"], output_format="table")
     if explanation.suggestions:
         print("\nnote:" if decision.allowed else "\nwhat would change it:")
         for suggestion in explanation.suggestions:

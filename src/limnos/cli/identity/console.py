@@ -25,7 +25,7 @@ def console(*, open: OpenFlag | None = None, common: CommonFlags = DEFAULTS) -> 
     """
     with common.client() as client:
         code = client.logins.console_code()
-    url = f"{code.public_url or common.address}/console/enter?code={quote(code.code)}"
+    url = f"{code.public_url or common.server_url}/console/enter?code={quote(code.code)}"
     if sys.stdout.isatty() if open is None else open:
         webbrowser.open(url)
-    show_done(url, {"url": url, "expires_in_s": code.expires_in_s}, shape=common.shape)
+    show_done(url, {"url": url, "expires_in_s": code.expires_in_s}, output_format=common.output_format)

@@ -142,7 +142,7 @@ def _execute(command: _GrantCommand, common: CommonFlags) -> None:
                 consequence = client.access.what_if_assigned(
                     roles, user=command.holder, group=command.group, assigns=gives
                 )
-                show_consequence(consequence, shape=common.shape)
+                show_consequence(consequence, output_format=common.output_format)
                 return
             missing = _change_roles(client, command)
         message, result = _roles_result(command, missing)
@@ -158,11 +158,11 @@ def _execute(command: _GrantCommand, common: CommonFlags) -> None:
                     command.holder or "", privileges, path=path, kind=kind, grants=command.verb == "grant",
                     condition="deny" if command.deny else "allow",
                 )  # fmt: skip
-                show_consequence(consequence, shape=common.shape)
+                show_consequence(consequence, output_format=common.output_format)
                 return
             missing = _change_role(client, command, privileges, target=target, kind=kind)
         message, result = _privileges_result(command, privileges, missing=missing, target=target, kind=kind)
-    show_done(message, result, shape=common.shape)
+    show_done(message, result, output_format=common.output_format)
 
 
 def _check_roles(command: _GrantCommand) -> None:

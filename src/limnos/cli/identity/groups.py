@@ -27,7 +27,9 @@ def create(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         group = client.groups.create(name)
-    show_done(f"created group {group.name}", {"name": group.name, "roles": group.roles}, shape=common.shape)
+    show_done(
+        f"created group {group.name}", {"name": group.name, "roles": group.roles}, output_format=common.output_format
+    )
 
 
 @app.command
@@ -42,7 +44,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     confirm(f"Delete group {name} of metalake {common.metalake}?", yes=yes)
     with common.client() as client:
         require(client.groups.delete(name), "group", name)
-    show_done(f"deleted group {name}", {"deleted": name}, shape=common.shape)
+    show_done(f"deleted group {name}", {"deleted": name}, output_format=common.output_format)
 
 
 @app.command(name="list")
@@ -50,7 +52,7 @@ def list_groups(*, common: CommonFlags = DEFAULTS) -> None:
     """List the groups of the metalake with their roles."""
     with common.client() as client:
         rows = [{"name": group.name, "roles": group.roles} for group in client.groups.list()]
-    show_rows(rows, ["name", "roles"], shape=common.shape, empty="no groups")
+    show_rows(rows, ["name", "roles"], output_format=common.output_format, empty="no groups")
 
 
 @app.command
@@ -65,7 +67,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     with common.client() as client:
         group = client.groups.get(name)
         members = client.groups.members(name)
-    show_fields({"name": group.name, "roles": group.roles, "members": members}, shape=common.shape)
+    show_fields({"name": group.name, "roles": group.roles, "members": members}, output_format=common.output_format)
 
 
 @app.command
@@ -83,7 +85,7 @@ def add(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
     with common.client() as client:
         members = client.groups.add(group, users)
     result = {"group": group, "members": members}
-    show_done(f"added {', '.join(users)} to group {group}", result, shape=common.shape)
+    show_done(f"added {', '.join(users)} to group {group}", result, output_format=common.output_format)
 
 
 @app.command
@@ -103,7 +105,7 @@ def remove(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
     if absent:
         raise NotFoundError(f"not in group '{group}': {', '.join(absent)}", status=404, code="not-found")
     result = {"group": group, "removed": users}
-    show_done(f"removed {', '.join(users)} from group {group}", result, shape=common.shape)
+    show_done(f"removed {', '.join(users)} from group {group}", result, output_format=common.output_format)
 
 
 def _require_some(users: tuple[str, ...]) -> None:

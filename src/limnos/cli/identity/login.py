@@ -19,7 +19,7 @@ from limnos.cli import issuers, profiles
 from limnos.cli.common import DEFAULTS, CommonFlags, renew_profile
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
-from limnos.cli.profiles import OutsideIssuer, Profile
+from limnos.cli.profiles import ExternalIssuer, Profile
 from limnos.client import Client, ClientError
 from limnos.client.values import LoginResult
 
@@ -51,38 +51,42 @@ def login(
     if (user is None) is not device:
         raise UsageError("a user signs in with a password, --device in a browser", hint="give one of USER and --device")
     result = _by_device(common) if user is None else _by_password(user, common)
-    name = profile or common.address.partition("://")[2].partition("/")[0]
+    name = profile or common.server_url.partition("://")[2].partition("/")[0]
     profiles.write(os.environ, profiles.read(os.environ).put(name, result))
     show_done(
-        f"signed in to {common.address} as {result.user}", {"profile": name, "user": result.user}, shape=common.shape
+        f"signed in to {common.server_url} as {result.user}",
+        {"profile": name, "user": result.user},
+        output_format=common.output_format,
     )
 
 
 def _by_password(user: str, common: CommonFlags) -> Profile:
     password = ask_password("Password: ")
-    with Client(common.address, ca_file=common.believed, timeout_s=common.timeout) as client:
+    with Client(common.server_url, ca_file=common.ca_path, timeout_s=common.timeout) as client:
         result = client.logins.login(user, password)
     return _profile(result, common)
 
 
 def _by_device(common: CommonFlags) -> Profile:
     """Sign in at the server's issuer in a browser, and request the user name of the token from the server."""
-    with Client(common.address, ca_file=common.believed, timeout_s=common.timeout) as client:
+    with Client(common.server_url, ca_file=common.ca_path, timeout_s=common.timeout) as client:
         issuer = client.server.issuer()
     if issuer is None:
         raise StoppedError(
-            f"{common.address} has no issuer for sign-in in a browser",
+            f"{common.server_url} has no issuer for sign-in in a browser",
             hint="'limnos login USER' asks for a password; an operator sets oidc.issuer and oidc.client_id",
         )
-    reach = issuers.IssuerAccess(common.timeout, common.believed)
+    reach = issuers.IssuerAccess(common.timeout, common.ca_path)
     issuers.check_address(issuer.url)
     endpoints = issuers.endpoints_of(issuer.url, reach=reach)
     granted = issuers.sign_in(endpoints, issuer.client_id, scope=issuer.scope, show=_print_notice, reach=reach)
-    with Client(common.address, token=granted.token, ca_file=common.believed, timeout_s=common.timeout) as client:
+    with Client(common.server_url, token=granted.token, ca_file=common.ca_path, timeout_s=common.timeout) as client:
         user = client.whoami()
-    outside = OutsideIssuer(issuer.client_id, endpoints.token, endpoints.revoke)
+    external_issuer = ExternalIssuer(issuer.client_id, endpoints.token, endpoints.revoke)
     ends_at = time.time() + granted.expires_in_s
-    return Profile(common.address, user, granted.token, ends_at, granted.refresh_token, common.believed, outside)
+    return Profile(
+        common.server_url, user, granted.token, ends_at, granted.refresh_token, common.ca_path, external_issuer
+    )
 
 
 def _print_notice(text: str) -> None:
@@ -99,15 +103,15 @@ def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -
     profiles.write(os.environ, known.without(name))
     with suppress(ClientError, StoppedError):
         _end_session(ended, timeout_s=common.timeout)
-    show_done(f"signed out of {ended.uri}", {"profile": name}, shape=common.shape)
+    show_done(f"signed out of {ended.uri}", {"profile": name}, output_format=common.output_format)
 
 
 def _end_session(ended: Profile, *, timeout_s: float) -> None:
     """Revoke a session's tokens at its server or issuer. No-op for a profile without a refresh token."""
     if ended.refresh_token is None:
         return
-    if ended.outside is not None:
-        issuers.revoke(ended.outside, ended.refresh_token, reach=issuers.IssuerAccess(timeout_s, ended.ca_file))
+    if ended.external_issuer is not None:
+        issuers.revoke(ended.external_issuer, ended.refresh_token, reach=issuers.IssuerAccess(timeout_s, ended.ca_file))
         return
     token = renew_profile(ended, timeout_s=timeout_s).token
     with Client(ended.uri, token=token, ca_file=ended.ca_file, timeout_s=timeout_s) as own:
@@ -123,7 +127,9 @@ def list_profiles(*, common: CommonFlags = DEFAULTS) -> None:
         {"profile": name, "uri": each.uri, "user": each.user, "used": name == known.used}
         for name, each in sorted(known.profiles.items())
     ]
-    show_rows(rows, ["profile", "uri", "user", "used"], shape=common.shape, empty="no profile is signed in")
+    show_rows(
+        rows, ["profile", "uri", "user", "used"], output_format=common.output_format, empty="no profile is signed in"
+    )
 
 
 @app.command
@@ -139,7 +145,7 @@ def use(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     if name not in known.profiles:
         raise StoppedError(f"there is no profile {name}", code="not-found", hint="'limnos profile list' lists them")
     profiles.write(os.environ, known.put(name, known.profiles[name]))
-    show_done(f"using {name}", {"profile": name}, shape=common.shape)
+    show_done(f"using {name}", {"profile": name}, output_format=common.output_format)
 
 
 def ask_password(prompt: str, *, required: bool = True) -> str:
@@ -157,7 +163,7 @@ def _profile(result: LoginResult, common: CommonFlags) -> Profile:
     if result.refresh_token is None:
         raise StoppedError("the server gave no refresh token", hint="check that it has the same version")
     return Profile(
-        common.address,
+        common.server_url,
         result.user,
         result.token,
         time.time() + result.expires_in_s,

@@ -38,7 +38,7 @@ def show(path: str, /, *, kind: OwnedKind = None, common: CommonFlags = DEFAULTS
     if owner is None:
         raise NotFoundError(f"{result} '{path}' has no owner", status=404, code="not-found")
     fields = {"object": path, "kind": result, "owner": owner.name, "owner_type": owner.type.lower()}
-    show_fields(fields, shape=common.shape)
+    show_fields(fields, output_format=common.output_format)
 
 
 @app.command(name="set")
@@ -65,4 +65,4 @@ def set_owner(
         client.owners.set(path, owner, kind=match, group=group)
     word = "group" if group else "user"
     result = {"object": path, "kind": match, "owner": owner, "owner_type": word}
-    show_done(f"{match} {path} is now owned by {word} {owner}", result, shape=common.shape)
+    show_done(f"{match} {path} is now owned by {word} {owner}", result, output_format=common.output_format)

@@ -26,7 +26,9 @@ def create(name: str, /, *, property: Property = None, common: CommonFlags = DEF
     """
     with common.client() as client:
         role = client.roles.create(name, properties=properties_of(property))
-    show_done(f"created role {role.name}", {"name": role.name, "grants": grants_of(role)}, shape=common.shape)
+    show_done(
+        f"created role {role.name}", {"name": role.name, "grants": grants_of(role)}, output_format=common.output_format
+    )
 
 
 @app.command
@@ -41,7 +43,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     confirm(f"Delete role {name} of metalake {common.metalake}?", yes=yes)
     with common.client() as client:
         require(client.roles.delete(name), "role", name)
-    show_done(f"deleted role {name}", {"deleted": name}, shape=common.shape)
+    show_done(f"deleted role {name}", {"deleted": name}, output_format=common.output_format)
 
 
 @app.command(name="list")
@@ -49,7 +51,7 @@ def list_roles(*, common: CommonFlags = DEFAULTS) -> None:
     """List the roles that are visible to you."""
     with common.client() as client:
         rows = [{"name": name} for name in client.roles.list()]
-    show_rows(rows, ["name"], shape=common.shape, empty="no roles")
+    show_rows(rows, ["name"], output_format=common.output_format, empty="no roles")
 
 
 @app.command
@@ -63,11 +65,15 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         role = client.roles.get(name)
-    if common.shape == "json":
-        show_done("", {"name": role.name, "properties": role.properties or {}, "grants": grants_of(role)}, shape="json")
+    if common.output_format == "json":
+        show_done(
+            "",
+            {"name": role.name, "properties": role.properties or {}, "grants": grants_of(role)},
+            output_format="json",
+        )
     else:
         columns = ["privilege", "condition", "kind", "object"]
-        show_rows(grants_of(role), columns, shape="table", empty=f"role {role.name} grants nothing")
+        show_rows(grants_of(role), columns, output_format="table", empty=f"role {role.name} grants nothing")
 
 
 def grants_of(role: Role) -> list[Row]:

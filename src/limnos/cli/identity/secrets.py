@@ -35,7 +35,7 @@ def create(
     if save is not None:
         write_secret(save, secret.client_secret)
         fields |= {"client_secret": None, "file": str(save)}
-    show_fields(fields, shape=common.shape)
+    show_fields(fields, output_format=common.output_format)
 
 
 @app.command
@@ -43,7 +43,12 @@ def accounts(*, common: CommonFlags = DEFAULTS) -> None:
     """List the service accounts that have a valid secret, with the latest expiry."""
     with common.client() as client:
         rows = [msgspec.structs.asdict(account) for account in client.service_accounts.list()]
-    show_rows(rows, ["user", "secrets", "newest_at", "ends_at"], shape=common.shape, empty="no service accounts")
+    show_rows(
+        rows,
+        ["user", "secrets", "newest_at", "ends_at"],
+        output_format=common.output_format,
+        empty="no service accounts",
+    )
 
 
 @app.command(name="list")
@@ -57,7 +62,7 @@ def list_secrets(user: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         rows = [msgspec.structs.asdict(secret) for secret in client.service_accounts.list_secrets(user)]
-    show_rows(rows, ["id", "created_at", "expires_at", "ended"], shape=common.shape, empty="no secrets")
+    show_rows(rows, ["id", "created_at", "expires_at", "ended"], output_format=common.output_format, empty="no secrets")
 
 
 @app.command
@@ -74,4 +79,6 @@ def end(user: str, secret_id: str, /, *, yes: YesFlag = False, common: CommonFla
     confirm(f"Revoke secret {secret_id} of {user}, and all tokens issued for it?", yes=yes)
     with common.client() as client:
         require(client.service_accounts.end_secret(user, secret_id), "valid secret with id", secret_id)
-    show_done(f"revoked secret {secret_id} of {user}", {"user": user, "ended": secret_id}, shape=common.shape)
+    show_done(
+        f"revoked secret {secret_id} of {user}", {"user": user, "ended": secret_id}, output_format=common.output_format
+    )

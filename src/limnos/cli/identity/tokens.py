@@ -51,7 +51,7 @@ def create(
         write_secret(save, token.token)
         fields["token"] = None
         fields["file"] = str(save)
-    show_fields(fields, shape=common.shape)
+    show_fields(fields, output_format=common.output_format)
 
 
 @app.command(name="list")
@@ -69,7 +69,7 @@ def list_tokens(
     with common.client() as client:
         rows = [msgspec.structs.asdict(token) for token in client.tokens.list(user=for_, everyone=everyone)]
     columns = ["id", "user", "name", "created_at", "expires_at", "revoked", "trust"]
-    show_rows(rows, columns, shape=common.shape, empty="no tokens")
+    show_rows(rows, columns, output_format=common.output_format, empty="no tokens")
 
 
 @app.command
@@ -84,7 +84,7 @@ def revoke(token_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFA
     confirm(f"Revoke token {token_id}?", yes=yes)
     with common.client() as client:
         require(client.tokens.revoke(token_id), "valid token with id", token_id)
-    show_done(f"revoked token {token_id}", {"revoked": token_id}, shape=common.shape)
+    show_done(f"revoked token {token_id}", {"revoked": token_id}, output_format=common.output_format)
 
 
 def lifetime_of(expires_in: str | None) -> int | None:

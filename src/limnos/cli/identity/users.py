@@ -29,7 +29,7 @@ def add(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         user = client.users.add(name)
-    show_done(f"added user {user.name}", _row(user), shape=common.shape)
+    show_done(f"added user {user.name}", _row(user), output_format=common.output_format)
 
 
 @app.command
@@ -44,7 +44,7 @@ def remove(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     confirm(f"Remove user {name} from metalake {common.metalake}?", yes=yes)
     with common.client() as client:
         require(client.users.remove(name), "user", name)
-    show_done(f"removed user {name}", {"removed": name}, shape=common.shape)
+    show_done(f"removed user {name}", {"removed": name}, output_format=common.output_format)
 
 
 @app.command(name="list")
@@ -52,7 +52,7 @@ def list_users(*, common: CommonFlags = DEFAULTS) -> None:
     """List the users of the metalake with their roles."""
     with common.client() as client:
         rows = [_row(user) for user in client.users.list()]
-    show_rows(rows, ["name", "enabled", "roles"], shape=common.shape, empty="no users")
+    show_rows(rows, ["name", "enabled", "roles"], output_format=common.output_format, empty="no users")
 
 
 @app.command
@@ -66,7 +66,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         user = client.users.get(name)
-    show_fields(_row(user), shape=common.shape)
+    show_fields(_row(user), output_format=common.output_format)
 
 
 @app.command
@@ -80,7 +80,9 @@ def disable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         user = client.users.disable(name)
-    show_done(f"disabled user {user.name}", {"name": user.name, "enabled": user.enabled}, shape=common.shape)
+    show_done(
+        f"disabled user {user.name}", {"name": user.name, "enabled": user.enabled}, output_format=common.output_format
+    )
 
 
 @app.command
@@ -94,7 +96,9 @@ def enable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         user = client.users.enable(name)
-    show_done(f"enabled user {user.name}", {"name": user.name, "enabled": user.enabled}, shape=common.shape)
+    show_done(
+        f"enabled user {user.name}", {"name": user.name, "enabled": user.enabled}, output_format=common.output_format
+    )
 
 
 @app.command
@@ -110,7 +114,9 @@ def password(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     with common.client() as client:
         old = ask_password("Old password, if any: ", required=False) if client.whoami() == name else None
         replaced = client.logins.set_password(name, ask_password("New password: "), old=old)
-    show_done(f"set the password of user {name}", {"user": name, "replaced": replaced}, shape=common.shape)
+    show_done(
+        f"set the password of user {name}", {"user": name, "replaced": replaced}, output_format=common.output_format
+    )
 
 
 def _row(user: User) -> Row:

@@ -73,9 +73,9 @@ def audit(
         "outcome": outcome, "request_id": request, "server": server,
     }  # fmt: skip
     with common.client() as client:
-        rows = [_row(line, whole=common.shape == "json") for line in _lines(client, expected, limit=limit)]
+        rows = [_row(line, whole=common.output_format == "json") for line in _lines(client, expected, limit=limit)]
     columns = ["at", "user", "outcome", "did", "kind", "path", "right", "client", "request_id"]
-    show_rows(rows, columns, shape=common.shape, empty="no lines")
+    show_rows(rows, columns, output_format=common.output_format, empty="no lines")
 
 
 @app.command
@@ -99,7 +99,9 @@ def export(
     """
     with common.client() as client:
         task = client.audit.export(location=location, since=since, until=until)
-    show_done(f"task {task} writes it: see 'limnos task show {task}'", {"task": task}, shape=common.shape)
+    show_done(
+        f"task {task} writes it: see 'limnos task show {task}'", {"task": task}, output_format=common.output_format
+    )
 
 
 def _lines(client: Client, expected: dict[str, object], *, limit: int) -> Iterator[AuditLine]:

@@ -64,7 +64,7 @@ def plan(catalog: str, /, *, kind: FindingKind | None = None, common: CommonFlag
         plan = client.maintenance.plan(catalog)
     rows = [msgspec.structs.asdict(each) for each in plan if kind in (None, each.kind)]
     empty = "no table that you may modify needs maintenance; changed tables are assessed every five minutes"
-    show_rows(rows, ["table", "kind", "score", "reason", "found_at"], shape=common.shape, empty=empty)
+    show_rows(rows, ["table", "kind", "score", "reason", "found_at"], output_format=common.output_format, empty=empty)
 
 
 @contextmanager
@@ -92,8 +92,8 @@ def explain(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         report = client.maintenance.explain(path)
-    if common.shape == "json":
-        show_fields(msgspec.to_builtins(report), shape=common.shape)
+    if common.output_format == "json":
+        show_fields(msgspec.to_builtins(report), output_format=common.output_format)
         return
     print("\n".join(visible(line) for line in _lines(report)))
 
@@ -185,10 +185,14 @@ def run(
         operation = client.maintenance.run(path, operation=kind)
         if wait:
             done = _wait(client, path, operation=operation, wait_s=wait_s)
-            show_done(f"operation {operation}: {done.result or ''}", msgspec.structs.asdict(done), shape=common.shape)
+            show_done(
+                f"operation {operation}: {done.result or ''}",
+                msgspec.structs.asdict(done),
+                output_format=common.output_format,
+            )
             return
     message = f"operation {operation} was requested: see 'limnos maintenance status'"
-    show_done(message, {"operation": operation}, shape=common.shape)
+    show_done(message, {"operation": operation}, output_format=common.output_format)
 
 
 @app.command
@@ -205,7 +209,9 @@ def cancel(operation: int, /, *, common: CommonFlags = DEFAULTS) -> None:
     with common.client() as client:
         state = client.maintenance.cancel(operation)
     text = "is cancelled" if state == "cancelled" else f"had ended before: it is {state}"
-    show_done(f"operation {operation} {text}", {"operation": operation, "state": state}, shape=common.shape)
+    show_done(
+        f"operation {operation} {text}", {"operation": operation, "state": state}, output_format=common.output_format
+    )
 
 
 @app.command
@@ -231,7 +237,7 @@ def work(
     It leases operations of the metalake from the server, for which you must own the metalake or be a service admin.
     Spark starts with the first operation.
     """
-    _check_address(common.address, allow_http=allow_http)
+    _check_address(common.server_url, allow_http=allow_http)
     _check_limits(threads=threads, idle=idle, executor_wait=executor_wait)
     runners = import_extra("limnos.spark.maintenance.runners", extra="spark")
     from limnos.spark.maintenance.executor import DONE, FAILED, MaintenanceExecutor
@@ -239,7 +245,7 @@ def work(
     config = dict(map(_setting, conf or ()))
     with common.client() as client:
         runner = runners.runner_for(
-            common.address, metalake=common.metalake, master=master, config=config, ca_file=common.believed, s3=s3,
+            common.server_url, metalake=common.metalake, master=master, config=config, ca_file=common.ca_path, s3=s3,
             executor_wait_s=executor_wait,
         )  # fmt: skip
         executor = MaintenanceExecutor(client.maintenance, runner, threads=threads, idle_s=idle, show_end=_show_end)
@@ -249,7 +255,7 @@ def work(
     show_done(
         "\n".join([f"ended: {words or 'nothing to do'}", *reasons]),
         dict(summary.ended) or {DONE: 0},
-        shape=common.shape,
+        output_format=common.output_format,
     )
     if FAILED in summary.ended:
         raise StoppedError(f"{summary.ended[FAILED]} of {summary.count} operations failed")
@@ -325,12 +331,12 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         status = client.maintenance.status(catalog)
     ordered = sorted(status.operations, key=lambda each: _STATE_ORDER.get(each.state, len(_STATE_ORDER)))
     rows = [msgspec.structs.asdict(each) for each in ordered]
-    if common.shape != "json":
+    if common.output_format != "json":
         rows = [{**row, "requested_at": row["started_at"], "last_lease_at": row["leased_at"]} for row in rows]
     columns = [
         "id", "table", "kind", "state", "user", "policy", "requested_at", "last_lease_at", "ended_at", "result",
     ]  # fmt: skip
-    show_rows(rows, columns, shape=common.shape, empty="no operation on a table was requested")
+    show_rows(rows, columns, output_format=common.output_format, empty="no operation on a table was requested")
     sys.stderr.write("".join(visible(line) + "\n" for line in _status_lines(status)))
 
 

@@ -24,7 +24,7 @@ def list_nodes(*, common: CommonFlags = DEFAULTS) -> None:
         info = client.nodes.list()
     rows = [msgspec.structs.asdict(each) for each in info.nodes]
     columns = ["name", "version", "started_at", "seen_at", "clock_offset_ms", "silent", "own"]
-    show_rows(rows, columns, shape=common.shape, empty="no node has sent a heartbeat yet")
+    show_rows(rows, columns, output_format=common.output_format, empty="no node has sent a heartbeat yet")
 
 
 @app.command
@@ -46,4 +46,9 @@ def settings(
         for each in lines
         if all_ or not each.default
     ]
-    show_rows(rows, ["name", "value", "default", "origin"], shape=common.shape, empty="every setting has its default")
+    show_rows(
+        rows,
+        ["name", "value", "default", "origin"],
+        output_format=common.output_format,
+        empty="every setting has its default",
+    )

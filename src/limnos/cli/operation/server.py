@@ -120,7 +120,7 @@ def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
         }
         for cannot_start in find_errors(settings)
     ]
-    show_rows(rows, ["problem", "why", "next", "stops"], shape=_shape(output), empty="no problems found")
+    show_rows(rows, ["problem", "why", "next", "stops"], output_format=_format_of(output), empty="no problems found")
     find_notes: Callable[[Settings], Sequence[str]] = import_extra(ROOM, extra="server").startup_notes
     for each in find_notes(settings):
         print(f"note: {each}", file=sys.stderr)
@@ -194,7 +194,7 @@ def janitor(
     settings = flags.load().settings
     clean: Callable[..., Sequence[str]] = import_extra(ROOM, extra="server").janitor
     rows = [{"path": path} for path in clean(settings, dry_run=dry_run)]
-    show_rows(rows, ["path"], shape=_shape(output), empty="nothing to remove")
+    show_rows(rows, ["path"], output_format=_format_of(output), empty="nothing to remove")
 
 
 @app.command
@@ -203,8 +203,8 @@ def config(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> None:
     from limnos.config.report import rows
 
     results = [{"setting": row.key, "value": row.value, "origin": row.origin} for row in rows(flags.load())]
-    show_rows(results, ["setting", "value", "origin"], shape=_shape(output))
+    show_rows(results, ["setting", "value", "origin"], output_format=_format_of(output))
 
 
-def _shape(output: Format | None) -> Format:
+def _format_of(output: Format | None) -> Format:
     return output or format_of((), os.environ, terminal=sys.stdout.isatty())

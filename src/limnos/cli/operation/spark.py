@@ -64,8 +64,8 @@ def jars(
         fetches.append(room_of_jars.ensure_listener)
     cache_at = Path(settings.cache) if settings.cache else None
     paths = [str(fetch(repository=settings.repository, cache=cache_at)) for fetch in fetches]
-    shape = output or format_of((), os.environ, terminal=sys.stdout.isatty())
-    show_done("\n".join(paths), {"jars": paths}, shape=shape)
+    output_format = output or format_of((), os.environ, terminal=sys.stdout.isatty())
+    show_done("\n".join(paths), {"jars": paths}, output_format=output_format)
 
 
 def demo(directory: Path = Path("demo-out"), /) -> int:

@@ -31,7 +31,7 @@ def check(catalog: str = "main", /, *, common: CommonFlags = DEFAULTS) -> int:
     with common.client() as client:
         result = client.storage.check(catalog)
     rows = [msgspec.structs.asdict(step) for step in result.steps]
-    show_rows(rows, ["name", "outcome", "told"], shape=common.shape)
+    show_rows(rows, ["name", "outcome", "told"], output_format=common.output_format)
     for step in result.steps:
         if step.statement is not None:
             sys.stderr.write(visible(f"{step.name}: add {step.statement}") + "\n")
@@ -45,7 +45,12 @@ def keys(*, common: CommonFlags = DEFAULTS) -> None:
         secret_keys = client.storage.keys()
     rows = [{**msgspec.structs.asdict(key), "here": True} for key in secret_keys.keys]
     rows += [{**msgspec.structs.asdict(key), "here": False} for key in secret_keys.lacking]
-    show_rows(rows, ["id", "seals", "catalogs", "webhooks", "here"], shape=common.shape, empty="there are no keys")
+    show_rows(
+        rows,
+        ["id", "seals", "catalogs", "webhooks", "here"],
+        output_format=common.output_format,
+        empty="there are no keys",
+    )
     _warn(secret_keys)
 
 
@@ -61,7 +66,7 @@ def rotate_key(*, common: CommonFlags = DEFAULTS) -> None:
     show_done(
         f"secrets of {secret_keys.sealed} catalogs and webhooks were sealed under key {newest}",
         msgspec.structs.asdict(secret_keys),
-        shape=common.shape,
+        output_format=common.output_format,
     )
     _warn(secret_keys)
 

@@ -28,7 +28,7 @@ def list_tasks(*, state: Literal["dead", "waiting", "done"] = "dead", common: Co
     with common.client() as client:
         rows = [msgspec.structs.asdict(task) for task in client.tasks.list(state=state)]
     columns = ["id", "kind", "state", "attempts", "created_at", "due_at", "ended_at", "error"]
-    show_rows(rows, columns, shape=common.shape, empty=f"no tasks are {state}")
+    show_rows(rows, columns, output_format=common.output_format, empty=f"no tasks are {state}")
 
 
 @app.command
@@ -41,7 +41,7 @@ def show(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         Its id, as `limnos task list` shows it.
     """
     with common.client() as client:
-        show_fields(msgspec.structs.asdict(client.tasks.load(task_id)), shape=common.shape)
+        show_fields(msgspec.structs.asdict(client.tasks.load(task_id)), output_format=common.output_format)
 
 
 @app.command
@@ -55,4 +55,4 @@ def retry(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         client.tasks.retry(task_id)
-    show_done(f"task {task_id} will be retried", {"retried": task_id}, shape=common.shape)
+    show_done(f"task {task_id} will be retried", {"retried": task_id}, output_format=common.output_format)

@@ -40,7 +40,7 @@ def create(url: str, /, *, after: str | None = None, save: Path | None = None, c
     if save is not None:
         write_secret(save, webhook.secret)
         fields |= {"secret": None, "file": str(save)}
-    show_fields(fields, shape=common.shape)
+    show_fields(fields, output_format=common.output_format)
 
 
 @app.command(name="list")
@@ -49,7 +49,7 @@ def list_webhooks(*, common: CommonFlags = DEFAULTS) -> None:
     with common.client() as client:
         rows = [msgspec.structs.asdict(webhook) for webhook in client.webhooks.list()]
     columns = ["id", "url", "user", "state", "behind", "delivered_at", "attempts", "due_at", "error"]
-    show_rows(rows, columns, shape=common.shape, empty="no webhooks")
+    show_rows(rows, columns, output_format=common.output_format, empty="no webhooks")
 
 
 @app.command
@@ -64,7 +64,7 @@ def drop(webhook_id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFA
     confirm(f"Drop webhook {webhook_id}?", yes=yes)
     with common.client() as client:
         client.webhooks.drop(webhook_id)
-    show_done(f"dropped webhook {webhook_id}", {"dropped": webhook_id}, shape=common.shape)
+    show_done(f"dropped webhook {webhook_id}", {"dropped": webhook_id}, output_format=common.output_format)
 
 
 @app.command
@@ -80,4 +80,4 @@ def retry(webhook_id: int, /, *, after: str | None = None, common: CommonFlags =
     """
     with common.client() as client:
         client.webhooks.retry(webhook_id, after=after)
-    show_done(f"webhook {webhook_id} will be retried", {"retried": webhook_id}, shape=common.shape)
+    show_done(f"webhook {webhook_id} will be retried", {"retried": webhook_id}, output_format=common.output_format)

@@ -35,7 +35,7 @@ def run(template: str, /, *, conf: Conf = None, common: CommonFlags = DEFAULTS) 
     """
     with common.client() as client:
         job = client.jobs.run(template, conf=properties_of(conf))
-    show_done(f"{job.job_id} is {job.status}", _row(job), shape=common.shape)
+    show_done(f"{job.job_id} is {job.status}", _row(job), output_format=common.output_format)
 
 
 @app.command(name="list")
@@ -49,7 +49,12 @@ def list_jobs(template: str | None = None, /, *, common: CommonFlags = DEFAULTS)
     """
     with common.client() as client:
         rows = [_row(job) for job in client.jobs.list(template)]
-    show_rows(rows, ["id", "template", "status", "user", "queued_at", "ended_at"], shape=common.shape, empty="no jobs")
+    show_rows(
+        rows,
+        ["id", "template", "status", "user", "queued_at", "ended_at"],
+        output_format=common.output_format,
+        empty="no jobs",
+    )
 
 
 @app.command
@@ -63,7 +68,7 @@ def show(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         result = client.jobs.result(job)
-    show_fields(msgspec.structs.asdict(result), shape=common.shape)
+    show_fields(msgspec.structs.asdict(result), output_format=common.output_format)
 
 
 @app.command
@@ -77,7 +82,7 @@ def cancel(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         info = client.jobs.cancel(job)
-    show_done(f"{info.job_id} is {info.status}", _row(info), shape=common.shape)
+    show_done(f"{info.job_id} is {info.status}", _row(info), output_format=common.output_format)
 
 
 @app.command
@@ -128,7 +133,7 @@ def register(
         client.job_templates.register(
             name, job_type="spark" if spark else "shell", executable=executable, fields=fields
         )
-    show_done(f"registered job template {name}", {"registered": name}, shape=common.shape)
+    show_done(f"registered job template {name}", {"registered": name}, output_format=common.output_format)
 
 
 @app.command
@@ -136,7 +141,9 @@ def templates(*, common: CommonFlags = DEFAULTS) -> None:
     """List the job templates you may use, including pipelines."""
     with common.client() as client:
         rows = [_template_row(each) for each in client.job_templates.list()]
-    show_rows(rows, ["name", "type", "executable", "comment"], shape=common.shape, empty="no job templates")
+    show_rows(
+        rows, ["name", "type", "executable", "comment"], output_format=common.output_format, empty="no job templates"
+    )
 
 
 @app.command
@@ -151,7 +158,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     confirm(f"Delete job template {name} of metalake {common.metalake}, with its jobs?", yes=yes)
     with common.client() as client:
         require(client.job_templates.delete(name), "job template", name)
-    show_done(f"deleted job template {name}", {"deleted": name}, shape=common.shape)
+    show_done(f"deleted job template {name}", {"deleted": name}, output_format=common.output_format)
 
 
 def _row(job: JobInfo) -> Row:

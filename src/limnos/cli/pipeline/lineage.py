@@ -73,8 +73,8 @@ def _find(path: str, column: str | None, *, ask: Callable[[tuple[str, ...], str 
 
 
 def _show(graph: LineageGraph, common: CommonFlags, *, up: bool) -> None:
-    if common.shape == "json":
-        show_done("", msgspec.to_builtins(graph), shape="json")
+    if common.output_format == "json":
+        show_done("", msgspec.to_builtins(graph), output_format="json")
         return
     for line in lines_of(graph, up=up):
         print(visible(line))

@@ -42,7 +42,7 @@ def check(file: Path, /, *, offline: OfflineFlag = False, common: CommonFlags = 
         The pipeline, a file that ends in .yaml or .py.
     """
     pipeline = _check_pipeline(file, offline=offline, common=common)
-    return _show_check(file, pipeline, planned=False, shape=common.shape)
+    return _show_check(file, pipeline, planned=False, output_format=common.output_format)
 
 
 def plan(
@@ -68,7 +68,7 @@ def plan(
     previews: Mapping[str, StepPreview] = {}
     if columns and not isinstance(pipeline, tuple) and _can_compare_columns(pipeline):
         previews = _previews(file, pipeline, master=master, connect=connect, common=common)
-    return _show_check(file, pipeline, planned=True, shape=common.shape, previews=previews)
+    return _show_check(file, pipeline, planned=True, output_format=common.output_format, previews=previews)
 
 
 def schema() -> None:
@@ -125,7 +125,7 @@ def _previews(
     engine = import_extra("limnos.pipeline.engine.preview", extra="spark")
     token, user = common.credential(os.environ)
     connection = launch.ServerConnection(
-        uri=common.address, metalake=common.metalake, token=token, user=user, ca_file=common.believed
+        uri=common.server_url, metalake=common.metalake, token=token, user=user, ca_file=common.ca_path
     )
     pipeline = import_extra("limnos.pipeline.python", extra="pipelines").bound(result.pipeline, file.parent.absolute())
     with launch.spark_for(connection, master=master, connect=connect) as spark:
@@ -140,7 +140,7 @@ def _show_check(
     result: CheckResult | tuple[Problem, ...],
     *,
     planned: bool,
-    shape: Format,
+    output_format: Format,
     previews: Mapping[str, StepPreview] | None = None,
 ) -> int:
     previews = previews or {}
@@ -155,7 +155,7 @@ def _show_check(
             *_problem_lines(result.problems),
             *_last_lines(result, refused=sum(one.refused is not None for one in previews.values())),
         ]
-    print(to_json(document) if shape == "json" else visible("\n".join(lines)))
+    print(to_json(document) if output_format == "json" else visible("\n".join(lines)))
     problems = result if isinstance(result, tuple) else result.problems
     if problems or any(one.refused is not None for one in previews.values()):
         return ExitCode.USAGE

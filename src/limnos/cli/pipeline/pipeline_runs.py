@@ -100,7 +100,9 @@ def run(
     }
     if dry_run:
         dry = command.dry_run(file, **request)
-        show_rows([asdict(each) for each in dry], ["step", "after", "reads", "writes"], shape=common.shape)
+        show_rows(
+            [asdict(each) for each in dry], ["step", "after", "reads", "writes"], output_format=common.output_format
+        )
         return 0
     if backfill is not None:
         done: BackfillResult = command.backfill(file, over=backfill, listener=_listener(common), **request)
@@ -180,7 +182,9 @@ def discard(run_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAU
         ended, left = over.discard(client, run_id)
     result = {**_fields(ended), "branches": list(left.branches), "tables": list(left.tables)}
     show_done(
-        f"discarded run {run_id}: {len(left.branches)} branches, {len(left.tables)} tables", result, shape=common.shape
+        f"discarded run {run_id}: {len(left.branches)} branches, {len(left.tables)} tables",
+        result,
+        output_format=common.output_format,
     )
     return 0
 
@@ -206,15 +210,15 @@ def diff(
         run_id, connection=_connection(common), spark=command.SparkOptions(master=master, connect=connect), rows=rows
     )
     columns = ["table", "added", "removed", "changed", "columns_added", "columns_removed"]
-    show_rows([asdict(each) for each in result], columns, shape=common.shape, empty="no table differs")
-    for each in result if common.shape == "table" else ():
+    show_rows([asdict(each) for each in result], columns, output_format=common.output_format, empty="no table differs")
+    for each in result if common.output_format == "table" else ():
         if each.sample:
             print(
                 visible(
                     f"\n{each.table}: {len(each.sample)} of {each.added + each.removed + 2 * (each.changed or 0)} rows that differ"
                 )
             )
-            show_rows(each.sample, list(each.sample[0]), shape="table", verbatim=True)
+            show_rows(each.sample, list(each.sample[0]), output_format="table", verbatim=True)
 
 
 def _command() -> ModuleType:
@@ -224,13 +228,13 @@ def _command() -> ModuleType:
 def _connection(common: CommonFlags) -> object:
     token, user = common.credential(os.environ)
     make = import_extra("limnos.pipeline.engine.launch", extra="spark").ServerConnection
-    return make(uri=common.address, metalake=common.metalake, token=token, user=user, ca_file=common.believed)
+    return make(uri=common.server_url, metalake=common.metalake, token=token, user=user, ca_file=common.ca_path)
 
 
 def _listener(common: CommonFlags) -> Listener:
     """Return a listener: JSON lines, colored lines on a terminal, or plain lines."""
     module_type = import_extra("limnos.pipeline.run.event_text", extra="spark")
-    if common.shape == "json":
+    if common.output_format == "json":
         make: Callable[[Callable[[str], None]], Listener] = module_type.json_lines
         return make(_write)
     if sys.stdout.isatty():
@@ -262,5 +266,5 @@ def _fields(ended: RunResult) -> dict[str, object]:
 
 
 def _show_result(ended: RunResult, common: CommonFlags) -> int:
-    show_done(f"run {ended.run} {ended.state}: {ended.message}", _fields(ended), shape=common.shape)
+    show_done(f"run {ended.run} {ended.state}: {ended.message}", _fields(ended), output_format=common.output_format)
     return ended.exit_code

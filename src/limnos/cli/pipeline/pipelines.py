@@ -32,7 +32,7 @@ def list_pipelines(*, common: CommonFlags = DEFAULTS) -> None:
     for row in rows:
         del row["declaration"]
     columns = ["name", "version", "modified_at", "modified_by", "created_by", "comment"]
-    show_rows(rows, columns, shape=common.shape, empty="no pipelines")
+    show_rows(rows, columns, output_format=common.output_format, empty="no pipelines")
 
 
 @app.command
@@ -52,7 +52,7 @@ def runs(
         result = client.runs.list(pipeline=pipeline, state=state, limit=limit)
     rows = [_without_parts(run) for run in result]
     columns = ["id", "pipeline", "state", "attempt", "user", "started_at", "ended_at", "message"]
-    show_rows(rows, columns, shape=common.shape, empty="no runs")
+    show_rows(rows, columns, output_format=common.output_format, empty="no runs")
 
 
 @app.command
@@ -66,12 +66,12 @@ def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         result = client.runs.load(run)
-    if common.shape == "json":
-        show_fields(msgspec.structs.asdict(result), shape="json")
+    if common.output_format == "json":
+        show_fields(msgspec.structs.asdict(result), output_format="json")
         return
-    show_fields(_table_fields(result), shape="table")
+    show_fields(_table_fields(result), output_format="table")
     _show_steps(result.steps)
-    _show_findings(result.findings, shape="table")
+    _show_findings(result.findings, output_format="table")
 
 
 def _without_parts(run: Run) -> dict[str, object]:
@@ -119,17 +119,19 @@ def _show_steps(steps: Sequence[RunStep]) -> None:
             "message",
         ]
         rows = [msgspec.structs.asdict(step) | {"phases_s": _phases(step.phases_s)} for step in steps]
-        show_rows(rows, columns, shape="table")
+        show_rows(rows, columns, output_format="table")
 
 
-def _show_findings(findings: Sequence[RunFindingInfo], *, shape: Literal["table", "json"], empty: str = "") -> None:
+def _show_findings(
+    findings: Sequence[RunFindingInfo], *, output_format: Literal["table", "json"], empty: str = ""
+) -> None:
     rows = [msgspec.structs.asdict(each) for each in findings]
-    if shape == "json" or empty or rows:
-        if shape == "table" and not empty:
+    if output_format == "json" or empty or rows:
+        if output_format == "table" and not empty:
             print()
         columns = ["step", "rule", "held", "broken", "checked", "tolerated", "action", "at", "run", "message"]
         used = [name for name in columns if name != "run" or any(row["run"] for row in rows)]
-        show_rows(rows, used, shape=shape, empty=empty)
+        show_rows(rows, used, output_format=output_format, empty=empty)
 
 
 @app.command
@@ -145,7 +147,7 @@ def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         result = client.runs.cancel(run)
     requested = f"run {run} is being cancelled: its process at {result.holder} stops at its next heartbeat"
     text = requested if result.state == "cancelling" else f"run {run} is {result.state}"
-    show_done(text, {"id": result.id, "state": result.state}, shape=common.shape)
+    show_done(text, {"id": result.id, "state": result.state}, output_format=common.output_format)
 
 
 @app.command
@@ -164,7 +166,7 @@ def findings(
     """
     with common.client() as client:
         infos = client.pipelines.findings(pipeline, rule=rule, step=step, limit=limit)
-    _show_findings(infos, shape=common.shape, empty="no findings")
+    _show_findings(infos, output_format=common.output_format, empty="no findings")
 
 
 @app.command
@@ -179,7 +181,7 @@ def drop(pipeline: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAUL
     confirm(f"Drop pipeline {pipeline} with its runs?", yes=yes)
     with common.client() as client:
         client.pipelines.drop(pipeline)
-    show_done(f"dropped pipeline {pipeline}", {"dropped": pipeline}, shape=common.shape)
+    show_done(f"dropped pipeline {pipeline}", {"dropped": pipeline}, output_format=common.output_format)
 
 
 for _module, _names in {

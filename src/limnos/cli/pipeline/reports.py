@@ -29,4 +29,4 @@ def reports(
     """
     with common.client() as client:
         rows = [msgspec.structs.asdict(each) for each in client.reports.list(path, type=type, limit=limit)]
-    show_rows(rows, ["id", "at", "type", "user", "snapshot_id"], shape=common.shape, empty="no reports")
+    show_rows(rows, ["id", "at", "type", "user", "snapshot_id"], output_format=common.output_format, empty="no reports")

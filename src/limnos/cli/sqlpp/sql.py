@@ -62,7 +62,7 @@ def sql(
     session = SqlSession(
         waiting.client,
         dataverse=display.parse(dataverse) if dataverse else None,
-        shape=common.shape,
+        output_format=common.output_format,
         timeout_s=statement_timeout,
         results=results,
     )

@@ -65,13 +65,13 @@ class CompletionNames:
         self._read_at = -FRESH_S
         self._reading: threading.Thread | None = None
 
-    def offered(self) -> Iterator[str]:
+    def names(self) -> Iterator[str]:
         """Yield all cached names with their dataverse, and those of the current dataverse also without it.
 
         Starts a reload if the names are older than `FRESH_S` seconds.
         """
         self.refresh()
-        here = self.session.where
+        here = self.session.dataverse_text
         for dataverse, name in self._known:
             yield render((*dataverse, name) if name else dataverse)
             if name and render(dataverse) == here:
@@ -138,11 +138,11 @@ class SqlCompleter(Completer):
 
 def run_shell(session: SqlSession, history: Path | None) -> int:
     """Read statements from a terminal and run them, until Ctrl-D or a command ends the shell. Returns the exit code."""
-    names = CompletionNames(session)
-    names.refresh()
+    completion = CompletionNames(session)
+    completion.refresh()
     prompt: PromptSession[str] = PromptSession(
         history=history_at(default_history() if history is None else history),
-        completer=SqlCompleter(names.offered),
+        completer=SqlCompleter(completion.names),
         complete_in_thread=True,
         multiline=Condition(lambda: not _can_be_sent(get_app().current_buffer.text)),
         prompt_continuation=lambda width, _number, _wrapped: "... ".rjust(width),
@@ -151,7 +151,7 @@ def run_shell(session: SqlSession, history: Path | None) -> int:
     print(f"limnos {__version__}. \\help lists the commands; Ctrl-D exits.")
     while True:
         try:
-            text = prompt.prompt(lambda: f"{visible(session.where)}> ").strip()
+            text = prompt.prompt(lambda: f"{visible(session.dataverse_text)}> ").strip()
         except KeyboardInterrupt:
             continue
         except EOFError:
@@ -162,7 +162,7 @@ def run_shell(session: SqlSession, history: Path | None) -> int:
         elif text.strip("; \t\n"):
             with suppress(KeyboardInterrupt):  # interrupted while rows are printed
                 session.run(text, timed=True)
-            names.refresh()  # while the user types the next statement
+            completion.refresh()  # while the user types the next statement
 
 
 def _can_be_sent(text: str) -> bool:
@@ -178,7 +178,7 @@ def run_shell_command(session: SqlSession, text: str) -> bool:
     if word in ("q", "quit", "exit"):
         return False
     if word == "format" and rest.strip() in ("table", "json"):
-        session.shape, session.results = "json" if rest.strip() == "json" else "table", None
+        session.output_format, session.results = "json" if rest.strip() == "json" else "table", None
     elif word == "format" and rest.strip() in FORMATS:
         session.results = cast("ResultText", rest.strip())
     elif word in ("help", "h", "?"):

@@ -18,7 +18,7 @@ import msgspec
 
 from limnos.cli.failures import CommandFailure, ExitCode, render
 from limnos.cli.output import Format, show_rows, to_json, visible
-from limnos.cli.sqlpp.sql_text import active_dataverse, changes_names, place_of, underline_position
+from limnos.cli.sqlpp.sql_text import active_dataverse, changes_names, error_position, underline_position
 from limnos.client import Client
 from limnos.client.errors import ClientError
 from limnos.client.values import StatementResponse
@@ -58,22 +58,22 @@ class SqlSession:
         connect: Callable[[], Client],
         *,
         dataverse: Levels | None,
-        shape: Format,
+        output_format: Format,
         timeout_s: float,
         results: ResultText | None = None,
     ) -> None:
         self.connect = connect
         self.dataverse = dataverse
-        self.shape = shape
+        self.output_format = output_format
         self.timeout_s = timeout_s
         self.results = results
-        """The format of results, instead of `shape`, which errors keep."""
+        """The format of results, instead of `output_format`, which errors keep."""
         self.names_changed = False
         """Whether statements may have created or dropped objects since the flag was last cleared."""
         self._client = connect()
 
     @property
-    def where(self) -> str:
+    def dataverse_text(self) -> str:
         """The current dataverse, as written in statements."""
         return render_path(self.dataverse or DEFAULT)
 
@@ -154,7 +154,7 @@ class SqlSession:
         options = {"max-warnings": str(WARNINGS_MAX)}
         if self.results is not None:
             options["format"] = FORMATS[self.results]
-        if self.results is None and self.shape == "table":
+        if self.results is None and self.output_format == "table":
             options["plan-format"] = "string"
         return options
 
@@ -184,27 +184,27 @@ class SqlSession:
 
     def _show(self, results: Sequence[msgspec.Raw]) -> None:
         """Print the results. A plan, a single string of several lines, is printed without a table."""
-        if self.results is None and self.shape == "table" and len(results) == 1:
+        if self.results is None and self.output_format == "table" and len(results) == 1:
             only = msgspec.json.decode(results[0])
             if isinstance(only, str) and "\n" in only:
                 print(visible(only))
                 return
         if self.results is None:
-            show(results, shape=self.shape)
+            show(results, output_format=self.output_format)
         else:
             show_texts(results)
 
     def _print_failure(self, statement_failure: StatementFailure, text: str) -> None:
         """Print an error with its position in the text."""
-        place = place_of(statement_failure.message)
+        place = error_position(statement_failure.message)
         failure = CommandFailure(
             exit_code=statement_failure.exit_code,
             code=statement_failure.code,
             message=statement_failure.message,
             details={} if place is None else {"line": place.line, "column": place.column},
         )
-        print(render(failure, self.shape), file=sys.stderr)
-        marked = None if place is None or self.shape == "json" else underline_position(text, place)
+        print(render(failure, self.output_format), file=sys.stderr)
+        marked = None if place is None or self.output_format == "json" else underline_position(text, place)
         if marked is not None:
             print(visible(marked), file=sys.stderr)
 
@@ -234,14 +234,14 @@ def _times(answer: StatementResponse, elapsed_s: float) -> str:
     return f"{rows}{elapsed_s:.3f} s" + (visible(f" (server {own})") if isinstance(own, str) else "")
 
 
-def show(results: Sequence[msgspec.Raw], *, shape: Format) -> None:
+def show(results: Sequence[msgspec.Raw], *, output_format: Format) -> None:
     """Print rows as one JSON document, or as a table whose columns are the fields of objects."""
-    if shape == "json":
+    if output_format == "json":
         print(to_json(list(results)))
         return
     rows = [_cells(msgspec.json.decode(row)) for row in results]
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    show_rows(rows, columns, shape=shape, empty="no rows", verbatim=True)
+    show_rows(rows, columns, output_format=output_format, empty="no rows", verbatim=True)
 
 
 def _cells(row: object) -> Mapping[str, str]:

@@ -55,7 +55,7 @@ def takes_words(text: str) -> bool:
         return False
 
 
-def place_of(message: str) -> TextPosition | None:
+def error_position(message: str) -> TextPosition | None:
     """Parse the line and column in an error message of SQL++; None if it has none."""
     for pattern in _PLACES:
         match = pattern.search(message)
