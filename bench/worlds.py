@@ -53,7 +53,7 @@ def reads(
 
 @contextmanager
 def signing_in(folder: Path) -> Iterator[Sequence[Comparison]]:
-    """Compare HEAD with an API token and with an outside issuer's, with the response cache and without."""
+    """Compare HEAD with an API token and with an external issuer's, with the response cache and without."""
     with ExitStack() as stack:
         issuer = stack.enter_context(issuing())
         oidc = {"LIMNOS__OIDC__ISSUER": issuer.url, "LIMNOS__OIDC__AUDIENCES": AUDIENCE}

@@ -1,4 +1,4 @@
-"""JWTs of an outside issuer: which are accepted, the user that each names, and the message for refused ones."""
+"""JWTs of an external issuer: which are accepted, the user that each names, and the message for refused ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Sign-in at two nodes by an outside issuer's tokens: groups, key rotation, refusals, an unreachable issuer, a client's
-own setting.
+"""Sign-in at two nodes by an external issuer's tokens: groups, key rotation, refusals, an unreachable issuer, a
+client's own setting.
 """
 
 from __future__ import annotations

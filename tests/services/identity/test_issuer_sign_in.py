@@ -1,4 +1,4 @@
-"""Sign-in by a token of an outside issuer: users are created, memberships follow the newest token, and nobody gets
+"""Sign-in by a token of an external issuer: users are created, memberships follow the newest token, and nobody gets
 additional rights.
 """
 
