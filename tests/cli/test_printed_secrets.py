@@ -226,7 +226,9 @@ def test_a_failing_command_prints_no_secret(  # noqa: PLR0917 - of pytest
         how = "unknown flag"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
-    monkeypatch.setattr("limnos.pipeline.run.retries.RetryPolicy.on", lambda _, call: call())  # waits for no server
+    monkeypatch.setattr(
+        "limnos.pipeline.run.retries.RetryPolicy.call", lambda _, request: request()
+    )  # waits for no server
     for key, (value, _) in PLANTED.items():
         monkeypatch.setenv(variable_name(key), value)
     monkeypatch.setenv("LIMNOS_TOKEN", TOKEN)
