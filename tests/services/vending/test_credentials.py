@@ -152,7 +152,7 @@ def test_credentials_that_end_at_once_are_refused(sts: Sts, time: Hours) -> None
 
     async def story() -> None:
         vendor = vendor_of(sts)
-        vendor._ask = lambda *_: AwsCredentials("a", "b", "c", 10)
+        vendor._issue = lambda *_: AwsCredentials("a", "b", "c", 10)
         with pytest.raises(StorageFailed, match="clock"):
             await vendor.issue_credentials(ONE)
 
