@@ -123,7 +123,7 @@ class LanceProcesses:
             entries = await worker.receive()
             if entries[0] != CALL:
                 return entries
-            await worker.send(await worker_task.called(entries[1].decode(), entries[2]))
+            await worker.send(await worker_task.handle_callback(entries[1].decode(), entries[2]))
 
     @staticmethod
     async def _pass_on(
@@ -168,7 +168,7 @@ class LanceProcesses:
         try:
             await worker.send([COMPLETE])
         except ConnectionError:
-            worker_task.refused()
+            worker_task.mark_unchanged()
             raise
 
     async def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
@@ -244,7 +244,7 @@ class LanceProcesses:
             if failure is None and not worker_task.commits_here:
                 return StateUnknown(f"{why}, and the change may have been made: check before you repeat it")
             if not isinstance(failure, StateUnknown):
-                worker_task.refused()
+                worker_task.mark_unchanged()
             if failure is not None:
                 return failure
         if grown:
@@ -321,7 +321,7 @@ class LanceProcesses:
             return parts[0]
         failure = worker_task.failure()
         if not isinstance(failure, StateUnknown):
-            worker_task.refused()
+            worker_task.mark_unchanged()
         if failure is not None:
             raise failure
         if outcome == b"refused":

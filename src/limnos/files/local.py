@@ -115,7 +115,7 @@ class LocalFiles:
             raise file_errors.storage_error("look for", location, error) from error
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
-    def mark(self, location: str) -> FileIdentity | None:
+    def identity_of(self, location: str) -> FileIdentity | None:
         """Return the identity of a file or directory, without following links; None if it cannot be read."""
         try:
             result = os.lstat(_path(location))
@@ -240,7 +240,7 @@ class LocalFiles:
         except OSError as error:
             raise file_errors.storage_error("move", source, error) from error
 
-    def take_back(self, location: str) -> None:
+    def undo_create(self, location: str) -> None:
         """Undo the creation of a table: delete its first metadata file, then the two parent directories if they are
         empty.
         """

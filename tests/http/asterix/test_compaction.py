@@ -14,10 +14,10 @@ import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.services.sqlpp.execution.compaction_requests import (
+    CLEANUP_DELAY_MS,
+    CLEANUP_PLANNED,
     COMPACT,
     TEND,
-    TENDED,
-    TENDS_AFTER_MS,
     CompactPayload,
     files_of,
 )
@@ -90,7 +90,7 @@ def lake(shared: DriverNode) -> Iterator[DriverNode]:
     rows(shared, "drop dataset heaps if exists; drop type Heap if exists")
     for kind in (COMPACT, TEND):
         sql(shared, "DELETE FROM task WHERE kind = ?", kind)
-    TENDED.of(services).clear()
+    CLEANUP_PLANNED.of(services).clear()
 
 
 def with_engine(node: DriverNode, files: int = MANY + 1, *, left: int = 1) -> Counting:
@@ -270,14 +270,14 @@ def test_what_killed_statements_leave_is_looked_after(lake: DriverNode, monkeypa
     refusal(lake, INSERT)
     ENGINE.put(services, with_engine(lake, 1))
     rows(lake, INSERT)
-    TENDED.of(services).clear()  # as another node, or after a start
+    CLEANUP_PLANNED.of(services).clear()  # as another node, or after a start
     rows(lake, INSERT)
     ((first_due, text),) = sql(lake, "SELECT due_at - created_at, payload FROM task WHERE kind = ?", TEND)
     covers_ms = msgspec.json.decode(text, type=CompactPayload).covers_ms
     monkeypatch.setattr(services.store.time, "now_ms", lambda: covers_ms + 1)
     rows(lake, INSERT)
 
-    assert first_due == 2 * services.defaults.sqlpp_debris_ms + TENDS_AFTER_MS
+    assert first_due == 2 * services.defaults.sqlpp_debris_ms + CLEANUP_DELAY_MS
     dues = [due for due, _ in sql(lake, "SELECT due_at, id FROM task WHERE kind = ? ORDER BY id", TEND)]
     assert dues[1:] == [covers_ms + 1 + first_due]
 

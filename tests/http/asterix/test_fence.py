@@ -254,9 +254,9 @@ def test_a_statement_shows_its_lock(lake: DriverNode) -> None:
     """Commits are accepted while the lock is held, and refused after its release."""
     lock = held(lake)
 
-    assert appended(lake, **{HEADER: lock.shown}).status == 200
+    assert appended(lake, **{HEADER: lock.token_text}).status == 200
     lake.runner.run(lock.release())
-    status, kind, message = error_of(appended(lake, 2, parent=1, **{HEADER: lock.shown}))
+    status, kind, message = error_of(appended(lake, 2, parent=1, **{HEADER: lock.token_text}))
 
     assert (status, kind) == (409, "CommitFailedException")
     assert "doesn't hold its lock" in message
@@ -265,12 +265,18 @@ def test_a_statement_shows_its_lock(lake: DriverNode) -> None:
 def test_a_lock_cannot_be_made_up(lake: DriverNode) -> None:
     """A lock of another dataset, a read lock, or a bare number is refused."""
     lock, other, reads = held(lake), held(lake, "others"), held(lake, "others2", LockMode.READ)
-    token, _, secret = lock.shown.partition(".")
+    token, _, secret = lock.token_text.partition(".")
 
-    for shown in (f"{token}.{'0' * len(secret)}", other.shown, reads.shown, f"{other.token}.{secret}", f"{token}.é"):
-        assert error_of(appended(lake, **{HEADER: shown}))[0] == 409, shown
-    for shown in (token, f"{token}.", ".x", "-1.x", "x.y", "9" * 40 + ".x"):
-        assert error_of(appended(lake, **{HEADER: shown}))[0] == 400, shown
+    for text in (
+        f"{token}.{'0' * len(secret)}",
+        other.token_text,
+        reads.token_text,
+        f"{other.token}.{secret}",
+        f"{token}.é",
+    ):
+        assert error_of(appended(lake, **{HEADER: text}))[0] == 409, text
+    for text in (token, f"{token}.", ".x", "-1.x", "x.y", "9" * 40 + ".x"):
+        assert error_of(appended(lake, **{HEADER: text}))[0] == 400, text
     assert "main" not in metadata_of(lake, *ITEMS).get("refs", {})  # type: ignore[operator]
     for each in (lock, other, reads):
         lake.runner.run(each.release())
@@ -287,8 +293,8 @@ def test_who_was_taken_for_dead_is_fenced(lake: DriverNode) -> None:
     again = held(lake)
 
     assert again.token > lock.token
-    assert error_of(appended(lake, **{HEADER: lock.shown}))[0] == 409
-    assert appended(lake, **{HEADER: again.shown}).status == 200
+    assert error_of(appended(lake, **{HEADER: lock.token_text}))[0] == 409
+    assert appended(lake, **{HEADER: again.token_text}).status == 200
     lake.runner.run(again.release())
     lake.runner.run(lock.release())
     assert locks is LOCKS.of(lake.built.services)

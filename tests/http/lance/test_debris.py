@@ -93,7 +93,7 @@ def test_what_a_killed_create_left_goes_by_its_mark(node: DriverNode, monkeypatc
 
     with monkeypatch.context() as patch:
         patch.setattr(lance_creating, "lance_table_make", killed)
-        patch.setattr(node.built.services.files, "beside", lambda work: work.close())
+        patch.setattr(node.built.services.files, "run_in_background", lambda work: work.close())
         with pytest.raises(KeyboardInterrupt):
             node.ask("POST", f"{table('lance', 'docs')}/create", arrow())
     assert len(marks(node)) == 1

@@ -46,7 +46,7 @@ class Asked:
 def asked(node: DriverNode) -> Asked:
     """A counter of worker requests, for a node on which each file seems to be a minute old."""
     services = node.built.services
-    DESCRIPTIONS.put(services, DescriptionCache(services.files.mark_now, now_ns=lambda: time.time_ns() + LATER_NS))
+    DESCRIPTIONS.put(services, DescriptionCache(services.files.identity_now, now_ns=lambda: time.time_ns() + LATER_NS))
     return Asked(node)
 
 
@@ -110,7 +110,7 @@ def test_nothing_is_kept_of_what_was_written_just_now(node: DriverNode, place: P
     services, asked = node.built.services, Asked(node)
     DESCRIPTIONS.put(
         services,
-        DescriptionCache(services.files.mark_now, now_ns=lambda: (place / "_versions").stat().st_ctime_ns),
+        DescriptionCache(services.files.identity_now, now_ns=lambda: (place / "_versions").stat().st_ctime_ns),
     )
 
     assert described(node) == described(node)
@@ -170,7 +170,7 @@ def test_a_crowd_asks_together(node: DriverNode, place: Path) -> None:
     without the right are refused.
     """
     services, asked = node.built.services, Asked(node)
-    DESCRIPTIONS.put(services, DescriptionCache(services.files.mark_now, now_ns=lambda: 0))
+    DESCRIPTIONS.put(services, DescriptionCache(services.files.identity_now, now_ns=lambda: 0))
 
     async def crowd() -> list[tuple[int, object]]:
         users = ["admin", "eve"] * 32

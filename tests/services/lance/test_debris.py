@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from limnos.files import allow_everything
-from limnos.formats.lance_debris import (
+from limnos.formats.lance_orphans import (
     SUSPECTS_MAX,
     AgedFile,
     ReferenceSearch,
@@ -263,7 +263,7 @@ def test_a_way_of_writing_that_is_not_known_deletes_nothing() -> None:
     odd = b"\x00".join(marks)
 
     assert search.clear(odd) is False
-    assert search.clear_wholly(odd) is True
+    assert search.clear_by_bytes(odd) is True
 
 
 def test_one_round_looks_for_so_many_and_leaves_the_rest() -> None:

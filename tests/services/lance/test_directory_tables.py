@@ -123,7 +123,7 @@ def test_what_was_declared_is_filled_and_stays_when_it_fails(tmp_path: Path) -> 
     found.directory.declare(("t",))
     with pytest.raises(BadRequest):
         asyncio.run(found.create(("t",), mode="create", properties={}, body=body(b"rows", cut=True)))
-    assert asyncio.run(found.lying(("t",))).is_declared
+    assert asyncio.run(found.find(("t",))).is_declared
 
     made = asyncio.run(found.create(("t",), mode="create", properties={}, body=body(b"rows")))
 
@@ -149,7 +149,7 @@ def test_many_who_make_the_same_table(tmp_path: Path) -> None:
     told = asyncio.run(all_of_them())
 
     assert [type(each).__name__ for each in told] == [*["BadRequest"] * 4, "CreatedFolderTable", *["AlreadyExists"] * 3]
-    assert not asyncio.run(found.lying(("t",))).is_declared
+    assert not asyncio.run(found.find(("t",))).is_declared
 
 
 def test_a_table_that_was_replaced_meanwhile_is_not_changed(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_time_is_limited(tmp_path: Path) -> None:
         )
     with pytest.raises(StateUnknown):
         asyncio.run(found.create(("u",), mode="create", properties={}, body=body(b"rows")))
-    assert asyncio.run(found.lying(("u",))).is_declared
+    assert asyncio.run(found.find(("u",))).is_declared
 
 
 def test_pieces_come_within_the_time(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import cast
 
 from limnos.files import FileEntry
-from limnos.formats.lance_debris import BYPASSED
 from limnos.formats.lance_manifests import V2, manifest_name
+from limnos.formats.lance_orphans import BYPASSED
 from limnos.model.errors import AlreadyExists, MissingFile
 from limnos.model.lance import LanceVersion
 from limnos.services.lance.manifests import BranchManifests

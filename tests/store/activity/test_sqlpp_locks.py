@@ -39,7 +39,7 @@ def test_rows_are_read_as_they_were_written(lab: StoreLab) -> None:
     put(lab, 1, (A, READ), (B, WRITE))
     put(lab, 2, (A, EXCLUSIVE), (C, READ), node=False)
 
-    assert lab.write(lambda tx: tx.locks.beside(1)) == [
+    assert lab.write(lambda tx: tx.locks.rows_at_keys(1)) == [
         LockRow(1, A, READ, READ),
         LockRow(1, B, WRITE, WRITE),
         LockRow(2, A, None, EXCLUSIVE),
@@ -52,7 +52,7 @@ def test_who_waits_behind_a_request(lab: StoreLab) -> None:
     put(lab, 2, (B, WRITE))
     put(lab, 3, (A, READ), (B, READ), node=False)
 
-    behind = [lab.write(lambda tx, token=token: tx.locks.behind(token)) for token in (1, 2, 9)]
+    behind = [lab.write(lambda tx, token=token: tx.locks.rows_at_waiters_keys(token)) for token in (1, 2, 9)]
 
     assert [{(found.token, found.key) for found in rows} for rows in behind] == [
         {(1, A), (2, B), (3, A), (3, B)},
@@ -112,9 +112,9 @@ def test_how_requests_of_a_node_stand(lab: StoreLab) -> None:
     put(lab, 2, (A, READ), (B, READ), node=False)
     put(lab, 3, (A, READ), node=False, holder="other")
     for holder, lease_ms in (("me", -1), ("other", 60_000), ("third", -1)):
-        lab.write(lambda tx, holder=holder, lease_ms=lease_ms: tx.locks.live(holder, lease_ms=lease_ms))
+        lab.write(lambda tx, holder=holder, lease_ms=lease_ms: tx.locks.renew_lease(holder, lease_ms=lease_ms))
 
     rows = lab.find(lock_status_query("me", now_ms=lab.store.time.now_ms()))
 
     assert {token: int(count) for token, count in rows} == {0: 1, 1: 0, 2: 1}
-    assert lab.write(lambda tx: tx.locks.dead(but="me")) == ["third"]
+    assert lab.write(lambda tx: tx.locks.expired_holders(but="me")) == ["third"]

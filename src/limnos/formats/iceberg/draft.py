@@ -45,8 +45,8 @@ class MetadataDraft:
     """The maximum time by which clients' times may be ahead of `now_ms`, in milliseconds."""
     updated_ms: int | None = None
     """The time of the next snapshot log entry, once an update of this request has set it."""
-    schemas_asked: int = 0
-    """The number of schemas in this request so far."""
+    schema_updates: int = 0
+    """The number of `add-schema` updates of this request so far."""
     added_schema_id: int | None = None
     added_spec_id: int | None = None
     added_order_id: int | None = None
@@ -175,7 +175,7 @@ class MetadataDraft:
             schema_columns = self._columns[key] = columns(schema)
         return schema_columns
 
-    def know_columns(self, schema_id: int, schema_columns: SchemaColumns) -> None:
+    def cache_columns(self, schema_id: int, schema_columns: SchemaColumns) -> None:
         """Cache the columns of a schema that was just added."""
         self._columns[schema_id] = schema_columns
 

@@ -248,7 +248,7 @@ def restrictions_json(bound: BoundRestrictions) -> Json:
     return fields
 
 
-def nowhere_of(metadata: Json) -> str:
+def fictitious_location(metadata: Json) -> str:
     """Return the fictitious location that restricted users get for every file of a table.
 
     No file exists there; a directory name in the path states that the table is restricted.
@@ -266,10 +266,10 @@ def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
     All locations are fictitious, and there are no partitions or sort orders.
     """
     shaped = iceberg_metadata.with_current_shape(metadata)
-    version, nowhere = shaped["format-version"], nowhere_of(metadata)
+    version, location = shaped["format-version"], fictitious_location(metadata)
     schema = _schema(iceberg_metadata.current_schema(shaped), bound)
     fields: Json = {
-        "format-version": version, "table-uuid": shaped.get("table-uuid"), "location": nowhere,
+        "format-version": version, "table-uuid": shaped.get("table-uuid"), "location": location,
         "last-updated-ms": shaped["last-updated-ms"], "last-column-id": shaped["last-column-id"], "schemas": [schema],
         "current-schema-id": schema["schema-id"], "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0,
         "last-partition-id": 999, "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0,
@@ -277,7 +277,7 @@ def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
             key: value for key, value in iceberg_metadata.properties_of(shaped).items() if _is_visible_property(key)
         },
         "current-snapshot-id": iceberg_metadata.current_snapshot_id(shaped),
-        "snapshots": [_snapshot(each, nowhere=nowhere, schema=schema) for each in iceberg_metadata.rows(shaped, "snapshots")],
+        "snapshots": [_snapshot(each, location=location, schema=schema) for each in iceberg_metadata.rows(shaped, "snapshots")],
         "snapshot-log": [
             {"timestamp-ms": each["timestamp-ms"], "snapshot-id": each["snapshot-id"]}
             for each in iceberg_metadata.rows(shaped, "snapshot-log")
@@ -318,7 +318,7 @@ def reading_shape(metadata: Json) -> Json:
     )
     more |= {"next-row-id": 0} if shaped["format-version"] == 3 else {}
     return fields | more | {
-        "location": nowhere_of(metadata), "last-updated-ms": 0, "schemas": [schema], "current-schema-id": schema.get("schema-id", 0),
+        "location": fictitious_location(metadata), "last-updated-ms": 0, "schemas": [schema], "current-schema-id": schema.get("schema-id", 0),
         "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0,
         "properties": {} if mapping is None else {NAME_MAPPING: mapping},
     }  # fmt: skip
@@ -346,13 +346,13 @@ def _schema(schema: Json, bound: BoundRestrictions) -> Json:
     return response | {"identifier-field-ids": identifiers} if identifiers and not bound.masks else response
 
 
-def _snapshot(snapshot: Json, *, nowhere: str, schema: Json) -> Json:
+def _snapshot(snapshot: Json, *, location: str, schema: Json) -> Json:
     known = ("snapshot-id", "parent-snapshot-id", "sequence-number", "timestamp-ms")
     fields = {key: snapshot[key] for key in known if key in snapshot}
     summary = snapshot.get("summary")
     operation = summary.get("operation", "append") if isinstance(summary, dict) else "append"
     more: Json = {"first-row-id": 0, "added-rows": 0} if "first-row-id" in snapshot else {}
     return fields | more | {
-        "manifest-list": f"{nowhere}/snap-{snapshot['snapshot-id']}.avro", "summary": {"operation": operation},
+        "manifest-list": f"{location}/snap-{snapshot['snapshot-id']}.avro", "summary": {"operation": operation},
         "schema-id": schema["schema-id"],
     }  # fmt: skip

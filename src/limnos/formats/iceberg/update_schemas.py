@@ -22,8 +22,8 @@ def add_schema(draft: MetadataDraft, update: Json) -> None:
     schema_columns = columns(schema)
     check_version(schema_columns, draft.version)
     schemas, content, known = draft.rows("schemas"), b"", None
-    draft.schemas_asked += 1
-    if draft.schemas_asked <= SCANS_MAX:
+    draft.schema_updates += 1
+    if draft.schema_updates <= SCANS_MAX:
         known = next((row for row in schemas if same_schema(row, schema)), None)
     else:
         content = content_of(schema)
@@ -34,7 +34,7 @@ def add_schema(draft: MetadataDraft, update: Json) -> None:
     schema_id = schemas.next_id(0)
     schemas.append({**schema, "schema-id": schema_id}, content=content)
     draft.doc["last-column-id"] = max(draft.integer("last-column-id"), schema_columns.highest_id)
-    draft.know_columns(schema_id, schema_columns)
+    draft.cache_columns(schema_id, schema_columns)
     draft.added_schema_id = schema_id
 
 

@@ -49,7 +49,7 @@ class ViewDraft:
     new_versions: list[int] = field(default_factory=list)
     switched_ms: int | None = None
     """The time at which this request changes the current version, for the log."""
-    schemas_asked: int = 0
+    schema_updates: int = 0
 
     def rows(self, key: str) -> list[Json]:
         """Return a list of objects in the document, for reading only."""
@@ -140,8 +140,8 @@ def _add_schema(draft: ViewDraft, update: Json) -> None:
     schema = object_at(update, "schema", where="add-schema")
     columns(schema)
     known = draft.rows("schemas")
-    draft.schemas_asked += 1
-    if draft.schemas_asked <= SCANS_MAX:
+    draft.schema_updates += 1
+    if draft.schema_updates <= SCANS_MAX:
         same = next((row for row in known if same_schema(row, schema)), None)
     else:
         content = content_of(schema)

@@ -32,7 +32,7 @@ class ExplanationTerms(msgspec.Struct, array_like=True):
     recent_ms: int
 
 
-class SnapshotFate(msgspec.Struct, frozen=True):
+class SnapshotRetention(msgspec.Struct, frozen=True):
     """A snapshot, and the reason why it is retained; None if it may be removed."""
 
     snapshot_id: int
@@ -46,7 +46,7 @@ class TableExplanation(msgspec.Struct, frozen=True):
     snapshots: int
     removable: int
     refs_removable: tuple[str, ...]
-    fates: tuple[SnapshotFate, ...]
+    fates: tuple[SnapshotRetention, ...]
     """The newest snapshots, at most `SHOWN_MAX`."""
     writer: str
     """The kind of writer: `appends` if the last snapshots only appended or rewrote files, else `row-level`; `none`
@@ -72,13 +72,15 @@ def explain_table(body: bytes, terms: ExplanationTerms) -> TableExplanation:
     metadata = metadata_of(body)
     plan, current = expiry_plan_of(metadata, terms), metadata.current
     newest = sorted(metadata.snapshots or (), key=lambda each: -each.timestamp_ms)[:SHOWN_MAX]
-    fates = [SnapshotFate(each.snapshot_id, each.timestamp_ms, plan.retained.get(each.snapshot_id)) for each in newest]
+    retentions = [
+        SnapshotRetention(each.snapshot_id, each.timestamp_ms, plan.retained.get(each.snapshot_id)) for each in newest
+    ]
     files, deletes, size = (
         None if current is None else current.count(key)
         for key in ("total-data-files", "total-delete-files", "total-files-size")
     )
     return TableExplanation(
-        len(metadata.snapshots or ()), len(plan.removed), plan.refs, tuple(fates), _writer(metadata), files, deletes,
+        len(metadata.snapshots or ()), len(plan.removed), plan.refs, tuple(retentions), _writer(metadata), files, deletes,
         size, plan.blocked,
     )  # fmt: skip
 

@@ -20,7 +20,7 @@ from limnos.formats.maintenance.assessment import (
     AssessmentRules,
     size_text,
 )
-from limnos.formats.maintenance.explanation import SHOWN_MAX, SnapshotFate, TableExplanation
+from limnos.formats.maintenance.explanation import SHOWN_MAX, SnapshotRetention, TableExplanation
 from limnos.model.number_texts import age_text
 
 INDEXES: Final = "indexes"
@@ -198,7 +198,9 @@ def explain_lance_table(state: LanceTableState, plan: CleanUpPlan) -> TableExpla
     removed.
     """
     newest = sorted(state.versions, key=lambda each: -each.version)[:SHOWN_MAX]
-    fates = tuple([SnapshotFate(each.version, each.at_ms, plan.retained.get(each.version)) for each in newest])
+    retentions = tuple(
+        [SnapshotRetention(each.version, each.at_ms, plan.retained.get(each.version)) for each in newest]
+    )
     return TableExplanation(
-        len(state.versions), len(plan.removed), (), fates, "lance", state.fragments, None, state.total_bytes, None
+        len(state.versions), len(plan.removed), (), retentions, "lance", state.fragments, None, state.total_bytes, None
     )

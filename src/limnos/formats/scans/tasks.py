@@ -16,7 +16,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, Manifes
 from limnos.formats.scans import manifests
 from limnos.formats.scans.deletes import DeleteIndex
 from limnos.formats.scans.filters import filter_json
-from limnos.formats.scans.manifest_batches import TOLD_BYTES_MAX, TOLD_TOO_MUCH
+from limnos.formats.scans.manifest_batches import RESPONSE_BYTES_MAX, RESPONSE_TOO_LARGE
 from limnos.formats.scans.request import ScanManifests, ScanRequest, ScanScope
 from limnos.formats.scans.table import ScannedTable
 from limnos.model.errors import UnsupportedOperation
@@ -116,8 +116,8 @@ class _TaskWriter:
             task["residual-filter"] = filter_json(residual)
             files.append(self._encode(task))
             size += len(files[-1])
-            if size > TOLD_BYTES_MAX:
-                raise UnsupportedOperation(TOLD_TOO_MUCH)
+            if size > RESPONSE_BYTES_MAX:
+                raise UnsupportedOperation(RESPONSE_TOO_LARGE)
             rows += entry.data_file.record_count if residual is True and not references else 0
             if least_rows is not None and rows >= least_rows:
                 break

@@ -197,7 +197,7 @@ async def _respond_with_handle(run: _QueryRun, request: Request) -> Response:
     except _FAILURES as failure:
         return _refusal_response(run, failure)
     requests = REQUESTS.of(run.ctx.services)
-    working = requests.beside(_store_results(run, writer))
+    working = requests.run_in_background(_store_results(run, writer))
     if run.asked.mode == "async":
         return Response(200, run.body.body_with_handle("running", handle_url(request, STATUS, handle=handle)))
     failed = await working

@@ -2,8 +2,8 @@
 
 May import the layers below and `formats.iceberg`. Must not know the schedule of deletions. A writer may be slower than
 the age of orphan files, and its commit would then leave an unreadable table. Each node caches the list of tables with
-such files for `KNOWLEDGE_S`, so that a commit to any other table needs no query. A commit is refused if it ends later
-than `KNOWLEDGE_MAX_S` after its node last read that list. The removal of orphan files waits longer than that between
+such files for `LIST_REFRESH_S`, so that a commit to any other table needs no query. A commit is refused if it ends more
+than `LIST_AGE_MAX_S` after its node last read that list. The removal of orphan files waits longer than that between
 marking a file and deleting it.
 """
 
@@ -25,8 +25,8 @@ from limnos.services.request.node_services import ComponentKey
 from limnos.services.storage.table_files import TableFiles, own_locations
 from limnos.store.activity.orphan_files import DELETED, REMOVING, fenced_files_read, fenced_tables_read
 
-KNOWLEDGE_S: Final = 30.0
-KNOWLEDGE_MAX_S: Final = 90.0
+LIST_REFRESH_S: Final = 30.0
+LIST_AGE_MAX_S: Final = 90.0
 FILES_PER_READ: Final = 10_000
 _RETRY_S: Final = 60
 _ADDS: Final = (b"add-snapshot", b"set-statistics", b"set-partition-statistics", b"\\u")
@@ -37,7 +37,7 @@ seconds_since_boot = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME",
 """Returns a time that no clock setting changes, and that advances while the machine or the process sleeps."""
 
 
-class FenceKnowledge(NamedTuple):
+class FencedTables(NamedTuple):
     """The tables with deleted orphan files, or with files that are being deleted. `asked_at` is the time at which this
     node last read them from the store, in seconds since boot.
     """
@@ -50,7 +50,7 @@ class OrphanFence:
     """This node's cached list of the tables whose orphan files are being deleted."""
 
     def __init__(self) -> None:
-        self.knowledge = FenceKnowledge()
+        self.fenced = FencedTables()
 
 
 ORPHAN_FENCE: ComponentKey[OrphanFence] = ComponentKey("orphan fence", lambda _: OrphanFence())
@@ -99,11 +99,11 @@ async def fence_check(
     if document is None:
         return None
     fence = ORPHAN_FENCE.of(ctx.services)
-    if seconds_since_boot() - fence.knowledge.asked_at > KNOWLEDGE_S:
+    if seconds_since_boot() - fence.fenced.asked_at > LIST_REFRESH_S:
         asked_at = seconds_since_boot()
-        fence.knowledge = FenceKnowledge(await ctx.look_up(fenced_tables_read), asked_at)
-    until = fence.knowledge.asked_at + KNOWLEDGE_MAX_S
-    if document.node_id in fence.knowledge.tables:
+        fence.fenced = FencedTables(await ctx.look_up(fenced_tables_read), asked_at)
+    until = fence.fenced.asked_at + LIST_AGE_MAX_S
+    if document.node_id in fence.fenced.tables:
         adding = [each for each in changes if _may_add(each)]
         if adding:
             await _FencedTable(ctx, document, place=place).check(adding)

@@ -22,7 +22,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.field_ids import field_ids_of
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.read_restrictions import BoundRestrictions, reading_shape
-from limnos.formats.scans.manifest_batches import TOLD_BYTES_MAX, TOLD_TOO_MUCH
+from limnos.formats.scans.manifest_batches import RESPONSE_BYTES_MAX, RESPONSE_TOO_LARGE
 from limnos.formats.scans.request import ScanRequest, ScanScope
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, StorageFailed, UnsupportedOperation
 from limnos.services.iceberg.restricted_reads import QuotaMeter, directory_hold, directory_leave
@@ -79,11 +79,11 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
     plan = token_hex(16)
     if residual == b"false":
         return RestrictedPlan(ScanTasks(b"", b"", 0), None, plan)
-    shape = await read_shape(ctx, scanned, bound=bound, query=token_hex(16))
+    specification = await rewrite_specification(ctx, scanned, bound=bound, query=token_hex(16))
     directory = await directory_hold(ctx, scanned, bound=bound, plan=plan)
     quota_meter = QuotaMeter(ctx, scanned, location=directory.location)
     restricted_rewrite = _RestrictedRewrite(
-        ctx, scanned, shape=shape, into=directory.location, residual=residual, quota_meter=quota_meter
+        ctx, scanned, specification=specification, into=directory.location, residual=residual, quota_meter=quota_meter
     )
     try:
         rewrite = await _rewrite_plan(scanned, scan=scan, restricted_rewrite=restricted_rewrite)
@@ -120,7 +120,7 @@ async def _abandon_plan(
         log.warning("an abandoned restricted plan counts until it expires", error=error.message)
 
 
-async def read_shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, query: str) -> Json:
+async def rewrite_specification(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, query: str) -> Json:
     """Return what worker processes need to rewrite the table's files, as JSON: metadata, row filter, masks and salt.
 
     `query` is the salt of masks that differ for each query.
@@ -166,11 +166,11 @@ def hide_file_names(scanned: ScanTarget) -> Iterator[None]:
 class _RestrictedRewrite:
     """Rewrites the files of one scan.
 
-    `shape` is the result of `read_shape`; `residual` is the reader's own filter.
+    `specification` is the result of `rewrite_specification`; `residual` is the reader's own filter.
     """
 
-    def __init__(self, ctx: Context, scanned: ScanTarget, *, shape: Json, into: str, residual: bytes, quota_meter: QuotaMeter) -> None:  # fmt: skip
-        self._ctx, self._scanned, self._shape = ctx, scanned, shape
+    def __init__(self, ctx: Context, scanned: ScanTarget, *, specification: Json, into: str, residual: bytes, quota_meter: QuotaMeter) -> None:  # fmt: skip
+        self._ctx, self._scanned, self._specification = ctx, scanned, specification
         self._into, self._residual, self._spending = into, msgspec.Raw(residual), quota_meter
         ids = field_ids_of(scanned.document.body)
         self._wanted = {ids[each] for each in scanned.request.stats_fields or () if each in ids}
@@ -195,16 +195,16 @@ class _RestrictedRewrite:
     def _add_response_size(self, size: int) -> None:
         """Add `size` bytes to the size of the response. Raises UnsupportedOperation above the limit."""
         self._told_bytes += size
-        if self._told_bytes > TOLD_BYTES_MAX:
-            raise UnsupportedOperation(TOLD_TOO_MUCH)
+        if self._told_bytes > RESPONSE_BYTES_MAX:
+            raise UnsupportedOperation(RESPONSE_TOO_LARGE)
 
     async def _show(self, task: Json, deletes: list[Json]) -> Json:
         numbers = task.get("delete-file-references", [])
         own = [deletes[each] for each in numbers] if isinstance(numbers, list) else []
         place = self._scanned.place
-        name = hashlib.sha256(msgspec.json.encode([self._shape, task["data-file"], own])).hexdigest()[:32]
+        name = hashlib.sha256(msgspec.json.encode([self._specification, task["data-file"], own])).hexdigest()[:32]
         question = {
-            "shape": self._shape, "task": task, "deletes": own, "root": self._scanned.document.location, "into": self._into, "name": name,
+            "shape": self._specification, "task": task, "deletes": own, "root": self._scanned.document.location, "into": self._into, "name": name,
             "properties": place.catalog.properties, "kept": place.allowed.own_directories, "open_within": place.allowed.open_within,
         }  # fmt: skip
 
@@ -216,7 +216,7 @@ class _RestrictedRewrite:
             return answer
 
         key = (self._into.encode(), name.encode())  # plans that need the same file share one rewrite
-        fields: Json = msgspec.json.decode(await REWRITES.of(self._ctx.services).ask(key, rewrite))
+        fields: Json = msgspec.json.decode(await REWRITES.of(self._ctx.services).call(key, rewrite))
         return fields
 
     def _task(self, fields: Json) -> bytes:

@@ -24,7 +24,7 @@ from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.previews import ANSWER_BYTES_MAX, COLUMNS_MAX, PreviewColumn, PreviewRequest, TablePreview
 from limnos.names.path import Levels
-from limnos.services.iceberg.policy_enforcement import hide_file_names, narrow_request, read_shape
+from limnos.services.iceberg.policy_enforcement import hide_file_names, narrow_request, rewrite_specification
 from limnos.services.iceberg.reports import catalog_require
 from limnos.services.iceberg.scans import ScanTarget, TableScan, scan_look, scan_of
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER, RUNNING_PREVIEWS, ended_process_explained
@@ -104,8 +104,8 @@ async def _read_preview(ctx: Context, scanned: ScanTarget, *, preview_request: P
     columns, left_out = _columns(scanned, preview_request)
     planned = scanned if bound is None else scanned._replace(request=narrow_request(scanned.request, bound), bound=None)
     scan = await scan_of(ctx, planned)
-    shape = await read_shape(ctx, scanned, bound=bound or _NOTHING, query=token_hex(16))
-    reading = _PreviewReading(ctx, scanned, shape=shape, columns=columns, rows_max=preview_request.rows)
+    specification = await rewrite_specification(ctx, scanned, bound=bound or _NOTHING, query=token_hex(16))
+    reading = _PreviewReading(ctx, scanned, specification=specification, columns=columns, rows_max=preview_request.rows)
     async with aclosing(_tasks_of(scanned, scan)) as tasks:
         async for task, deletes in tasks:
             if not await reading.has_room_after(task, deletes):
@@ -169,9 +169,9 @@ class _PreviewReading:
     """Collects the rows of a preview, file by file, within limits on files, rows and bytes."""
 
     def __init__(
-        self, ctx: Context, scanned: ScanTarget, *, shape: Json, columns: list[int], rows_max: int
+        self, ctx: Context, scanned: ScanTarget, *, specification: Json, columns: list[int], rows_max: int
     ) -> None:  # fmt: skip
-        self._ctx, self._scanned, self._shape, self._columns = ctx, scanned, shape, columns
+        self._ctx, self._scanned, self._specification, self._columns = ctx, scanned, specification, columns
         self._rows_max, self._files, self._bytes_left = rows_max, 0, READ_BYTES_MAX
         self._answer_left = ANSWER_BYTES_MAX
         self.rows: list[list[object]] = []
@@ -188,7 +188,7 @@ class _PreviewReading:
         self._files += 1
         place = self._scanned.place
         head = {
-            "shape": self._shape, "task": task, "deletes": deletes, "columns": self._columns,
+            "shape": self._specification, "task": task, "deletes": deletes, "columns": self._columns,
             "rows_max": self._rows_max - len(self.rows), "bytes_max": self._answer_left,
         }  # fmt: skip
         question = {

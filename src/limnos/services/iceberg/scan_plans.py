@@ -104,7 +104,7 @@ async def plan_load(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanP
     result = await _work_out(ctx, scan, plan_id=plan_id)
     if result is not None and result.parts:
         parts = str(result.parts)
-        await ctx.services.store.submit(_PERMIT, lambda tx: tx.scan_plans.tell(plan_id, parts))
+        await ctx.services.store.submit(_PERMIT, lambda tx: tx.scan_plans.set_parts(plan_id, parts))
     return _plan_view(plan_id, result)
 
 

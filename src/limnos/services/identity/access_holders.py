@@ -23,7 +23,7 @@ from limnos.services.identity.access_objects import (
     AccessTarget,
     ObjectAccess,
     object_access_read,
-    require_asker,
+    require_holder_list_access,
     scope_of_question,
     target_of,
 )
@@ -121,7 +121,7 @@ async def _ask(ctx: Context, question: AccessQuestion, *, scope: RequestScope) -
     def read(request_view: RequestView) -> _AskerView:
         request_view.require_in_metalake_use()
         target = target_of(request_view, question)
-        return _AskerView(target, require_asker(request_view, target.chain))
+        return _AskerView(target, require_holder_list_access(request_view, target.chain))
 
     return await ctx.read(scope, read)
 

@@ -99,7 +99,7 @@ def _kind_at(request_view: RequestView, path: tuple[str, ...]) -> Kind:
     return Kind.TABLE
 
 
-def require_asker(request_view: RequestView, chain: SecurableChain) -> bool:
+def require_holder_list_access(request_view: RequestView, chain: SecurableChain) -> bool:
     """Check that the caller may list the holders of access to an object: a caller who manages grants, or may grant on
     it.
 

@@ -25,7 +25,7 @@ from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.services.identity.issuer import ISSUER, AuthorizationRequest
 from limnos.services.identity.issuer_sign_in import sign_in, store_identity
 from limnos.services.identity.logins import password_verify
-from limnos.services.identity.tokens import worth_of
+from limnos.services.identity.tokens import trust_and_root_of
 from limnos.services.identity.users import check_sign_in
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import AccessSettings
@@ -226,7 +226,7 @@ def _with_credential(
     if ctx.credential.user is None:
         own = cast("Token", require_fact(request_view.view, token_key(ctx.credential.token_id), zone=ROOT_ID))
         ends_ms = own.expires_at
-    trust, root_id = worth_of(ctx, request_view, user=user)
+    trust, root_id = trust_and_root_of(ctx, request_view, user=user)
     is_code = purpose is TokenPurpose.CONSOLE_CODE
     return ConsoleSessionOpen(
         user, client, secret_hash, purpose, trust, root_id, CODE_S if is_code else defaults.console_idle_s, ends_ms,

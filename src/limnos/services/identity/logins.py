@@ -24,7 +24,7 @@ from limnos.model.permits import Permit
 from limnos.model.principals import TokenPurpose, TokenTrust, is_name
 from limnos.model.privileges import escape_percent
 from limnos.services.identity.password_hashing import HASHING, TRIES
-from limnos.services.identity.tokens import worth_of
+from limnos.services.identity.tokens import trust_and_root_of
 from limnos.services.identity.users import check_sign_in
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import AccessSettings
@@ -103,7 +103,7 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
 
     def decide(request_view: RequestView) -> Permit[PasswordPut]:
         decision = _may(request_view, user)
-        trust, _ = worth_of(ctx, request_view, user=user)
+        trust, _ = trust_and_root_of(ctx, request_view, user=user)
         return request_view.permit(PasswordPut(user, text, trust, known, request_view.rules.service_admins), decision)
 
     return await ctx.write(RequestScope(), decide, password_put)

@@ -23,7 +23,7 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.permits import Permit
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.model.privileges import escape_percent
-from limnos.services.identity.tokens import check_life, token_worth, worth_of
+from limnos.services.identity.tokens import check_life, token_lifetime, trust_and_root_of
 from limnos.services.identity.users import check_sign_in
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import AccessSettings
@@ -105,7 +105,7 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
         decision = _manage(request_view)
         if user == request_view.user:
             raise BadRequest("You cannot turn your own user into a service account: name another user")
-        trust, _ = worth_of(ctx, request_view, user=user)
+        trust, _ = trust_and_root_of(ctx, request_view, user=user)
         return request_view.permit(
             SecretCreate(user, hash_secret(secret), expires_in_s, trust, request_view.rules.service_admins), decision
         )
@@ -210,7 +210,7 @@ async def token_exchange(ctx: Context, *, text: str) -> IssuedToken:
 
 
 async def _same_token(ctx: Context, text: str) -> IssuedToken:
-    user, expires_in_s = await token_worth(ctx, text)
+    user, expires_in_s = await token_lifetime(ctx, text)
     return IssuedToken(user, text, expires_in_s)
 
 

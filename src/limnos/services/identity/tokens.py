@@ -94,7 +94,7 @@ async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = Fa
     )
 
 
-def worth_of(
+def trust_and_root_of(
     ctx: Context, request_view: RequestView, *, user: str, by_server: bool = False
 ) -> tuple[TokenTrust, int | None]:
     """Return the trust of a new token, and the id of its root; None for the root of a new token family.
@@ -150,7 +150,7 @@ async def token_create(
     def decide(request_view: RequestView) -> Permit[TokenCreate]:
         whose = user or request_view.user
         decision = _may(request_view, whose)
-        trust, root_id = worth_of(ctx, request_view, user=whose, by_server=by_server)
+        trust, root_id = trust_and_root_of(ctx, request_view, user=whose, by_server=by_server)
         command = TokenCreate(whose, name, hash_secret(secret), expires_in_s, trust, root_id, request_view.rules)
         return request_view.permit(command, decision)
 
@@ -159,7 +159,7 @@ async def token_create(
     return token, token_text(token.id, secret)
 
 
-async def token_worth(ctx: Context, text: str) -> tuple[str, int | None]:
+async def token_lifetime(ctx: Context, text: str) -> tuple[str, int | None]:
     """Return a token's user and its remaining lifetime in seconds; None if it does not expire.
 
     Raises AuthenticationFailed for an invalid token.

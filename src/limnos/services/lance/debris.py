@@ -2,7 +2,7 @@
 aside.
 
 May import the layers below. The setting `lance.debris_age_s` is the minimum age of these files. A file of rows is
-deleted only if no manifest of the table refers to it, of any version, branch or writer (`formats.lance_debris`).
+deleted only if no manifest of the table refers to it, of any version, branch or writer (`formats.lance_orphans`).
 Manifests are read after the files were listed, so files committed since are either referred to or younger. If any part
 of a table cannot be read, all of its files are kept.
 """
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from limnos.files import FileStore, is_local, is_within, leads_within, store_for, sweep_empty
-from limnos.formats.lance_debris import AgedFile, ReferenceSearch, sort_files
+from limnos.formats.lance_orphans import AgedFile, ReferenceSearch, sort_files
 from limnos.model.errors import LimnosError
 from limnos.services.lance.purges import OWN
 from limnos.services.request.catalog_storage import CatalogStorage
@@ -135,7 +135,7 @@ def _find_unknown_files(
     search.narrow()
     search.suspects.update(transactions)
     for name in manifests:
-        if search.clear_wholly(read(name)):
+        if search.clear_by_bytes(read(name)):
             return []
     known = {**marked, **transactions}
     return sorted(name for mark in search.suspects for name in known[mark])

@@ -55,9 +55,9 @@ class DescriptionCache:
     """The cached descriptions of a node; the least recently used are removed when the cache is full."""
 
     def __init__(
-        self, mark: Callable[[str], FileIdentity | None], *, bytes_max: int = KEPT_BYTES_MAX, now_ns: Callable[[], int] = time.time_ns
+        self, identity_of: Callable[[str], FileIdentity | None], *, bytes_max: int = KEPT_BYTES_MAX, now_ns: Callable[[], int] = time.time_ns
     ) -> None:  # fmt: skip
-        self._mark = mark
+        self._identity_of = identity_of
         self._bytes_max = bytes_max
         self._now_ns = now_ns
         self._kept: dict[DescriptionKey, CachedDescription] = {}
@@ -70,7 +70,7 @@ class DescriptionCache:
         if not is_local(table.location):
             return None
         at_ns = self._now_ns()
-        directory = self._mark(f"{table.location}/{VERSIONS}")
+        directory = self._identity_of(f"{table.location}/{VERSIONS}")
         if directory is None or not directory.is_directory:
             return None
         return DirectorySnapshot((table.location, table.place.roots), directory, at_ns)
@@ -85,7 +85,7 @@ class DescriptionCache:
         if (
             description.directory != directory_snapshot.directory
             or not _is_same(description.top, top)
-            or self._mark(description.manifest_at) != description.manifest
+            or self._identity_of(description.manifest_at) != description.manifest
         ):
             self._drop(directory_snapshot.key)
             return None
@@ -97,13 +97,13 @@ class DescriptionCache:
     ) -> None:
         """Cache a description read after the snapshot, unless the directory has changed since, or shortly before."""
         location = f"{directory_snapshot.key[0]}/{VERSIONS}"
-        if self._mark(location) != directory_snapshot.directory or (
+        if self._identity_of(location) != directory_snapshot.directory or (
             top is not None and top.version != described.version
         ):
             return
         for scheme in (V2, V1):
             at = f"{location}/{manifest_name(described.version, scheme)}"
-            manifest = self._mark(at)
+            manifest = self._identity_of(at)
             if manifest is not None:
                 break
         else:
@@ -143,5 +143,5 @@ def _size(description: CachedDescription) -> int:
 
 
 DESCRIPTIONS: ComponentKey[DescriptionCache] = ComponentKey(
-    "descriptions", lambda services: DescriptionCache(services.files.mark_now)
+    "descriptions", lambda services: DescriptionCache(services.files.identity_now)
 )

@@ -89,11 +89,11 @@ class FolderTables:
         """Return the operations on a table's rows. The first operation fails if the table is missing."""
         return FolderRows(self, levels)
 
-    async def lying(self, levels: Levels) -> FolderTable:
+    async def find(self, levels: Levels) -> FolderTable:
         """Find an existing table. Raises NotFound, InvalidTable for a directory that is not a table, StorageFailed."""
-        return await asyncio.to_thread(self._lying, levels)
+        return await asyncio.to_thread(self._find, levels)
 
-    def _lying(self, levels: Levels) -> FolderTable:
+    def _find(self, levels: Levels) -> FolderTable:
         entry = self.directory.find(levels)
         return FolderTable(entry, self.directory.location(entry), self.directory.is_declared(entry))
 
@@ -136,12 +136,12 @@ class FolderTables:
         taken.
         """
         try:
-            table = await self.lying(levels)
+            table = await self.find(levels)
         except NotFound as error:
             if error.kind != "table":
                 raise
             await asyncio.to_thread(self.directory.declare, levels, dict(properties))
-            return await self.lying(levels), True
+            return await self.find(levels), True
         if mode == CREATE and not table.is_declared:
             raise AlreadyExists(f"Table already exists: {render(levels)}", kind="table")
         return table, False
@@ -149,7 +149,7 @@ class FolderTables:
     def _release_name(self, levels: Levels) -> None:
         """Release the name of a table whose creation failed."""
         try:
-            if self._lying(levels).is_declared:
+            if self._find(levels).is_declared:
                 self.directory.drop(levels)
         except LimnosError as error:
             log.warning("the folder of a table that was not created remains", table=levels, error=error.message)
@@ -242,12 +242,12 @@ class FolderRows:
         """Return the worker task for a request, and the table. Raises NotFound if the table or its data is missing."""
         check_version(at)
         branch = check_branch(at.branch or "") or None
-        table = await self._folders.lying(self._levels)
+        table = await self._folders.find(self._levels)
         if table.is_declared and not isinstance(question, Write):
             raise NotFound(NO_DATA_MESSAGE, kind="table")
 
         async def again() -> None:
-            if (await self._folders.lying(self._levels)).location != table.location:
+            if (await self._folders.find(self._levels)).location != table.location:
                 raise CommitConflict(
                     "The table was replaced by another one meanwhile, and nothing was changed: read the table again"
                 )

@@ -14,7 +14,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from limnos.files import ChooseNames, FileEntry, is_local, parse
-from limnos.formats.lance_debris import BYPASSED
 from limnos.formats.lance_manifests import (
     MAGIC,
     V1,
@@ -27,6 +26,7 @@ from limnos.formats.lance_manifests import (
     staged_name,
     staged_version,
 )
+from limnos.formats.lance_orphans import BYPASSED
 from limnos.model.errors import AlreadyExists, BadRequest, MissingFile
 from limnos.model.lance import LanceVersion
 from limnos.services.request.catalog_storage import CatalogStorage
@@ -113,14 +113,14 @@ class BranchManifests:
         a file of that name.
         """
         if not version.staged:
-            return await self.is_there(version)
+            return await self.exists(version)
         for _ in range(SETTLES_MAX):
             try:
                 await self.publish(version)
             except AlreadyExists:
                 aside = await self.move_aside(manifest_name(version.version, version.scheme))
             except MissingFile:
-                return await self.is_there(version) or await self._restore_moved(version, aside)
+                return await self.exists(version) or await self._restore_moved(version, aside)
             else:
                 return True
         return False
@@ -139,7 +139,7 @@ class BranchManifests:
                 return False
             await self._files.link_new(aside, self._final(version), properties=self._properties, roots=[self._location])
         except (AlreadyExists, MissingFile):
-            return await self.is_there(version)
+            return await self.exists(version)
         log.warning("a manifest that was moved aside by mistake was restored", manifest=self._final(version))
         return True
 
@@ -148,7 +148,7 @@ class BranchManifests:
         source, target = f"{self.directory}/{version.staged}", self._final(version)
         await self._files.link_new(source, target, properties=self._properties, roots=[self._location])
 
-    async def is_there(self, version: LanceVersion) -> bool:
+    async def exists(self, version: LanceVersion) -> bool:
         """Return whether a version's manifest exists under its final name."""
         return await self._exists(self._final(version))
 

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from limnos.files import key_of, store_for
-from limnos.formats.lance_debris import BYPASSED
+from limnos.formats.lance_orphans import BYPASSED
 from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_claims import rivals_of
 from limnos.services.storage.purges import (

@@ -32,7 +32,7 @@ from limnos.sources.lance import questions
 from limnos.store.tx import Tx
 
 
-class BranchKeep(msgspec.Struct, frozen=True):
+class BranchVersionsStore(msgspec.Struct, frozen=True):
     """The command to store the versions of a new branch of a managed table. Older rows of a branch of that name are
     replaced.
     """
@@ -114,10 +114,10 @@ async def _store_branch(ctx: Context, look: FinalCheck, *, table: LanceTable, br
     """Store the versions of a managed table's branch, read from the branch's manifests."""
     now_ms = ctx.services.store.time.now_ms()
     versions = await manifests_for(ctx, table, branch=branch).versions(now_ms=now_ms)
-    await look.submit(BranchKeep(branch, tuple(versions)), branch_keep)
+    await look.submit(BranchVersionsStore(branch, tuple(versions)), branch_versions_store)
 
 
-def branch_keep(tx: Tx, permit: Permit[tuple[Node, BranchKeep]]) -> None:
+def branch_versions_store(tx: Tx, permit: Permit[tuple[Node, BranchVersionsStore]]) -> None:
     """Store the branch's versions in place of older rows; no-op if the table was dropped."""
     decided, command = permit.command
     node = tx.nodes.live(decided.id)

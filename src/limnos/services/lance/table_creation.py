@@ -160,7 +160,7 @@ async def _create_new(
         node = await lance_table_make(ctx, scope, decide=decide, levels=request.levels)
     except BaseException:
         if request.location is None and not ctx.submitted:
-            ctx.services.files.beside(_delete_leftovers(ctx, table, mark=mark))
+            ctx.services.files.run_in_background(_delete_leftovers(ctx, table, mark=mark))
         raise
     return CreatedTable(table._replace(node=node), msgspec.json.decode(data, type=LanceWriteResult))
 

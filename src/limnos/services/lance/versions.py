@@ -227,7 +227,7 @@ async def version_require(ctx: Context, table: LanceTable, *, manifests: BranchM
     row = None
     if 0 < version <= VERSION_MAX:
         row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=version))
-    if row is None or not (await manifests.is_there(row) if row.settled else await manifests.settle(row)):
+    if row is None or not (await manifests.exists(row) if row.settled else await manifests.settle(row)):
         raise _no_version(version)
     return row
 

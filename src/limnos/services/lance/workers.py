@@ -108,7 +108,7 @@ class WorkerTask:
         """Whether the worker commits by callback: before the callback nothing is committed."""
         return self._calls is not None
 
-    async def called(self, name: str, about: bytes) -> list[bytes]:
+    async def handle_callback(self, name: str, about: bytes) -> list[bytes]:
         """Handle a callback of the worker; refuse it if the task has no callbacks."""
         if self._calls is None:
             return [b"refused", b"other", b"This task has no callbacks"]
@@ -123,7 +123,7 @@ class WorkerTask:
             self._mark(True)
         self.is_begun = True
 
-    def refused(self) -> None:
+    def mark_unchanged(self) -> None:
         """Record that the task certainly changed no file."""
         self.is_begun = False
         if self._settled is not None:
@@ -196,7 +196,7 @@ async def answer_question(ctx: Context, worker_task: WorkerTask, *, shape: type[
     """
     ask = partial(WORKERS.of(ctx.services).ask, worker_task)
     data = (
-        await COALESCER.of(ctx.services).ask((worker_task.name, worker_task.question), ask)
+        await COALESCER.of(ctx.services).call((worker_task.name, worker_task.question), ask)
         if worker_task.is_quick
         else await ask()
     )

@@ -16,7 +16,7 @@ from limnos.model.errors import LimnosError, ServiceUnavailable, StorageFailed, 
 from limnos.model.permits import Permit
 from limnos.model.principals import TokenTrust
 from limnos.names.path import Levels
-from limnos.services.identity.tokens import worth_of
+from limnos.services.identity.tokens import trust_and_root_of
 from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.expiry import table_expire
 from limnos.services.maintenance.table_access import maintained_table
@@ -78,7 +78,7 @@ def request_of(
 ) -> MaintenanceRequest:
     """Build the request of a caller about a table. Raises as `maintained_table` if the caller may not maintain it."""
     node, _, decision = maintained_table(request_view, path, table_format=table_format)
-    trust, root_id = worth_of(ctx, request_view, user=request_view.user)
+    trust, root_id = trust_and_root_of(ctx, request_view, user=request_view.user)
     return MaintenanceRequest(node, decision, request_view.user, trust, root_id)
 
 
@@ -156,7 +156,9 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
         text = await await_with_table(work, _expire(work, services, payload=payload), operation=payload.operation)
     except (ServiceUnavailable, StorageFailed) as error:
         reason = error.message
-        await work.submit(lambda tx: tx.rewrites.give_back(payload.operation, delay_ms=0, failed=False, reason=reason))
+        await work.submit(
+            lambda tx: tx.rewrites.return_to_queue(payload.operation, delay_ms=0, failed=False, reason=reason)
+        )
         raise
     except LimnosError as error:
         log.warning("snapshots of a table were not expired", table=payload.table_id, error=error.message)

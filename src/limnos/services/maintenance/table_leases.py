@@ -35,7 +35,7 @@ def lease_end(tx: Tx, lease: LeaseRow, *, outcome: str, text: str, delay_ms: int
     for each failure before.
     """
     if outcome == YIELDED:
-        times = tx.rewrites.give_back(lease.operation_id, delay_ms=delay_ms, failed=True, reason=text[:2000])
+        times = tx.rewrites.return_to_queue(lease.operation_id, delay_ms=delay_ms, failed=True, reason=text[:2000])
         if times < LOSSES_MAX:
             return
         outcome, text = FAILED, f"failed after {times} attempts: {text}"
@@ -101,7 +101,7 @@ async def await_with_table(work: TaskContext, call: Coroutine[None, None, T], *,
     """
 
     def renew(tx: Tx) -> None:
-        if not tx.rewrites.prolong(operation, lease_ms=work.lease_ms):
+        if not tx.rewrites.renew_server_lease(operation, lease_ms=work.lease_ms):
             raise ServiceUnavailable("Its lease of the table expired, and another operation began: it is tried again")
 
     return await work.await_with_lease(call, renew=renew)

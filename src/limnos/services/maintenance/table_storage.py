@@ -103,9 +103,9 @@ class MaintainedFiles:
                 raise OutsideRoots(f"File {location} is outside of the table's location")
             if is_local(location):
                 self.refuse_links([name.rpartition("/")[0]])
-                mark = LOCAL_FILES.mark(location)
-                if mark is not None and (
-                    not mark.is_file or (mark.size, mark.modified_ns // 1_000_000) != (size, modified_ms)
+                identity = LOCAL_FILES.identity_of(location)
+                if identity is not None and (
+                    not identity.is_file or (identity.size, identity.modified_ns // 1_000_000) != (size, modified_ms)
                 ):
                     continue
             store_for(location, properties).delete(location)

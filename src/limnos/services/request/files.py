@@ -71,7 +71,7 @@ class WrittenFile:
             return  # the commit points to the file, or may point to it: keep it
         if self._first and is_local(self._location):
             with suppress(LimnosError):  # at worst an orphan file stays
-                LOCAL_FILES.take_back(self._location)
+                LOCAL_FILES.undo_create(self._location)
             return
         await self._files.delete(self._location, self._properties)
 
@@ -90,35 +90,35 @@ class FileBatch:
     def __init__(self, files: FileOperations, is_begun: Callable[[], bool]) -> None:
         self._files = files
         self._is_begun = is_begun
-        self._laid: dict[str, StagedFile] = {}
+        self._staged: dict[str, StagedFile] = {}
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def lay(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool) -> None:
+    async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool) -> None:
         """Write a file and add it to the batch."""
         await self._files.write(location, data, properties, first=first)
-        self._laid[location] = StagedFile(location, properties, first)
+        self._staged[location] = StagedFile(location, properties, first)
         fault_point("file-written")
 
-    async def take_back(self, location: str) -> None:
+    async def delete(self, location: str) -> None:
         """Delete a file of the batch that is no longer needed."""
-        laid = self._laid.pop(location, None)
-        if laid is not None:
-            await self._files.delete_staged(laid)
+        staged = self._staged.pop(location, None)
+        if staged is not None:
+            await self._files.delete_staged(staged)
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, StateUnknown):
             return  # the commit points to the files, or may point to them: keep them
         if isinstance(error, (asyncio.CancelledError, TimeoutError)):
             if not self._is_begun():  # no caller waits for the result any more, so delete them in the background
-                self._files.beside(self._take_all_back())
+                self._files.run_in_background(self._delete_all())
             return
-        await self._take_all_back()
+        await self._delete_all()
 
-    async def _take_all_back(self) -> None:
-        laid = list(self._laid.values())
-        await map_concurrently(laid, self._files.delete_staged, at_once=AT_ONCE)
+    async def _delete_all(self) -> None:
+        staged = list(self._staged.values())
+        await map_concurrently(staged, self._files.delete_staged, at_once=AT_ONCE)
 
 
 class FileOperations:
@@ -127,7 +127,7 @@ class FileOperations:
     def __init__(self, allowed: AllowedStorage, *, timeout_s: float = 20.0) -> None:
         self._allowed = allowed
         self._shares = ThreadShares(timeout_s=timeout_s)
-        self._beside: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
 
     async def read(self, location: str, properties: Mapping[str, str], *, bytes_max: int = METADATA_BYTES_MAX) -> bytes:
         """Read a whole file. Raises MissingFile if it does not exist, TooLarge if it is longer than `bytes_max`."""
@@ -223,12 +223,12 @@ class FileOperations:
         return LOCAL_FILES.exists(location)
 
     @staticmethod
-    def mark_now(location: str) -> FileIdentity | None:
+    def identity_now(location: str) -> FileIdentity | None:
         """Return the identity of the file at a local path, without following links; None if no file exists.
 
         Runs on the event loop.
         """
-        return LOCAL_FILES.mark(location)
+        return LOCAL_FILES.identity_of(location)
 
     async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
         """Return whether a file exists. The check runs in the thread share of the catalog."""
@@ -339,19 +339,19 @@ class FileOperations:
         """
         return FileBatch(self, is_begun)
 
-    async def delete_staged(self, laid: StagedFile) -> None:
+    async def delete_staged(self, staged: StagedFile) -> None:
         """Delete a staged file that no metadata references, and the directory that was created for it."""
-        if laid.first and is_local(laid.location):
+        if staged.first and is_local(staged.location):
             with suppress(LimnosError):  # at worst an orphan file stays
-                LOCAL_FILES.take_back(laid.location)
+                LOCAL_FILES.undo_create(staged.location)
             return
-        await self.delete(laid.location, laid.properties)
+        await self.delete(staged.location, staged.properties)
 
-    def beside(self, work: Coroutine[None, None, None]) -> None:
+    def run_in_background(self, work: Coroutine[None, None, None]) -> None:
         """Run a coroutine as a background task, without waiting for it."""
         task = asyncio.get_running_loop().create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def _run(
         self, location: str, properties: Mapping[str, str], call: Callable[[FileStore], T], *,

@@ -74,7 +74,7 @@ async def build_all(
     known = {each.work.steps: each for each in before if works.get(each.work.steps) == each.work}
     for each in before:
         if each.work.steps not in known and each.document is not None:
-            await file_batch.take_back(each.document.metadata_location)
+            await file_batch.delete(each.document.metadata_location)
     heavy = [work for work in plan.works if work.steps not in known and _is_heavy(plan, work)]
     by_offloader = await map_concurrently(heavy, lambda work: _build(ctx, plan, work=work), at_once=_HEAVY_AT_A_TIME)
     done = known | {each.work.steps: each for each in by_offloader}
@@ -92,20 +92,20 @@ async def build_all(
 async def _write_all(fresh: list[BuiltMetadata], file_batch: FileBatch) -> None:
     """Write metadata files: small local files sequentially on the event loop, other files concurrently."""
 
-    async def lay(each: BuiltMetadata) -> None:
+    async def write(each: BuiltMetadata) -> None:
         document = cast("MetadataDocument", each.document)
         properties = each.work.place.catalog.properties
-        await file_batch.lay(document.metadata_location, each.data, properties, first=each.work.document is None)
+        await file_batch.write(document.metadata_location, each.data, properties, first=each.work.document is None)
 
     slow: list[BuiltMetadata] = []
     for number, each in enumerate(fresh, 1):
         if not is_inline(cast("MetadataDocument", each.document).metadata_location, each.data):
             slow.append(each)
             continue
-        await lay(each)
+        await write(each)
         if number % _LIGHT_AT_A_TIME == 0:
             await asyncio.sleep(0)
-    await map_concurrently(slow, lay, at_once=AT_ONCE)
+    await map_concurrently(slow, write, at_once=AT_ONCE)
 
 
 def _is_heavy(plan: TransactionPlan, work: TablePlan) -> bool:

@@ -78,7 +78,7 @@ class TransactionOperation(Protocol):
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
         """The names of objects that the operation needs, so that they can be loaded with one statement."""
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Make the access decision on the operation, and record its effects for later operations.
 
         Raises the errors that a single request of this kind raises.
@@ -96,7 +96,7 @@ class TableCommitOperation(NamedTuple):
         """The name of the table that the commit changes."""
         return ((Kind.TABLE, self.path),)
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Find the table, and decide whether the caller may commit to it; for a missing table, whether the caller may
         create it. Raises CommitConflict if a table exists and the commit asserts that none does.
         """
@@ -131,7 +131,7 @@ class TableCreateOperation(NamedTuple):
         """The new table's name."""
         return ((Kind.TABLE, self.path),)
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Decide whether the caller may create the table."""
         return _decide_table_create(request_view, self.path, self.request)
 
@@ -157,7 +157,7 @@ class TableDropOperation(NamedTuple):
         """The name of the table to drop."""
         return ((Kind.TABLE, self.path),)
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Decide whether the caller may drop the table."""
         permit = tables.table_drop_of(request_view, self.path[:-1], self.path[-1], purge=self.purge)
         _note_drop(request_view, permit.command.table, self.path)
@@ -175,7 +175,7 @@ class TableMoveOperation(NamedTuple):
         """The old and the new name of the table."""
         return ((Kind.TABLE, self.path), (Kind.TABLE, self.target))
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Decide whether the caller may move the table."""
         permit = tables.table_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.table, parent_id=permit.command.into.id, name=self.target[-1])
@@ -193,7 +193,7 @@ class ViewCreateOperation(NamedTuple):
         """The new view's name."""
         return ((Kind.VIEW, self.path),)
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Decide whether the caller may create the view."""
         if len(self.path) < 2:
             raise BadRequest("A view must be in a namespace: give at least two levels")
@@ -216,7 +216,7 @@ class ViewCommitOperation(NamedTuple):
         """The name of the view that the commit changes."""
         return ((Kind.VIEW, self.path),)
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Decide whether the caller may change the view. Raises BadRequest if an earlier operation creates or changes
         it.
         """
@@ -240,7 +240,7 @@ class ViewDropOperation(NamedTuple):
         """The name of the view to drop."""
         return ((Kind.VIEW, self.path),)
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Decide whether the caller may drop the view."""
         permit = views.view_drop_of(request_view, self.path[:-1], self.path[-1])
         _note_drop(request_view, permit.command.view, self.path)
@@ -258,7 +258,7 @@ class ViewMoveOperation(NamedTuple):
         """The old and the new name of the view."""
         return ((Kind.VIEW, self.path), (Kind.VIEW, self.target))
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Decide whether the caller may move the view."""
         permit = views.view_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.view, parent_id=permit.command.into.id, name=self.target[-1])
@@ -276,7 +276,7 @@ class NamespaceCreateOperation(NamedTuple):
         """The new namespace's name."""
         return ((Kind.NAMESPACE, self.path),)
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Decide whether the caller may create the namespace."""
         permit, _ = namespace_create_of(request_view, self.path, self.record, parents=False)
         command = permit.command
@@ -296,7 +296,7 @@ class NamespaceDropOperation(NamedTuple):
         """The name of the namespace to drop."""
         return ((Kind.NAMESPACE, self.path),)
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Decide whether the caller may drop the namespace."""
         permit = namespace_drop_of(request_view, self.path)
         _note_drop(request_view, permit.command.namespace, self.path)
@@ -314,7 +314,7 @@ class NamespaceMoveOperation(NamedTuple):
         """The old and the new name of the namespace."""
         return ((Kind.NAMESPACE, self.path), (Kind.NAMESPACE, self.target))
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Decide whether the caller may move the namespace."""
         permit = namespace_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.namespace, parent_id=permit.command.into.id, name=self.target[-1])

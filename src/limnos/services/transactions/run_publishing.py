@@ -51,7 +51,7 @@ class RunPublishOperation(NamedTuple):
         """Empty: the operation needs no names of the catalog."""
         return ()
 
-    def look(self, request_view: TransactionView) -> OperationStep:
+    def decide(self, request_view: TransactionView) -> OperationStep:
         """Find the run, for a caller who may run its pipeline. The mutation checks the run's user."""
         run, pipeline, decision = run_access.run_authorize(
             request_view, self.known_run, uuid=self.uuid, action=Action.JOB_LOAD

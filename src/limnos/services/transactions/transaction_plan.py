@@ -76,7 +76,7 @@ def _table_plan(first: OperationStep, numbers: tuple[int, ...], *, place: Catalo
 
 def _decide_operation(operation: TransactionOperation, pending: TransactionView) -> OperationStep:
     try:
-        return operation.look(pending)
+        return operation.decide(pending)
     except (BadRequest, CommitConflict) as error:
         kind, path = operation.targets[0]
         raise name_object_in_error(error, path, what=kind) from error

@@ -142,7 +142,7 @@ async def _carry_out(
         built = await build_all(ctx, plan, before=built, file_batch=file_batch)
         current, ready = plan, built
         if encode is not None:
-            ctx.keep_answer(partial(_answer, encode, _documents(plan, built)))
+            ctx.store_response(partial(_answer, encode, _documents(plan, built)))
 
         def decide(request_view: RequestView) -> Permit[TransactionCommand]:
             now = plan_of(operations, request_view)

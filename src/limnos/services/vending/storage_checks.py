@@ -40,7 +40,7 @@ class StorageCheckStep(NamedTuple):
 
     name: str
     outcome: str
-    told: str
+    explanation: str
     statement: str | None = None
 
 
@@ -253,7 +253,7 @@ class _StorageCheckRun:
         """Delete the check's files, if the store allows it."""
         if is_local(self.at):
             with suppress(LimnosError):
-                LOCAL_FILES.take_back(self.own)
+                LOCAL_FILES.undo_create(self.own)
             return
         if not self.is_over:
             for location in (self.own, self.beside, f"{self.own}-vended", f"{self.beside}-vended"):

@@ -74,7 +74,9 @@ INSERT = Sql(
 START = Sql(
     "UPDATE maintenance_operation SET state = 'running', result = NULL, leased_at = :now WHERE id = :id AND ended_at IS NULL"
 )
-BACK = Sql("UPDATE maintenance_operation SET state = 'waiting', result = :result WHERE id = :id AND ended_at IS NULL")
+REQUEUE = Sql(
+    "UPDATE maintenance_operation SET state = 'waiting', result = :result WHERE id = :id AND ended_at IS NULL"
+)
 RESTATE = Sql(
     "UPDATE maintenance_operation SET result = :result WHERE id = :id AND state = 'waiting' AND ended_at IS NULL"
 )
@@ -94,10 +96,10 @@ _IS_HELD_BACK = (
     "EXISTS (SELECT 1 FROM maintenance_rewrite r WHERE r.operation_id = :id AND r.priority < :priority)"
     " AND NOT EXISTS (SELECT 1 FROM maintenance_lease l WHERE l.operation_id = :id)"
 )
-GIVE = Sql(
+ASSIGN_TO_USER = Sql(
     f"UPDATE maintenance_operation SET user_name = :user, policy = NULL, result = NULL WHERE id = :id AND {_IS_HELD_BACK}"
 )
-HASTEN = Sql(
+PRIORITIZE = Sql(
     "UPDATE maintenance_rewrite SET priority = :priority, options = :options, due_at = :now WHERE operation_id = :id"
 )
 SET_OPTIONS = Sql("UPDATE maintenance_rewrite SET options = :options WHERE operation_id = :id")
@@ -113,13 +115,15 @@ RENEW = Sql(
     "UPDATE maintenance_lease SET expires_at = :expires WHERE operation_id = :id AND holder = :holder"
     f" AND expires_at > :now AND {_OF_METALAKE}"
 )
-PROLONG = Sql("UPDATE maintenance_lease SET expires_at = :expires WHERE operation_id = :id AND token_id = 0")
+RENEW_SERVER_LEASE = Sql("UPDATE maintenance_lease SET expires_at = :expires WHERE operation_id = :id AND token_id = 0")
 COMMIT = Sql(
     "UPDATE maintenance_lease SET commits = commits + 1 WHERE token_id = :token AND node_id = :node"
     " AND expires_at > :now"
 )
 RELEASE = Sql("DELETE FROM maintenance_lease WHERE operation_id = :id")
-HELD = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE operation_id = :id AND holder = :holder AND {_OF_METALAKE}")
+LEASE_OF_HOLDER = Sql(
+    f"SELECT {_LEASE} FROM maintenance_lease WHERE operation_id = :id AND holder = :holder AND {_OF_METALAKE}"
+)
 BY_TOKEN = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE token_id = :token")
 OF_TABLE = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE node_id = :node")
 OVER = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE expires_at <= :now ORDER BY node_id LIMIT 1000")
@@ -276,16 +280,16 @@ class RewriteWrites(Writes):
         """Read the ids of a table's unfinished operations, by kind."""
         return {row[1]: row[2] for row in self.tx.rows(OPEN_OF, {"nodes": dumps([node_id])})}
 
-    def hasten(self, operation_id: int, *, user: str, priority: int, options: str) -> bool:
+    def prioritize(self, operation_id: int, *, user: str, priority: int, options: str) -> bool:
         """Turn a waiting operation of a policy into one that a user requested, and make it due now.
 
         Returns False for an operation that is leased, or has this priority or a higher one already: it is not changed.
         """
-        is_given = self.tx.count(GIVE, {"id": operation_id, "user": user, "priority": priority}) > 0
-        if is_given:
+        is_assigned = self.tx.count(ASSIGN_TO_USER, {"id": operation_id, "user": user, "priority": priority}) > 0
+        if is_assigned:
             params: Params = {"id": operation_id, "priority": priority, "options": options, "now": self.tx.now_ms}
-            self.tx.count(HASTEN, params)
-        return is_given
+            self.tx.count(PRIORITIZE, params)
+        return is_assigned
 
     def options_of(self, operation_id: int) -> str | None:
         """Read the stored options of an operation that has not ended inside the transaction, or None."""
@@ -314,17 +318,17 @@ class RewriteWrites(Writes):
         }  # fmt: skip
         return self.tx.count(RENEW, params) > 0
 
-    def prolong(self, operation_id: int, *, lease_ms: int) -> bool:
+    def renew_server_lease(self, operation_id: int, *, lease_ms: int) -> bool:
         """Renew the lease of an operation of the server itself. Returns False if another operation has ended it."""
-        return self.tx.count(PROLONG, {"id": operation_id, "expires": self.tx.now_ms + lease_ms}) > 0
+        return self.tx.count(RENEW_SERVER_LEASE, {"id": operation_id, "expires": self.tx.now_ms + lease_ms}) > 0
 
     def record_commit(self, token_id: int, *, node_id: int) -> bool:
         """Count a commit under an unexpired lease. Returns False if the lease has expired."""
         return self.tx.count(COMMIT, {"token": token_id, "node": node_id, "now": self.tx.now_ms}) > 0
 
-    def held(self, operation_id: int, *, metalake_id: int, holder: str) -> LeaseRow | None:
+    def lease_of_holder(self, operation_id: int, *, metalake_id: int, holder: str) -> LeaseRow | None:
         """Read a holder's lease for an operation of a metalake, or None."""
-        rows = self.tx.rows(HELD, {"id": operation_id, "metalake": metalake_id, "holder": holder})
+        rows = self.tx.rows(LEASE_OF_HOLDER, {"id": operation_id, "metalake": metalake_id, "holder": holder})
         return LeaseRow(*rows[0]) if rows else None
 
     def lease_of(self, node_id: int) -> LeaseRow | None:
@@ -340,14 +344,14 @@ class RewriteWrites(Writes):
         """Read up to 1000 expired leases."""
         return [LeaseRow(*row) for row in self.tx.rows(OVER, {"now": self.tx.now_ms})]
 
-    def give_back(self, operation_id: int, *, delay_ms: int, failed: bool, reason: str) -> int:
+    def return_to_queue(self, operation_id: int, *, delay_ms: int, failed: bool, reason: str) -> int:
         """End an operation's lease, and return it to the queue with a reason. Returns how often it has failed.
 
         It is due after `delay_ms`, doubled for each previous failure if it `failed`. A failed operation has rewritten
         files, so its bytes still count toward the limits.
         """
         self.tx.count(RELEASE, {"id": operation_id})
-        self.tx.count(BACK, {"id": operation_id, "result": reason})
+        self.tx.count(REQUEUE, {"id": operation_id, "result": reason})
         if not failed:
             self.tx.count(NOT_BEGUN, {"id": operation_id})
         params: Params = {"id": operation_id, "now": self.tx.now_ms, "delay": delay_ms, "failed": int(failed)}

@@ -32,11 +32,11 @@ INSERT = Sql(
     "INSERT INTO sqlpp_lock (catalog_id, kind, dataverse, entity, token, mode, wanted, holder) VALUES"
     " (:catalog, :kind, :dataverse, :entity, :token, 0, :wanted, :holder)"
 )
-BESIDE = Sql(
+ROWS_AT_KEYS = Sql(
     f"SELECT {_COLUMNS} FROM sqlpp_lock m JOIN sqlpp_lock o ON {_same('o', 'm')} WHERE m.token = :token ORDER BY o.token"
 )
 """The query for all rows at the keys of a request, including its own."""
-BEHIND = Sql(
+ROWS_AT_WAITERS_KEYS = Sql(
     f"SELECT {_COLUMNS} FROM (SELECT DISTINCT k.catalog_id, k.kind, k.dataverse, k.entity FROM sqlpp_lock k WHERE k.token IN"
     f" (SELECT w.token FROM sqlpp_lock m JOIN sqlpp_lock w ON {_same('w', 'm')} WHERE m.token = :token AND w.mode <> w.wanted)"
     f") b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
@@ -47,8 +47,8 @@ UPGRADES = Sql(
     f" mode <> wanted) b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
 )
 GRANT = Sql("UPDATE sqlpp_lock SET mode = wanted WHERE token = :token")
-WANT = Sql(f"UPDATE sqlpp_lock SET wanted = :wanted WHERE token = :token AND mode <> 0 AND {_KEY}")
-LESSEN = Sql(
+REQUEST_UPGRADE = Sql(f"UPDATE sqlpp_lock SET wanted = :wanted WHERE token = :token AND mode <> 0 AND {_KEY}")
+DOWNGRADE = Sql(
     f"UPDATE sqlpp_lock SET mode = {int(LockMode.EXCLUSIVE_MODIFY)}, wanted = {int(LockMode.EXCLUSIVE_MODIFY)}"
     f" WHERE token = :token AND wanted = {int(LockMode.UPGRADED_WRITE)} AND mode <> 0 AND {_KEY}"
 )
@@ -58,12 +58,14 @@ HOLD = Sql(
 )
 HOLD_ANY = Sql("UPDATE sqlpp_lock SET holder = holder WHERE token = :token AND mode <> 0 RETURNING mode, holder")
 TOKENS = Sql("SELECT DISTINCT token FROM sqlpp_lock WHERE holder = :holder ORDER BY token")
-LIVE = Sql(
+RENEW_LEASE = Sql(
     "INSERT INTO sqlpp_lock_node (holder, leased_until) VALUES (:holder, :until)"
     " ON CONFLICT (holder) DO UPDATE SET leased_until = excluded.leased_until"
 )
-DEAD = Sql("SELECT holder FROM sqlpp_lock_node WHERE leased_until <= :now AND holder <> :holder ORDER BY holder")
-BURY = Sql("DELETE FROM sqlpp_lock_node WHERE holder = :holder")
+EXPIRED_HOLDERS = Sql(
+    "SELECT holder FROM sqlpp_lock_node WHERE leased_until <= :now AND holder <> :holder ORDER BY holder"
+)
+DELETE_LEASE = Sql("DELETE FROM sqlpp_lock_node WHERE holder = :holder")
 OF_TOKEN = Sql("SELECT 1 FROM sqlpp_lock WHERE token = :token LIMIT 1")
 STANDING = Sql(
     "SELECT token, max(CASE WHEN mode = wanted THEN 0 ELSE 1 END) FROM sqlpp_lock WHERE holder = :holder GROUP BY token"
@@ -128,15 +130,15 @@ class SqlppLockWrites(Writes):
         ]
         self.tx.session.many(INSERT, rows)
 
-    def beside(self, token: int) -> list[LockRow]:
+    def rows_at_keys(self, token: int) -> list[LockRow]:
         """Read all lock rows, granted or waiting, that have a key in common with a request."""
-        return [_lock_of(row) for row in self.tx.rows(BESIDE, {"token": token})]
+        return [_lock_of(row) for row in self.tx.rows(ROWS_AT_KEYS, {"token": token})]
 
-    def behind(self, token: int) -> list[LockRow]:
+    def rows_at_waiters_keys(self, token: int) -> list[LockRow]:
         """Read the lock rows at all keys of the requests that wait for a key of this request, to find the next to
         grant.
         """
-        return [_lock_of(row) for row in self.tx.rows(BEHIND, {"token": token})]
+        return [_lock_of(row) for row in self.tx.rows(ROWS_AT_WAITERS_KEYS, {"token": token})]
 
     def upgrades(self) -> list[LockRow]:
         """Read all lock rows at keys for which a lock upgrade waits."""
@@ -146,13 +148,13 @@ class SqlppLockWrites(Writes):
         """Mark all rows of a lock request as granted."""
         self.tx.count(GRANT, {"token": token})
 
-    def want(self, token: int, wish: LockRequest) -> None:
+    def request_upgrade(self, token: int, wish: LockRequest) -> None:
         """Request the upgrade of a granted lock to another mode."""
-        self.tx.count(WANT, {**_params(wish.key), "token": token, "wanted": int(wish.mode)})
+        self.tx.count(REQUEST_UPGRADE, {**_params(wish.key), "token": token, "wanted": int(wish.mode)})
 
-    def lessen(self, token: int, key: LockKey) -> None:
+    def downgrade(self, token: int, key: LockKey) -> None:
         """Downgrade a lock from `UPGRADED_WRITE` to `EXCLUSIVE_MODIFY`, whether the upgrade was granted or not."""
-        self.tx.count(LESSEN, {**_params(key), "token": token})
+        self.tx.count(DOWNGRADE, {**_params(key), "token": token})
 
     def delete(self, token: int) -> None:
         """Delete the rows of a lock request, which releases its locks."""
@@ -162,14 +164,14 @@ class SqlppLockWrites(Writes):
         """Read the tokens of all lock requests of a node."""
         return [row[0] for row in self.tx.rows(TOKENS, {"holder": holder})]
 
-    def live(self, holder: str, *, lease_ms: int) -> None:
+    def renew_lease(self, holder: str, *, lease_ms: int) -> None:
         """Renew a node's lease for `lease_ms`."""
-        self.tx.count(LIVE, {"holder": holder, "until": self.tx.now_ms + lease_ms})
+        self.tx.count(RENEW_LEASE, {"holder": holder, "until": self.tx.now_ms + lease_ms})
 
-    def dead(self, *, but: str) -> list[str]:
+    def expired_holders(self, *, but: str) -> list[str]:
         """Read the ids of the nodes whose lease has expired, except `but`."""
-        return [row[0] for row in self.tx.rows(DEAD, {"now": self.tx.now_ms, "holder": but})]
+        return [row[0] for row in self.tx.rows(EXPIRED_HOLDERS, {"now": self.tx.now_ms, "holder": but})]
 
-    def bury(self, holder: str) -> None:
-        """Delete the lease of a dead node."""
-        self.tx.count(BURY, {"holder": holder})
+    def delete_lease(self, holder: str) -> None:
+        """Delete the lease of a node."""
+        self.tx.count(DELETE_LEASE, {"holder": holder})

@@ -45,11 +45,11 @@ def test_a_crowd_is_one_question_and_the_next_one() -> None:
     """
 
     async def story() -> None:
-        joint, source = RequestCoalescer(), Source()
-        first = asyncio.create_task(joint.ask(KEY, source.ask))
+        coalescer, source = RequestCoalescer(), Source()
+        first = asyncio.create_task(coalescer.call(KEY, source.ask))
         await paused()
         source.state = 1
-        crowd = [asyncio.create_task(joint.ask(KEY, source.ask)) for _ in range(64)]
+        crowd = [asyncio.create_task(coalescer.call(KEY, source.ask)) for _ in range(64)]
         await paused()
         assert source.asked == 1
         source.may_answer.set()
@@ -57,7 +57,7 @@ def test_a_crowd_is_one_question_and_the_next_one() -> None:
         assert await first == b"0"
         assert set(await asyncio.gather(*crowd)) == {b"1"}
         assert source.asked == 2
-        assert len(joint) == 0
+        assert len(coalescer) == 0
 
     asyncio.run(story())
 
@@ -66,12 +66,12 @@ def test_different_questions_do_not_wait_for_each_other() -> None:
     """A request with another key is sent immediately."""
 
     async def story() -> None:
-        joint, slow, quick = RequestCoalescer(), Source(), Source()
-        held = asyncio.create_task(joint.ask(KEY, slow.ask))
+        coalescer, slow, quick = RequestCoalescer(), Source(), Source()
+        held = asyncio.create_task(coalescer.call(KEY, slow.ask))
         await paused()
         quick.may_answer.set()
 
-        assert await joint.ask((b"describe", b"other"), quick.ask) == b"0"
+        assert await coalescer.call((b"describe", b"other"), quick.ask) == b"0"
         slow.may_answer.set()
         await held
 
@@ -84,8 +84,8 @@ def test_who_gives_up_takes_the_answer_from_nobody() -> None:
     """
 
     async def story() -> None:
-        joint, source = RequestCoalescer(), Source()
-        waiting = [asyncio.create_task(joint.ask(KEY, source.ask)) for _ in range(3)]
+        coalescer, source = RequestCoalescer(), Source()
+        waiting = [asyncio.create_task(coalescer.call(KEY, source.ask)) for _ in range(3)]
         await paused()
         waiting[0].cancel()
         await paused()
@@ -93,10 +93,10 @@ def test_who_gives_up_takes_the_answer_from_nobody() -> None:
         for each in waiting[1:]:
             each.cancel()
         await paused()
-        assert (source.ended, len(joint)) == (1, 0)
+        assert (source.ended, len(coalescer)) == (1, 0)
         source.may_answer.set()
 
-        assert await joint.ask(KEY, source.ask) == b"0"
+        assert await coalescer.call(KEY, source.ask) == b"0"
 
     asyncio.run(story())
 
@@ -107,21 +107,21 @@ def test_who_waits_behind_one_that_is_given_up_is_answered() -> None:
     """
 
     async def story() -> None:
-        joint, source = RequestCoalescer(), Source()
-        first = asyncio.create_task(joint.ask(KEY, source.ask))
+        coalescer, source = RequestCoalescer(), Source()
+        first = asyncio.create_task(coalescer.call(KEY, source.ask))
         await paused()
-        unwanted = asyncio.create_task(joint.ask(KEY, source.ask))
+        unwanted = asyncio.create_task(coalescer.call(KEY, source.ask))
         await paused()
         unwanted.cancel()
         await paused()
-        second = asyncio.create_task(joint.ask(KEY, source.ask))
+        second = asyncio.create_task(coalescer.call(KEY, source.ask))
         await paused()
         first.cancel()
         await paused()
         source.may_answer.set()
 
         assert await second == b"0"
-        assert (source.asked, source.ended, len(joint)) == (2, 1, 0)
+        assert (source.asked, source.ended, len(coalescer)) == (2, 1, 0)
 
     asyncio.run(story())
 
@@ -130,17 +130,17 @@ def test_a_failure_is_told_to_everybody_once() -> None:
     """All callers of a failed request get its error, and the next caller sends a new request."""
 
     async def story() -> None:
-        joint = RequestCoalescer()
+        coalescer = RequestCoalescer()
 
         async def fails() -> bytes:
             await paused()
             raise ServiceUnavailable("No worker")
 
-        answers = await asyncio.gather(*(joint.ask(KEY, fails) for _ in range(3)), return_exceptions=True)
+        answers = await asyncio.gather(*(coalescer.call(KEY, fails) for _ in range(3)), return_exceptions=True)
 
         assert [type(each) for each in answers] == [ServiceUnavailable] * 3
         with pytest.raises(ServiceUnavailable):
-            await joint.ask(KEY, fails)
-        assert len(joint) == 0
+            await coalescer.call(KEY, fails)
+        assert len(coalescer) == 0
 
     asyncio.run(story())

@@ -12,9 +12,9 @@ from limnos.model.errors import ServiceUnavailable
 from limnos.names.dataverse import DataverseName
 from limnos.services.sqlpp.locks.lock_mutations import (
     lock_downgrade,
-    lock_lessen,
     lock_release,
     lock_request,
+    lock_reset,
     lock_upgrade,
 )
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow
@@ -34,7 +34,7 @@ class Table:
         self.locks = self
         self.next_id = count(1 + max((row.token for row in self.held), default=0)).__next__
 
-    def live(self, holder: str, *, lease_ms: int) -> None:
+    def renew_lease(self, holder: str, *, lease_ms: int) -> None:
         """Report every owner as alive."""
 
     def insert(self, token: int, *, holder: str, wishes: Sequence[LockRequest]) -> None:
@@ -46,11 +46,11 @@ class Table:
     def _keys(self, rows: Iterable[LockRow]) -> set[LockKey]:
         return {row.key for row in rows}
 
-    def beside(self, token: int) -> list[LockRow]:
+    def rows_at_keys(self, token: int) -> list[LockRow]:
         return self._at(self._keys(row for row in self.held if row.token == token))
 
-    def behind(self, token: int) -> list[LockRow]:
-        waiting = {row.token for row in self.beside(token) if row.waits}
+    def rows_at_waiters_keys(self, token: int) -> list[LockRow]:
+        waiting = {row.token for row in self.rows_at_keys(token) if row.waits}
         return self._at(self._keys(row for row in self.held if row.token in waiting))
 
     def upgrades(self) -> list[LockRow]:
@@ -62,10 +62,10 @@ class Table:
     def grant(self, token: int) -> None:
         self._change(token, lambda row: row._replace(mode=row.wanted))
 
-    def want(self, token: int, wish: LockRequest) -> None:
+    def request_upgrade(self, token: int, wish: LockRequest) -> None:
         self._change(token, lambda row: row._replace(wanted=wish.mode) if row.key == wish.key else row)
 
-    def lessen(self, token: int, key: LockKey) -> None:
+    def downgrade(self, token: int, key: LockKey) -> None:
         self._change(token, lambda row: row._replace(mode=EXCLUSIVE, wanted=EXCLUSIVE) if row.key == key else row)
 
     def delete(self, token: int) -> None:
@@ -98,7 +98,7 @@ def next_states(rows: Rows, requests: Sequence[Sequence[LockRequest]], *, most: 
         elif row.mode is UPGRADED:
             yield after(rows, lock_downgrade, row.token, key=row.key)
         elif row.mode is not None and row.waits:
-            yield after(rows, lock_lessen, row.token, key=row.key)
+            yield after(rows, lock_reset, row.token, key=row.key)
 
 
 def together(one: LockMode, other: LockMode) -> bool:

@@ -63,7 +63,7 @@ async def is_asked(lab: StoreLab, count: int) -> None:
 
 async def end_lease(lab: StoreLab, locks: StatementLocks) -> None:
     """Let a node's lease expire."""
-    await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.live(locks.holder, lease_ms=-1))
+    await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.renew_lease(locks.holder, lease_ms=-1))
 
 
 def test_a_free_lock_is_held_and_given_back(lab: StoreLab) -> None:

@@ -170,7 +170,7 @@ async def operation_report(
         raise BadRequest(f"'{outcome[:50]}' is not an outcome of an operation: use one of {', '.join(ENDS)}")
 
     def report(tx: Tx, permit: Permit[int]) -> LeaseRow | None:
-        lease = tx.rewrites.held(operation, metalake_id=permit.command, holder=holder)
+        lease = tx.rewrites.lease_of_holder(operation, metalake_id=permit.command, holder=holder)
         if lease is not None:
             lease_end(tx, lease, outcome=outcome, text=text.replace("\0", " "))
         return lease
@@ -317,7 +317,7 @@ def _store_terms(tx: Tx, *, row: WaitingRewrite, stored: RewriteOptions) -> None
 
 
 def _refuse(tx: Tx, *, row: WaitingRewrite, holder: str, text: str, outcome: str = FAILED) -> None:
-    lease = tx.rewrites.held(row.operation_id, metalake_id=row.metalake_id, holder=holder)
+    lease = tx.rewrites.lease_of_holder(row.operation_id, metalake_id=row.metalake_id, holder=holder)
     if lease is not None:
         lease_end(tx, lease, outcome=outcome, text=text)
         lease_revoke(tx, lease)
@@ -325,7 +325,7 @@ def _refuse(tx: Tx, *, row: WaitingRewrite, holder: str, text: str, outcome: str
 
 def _postpone(tx: Tx, *, row: WaitingRewrite, token: Token, pause: OperationPause) -> None:
     tx.tokens.revoke(token)
-    tx.rewrites.give_back(row.operation_id, delay_ms=pause.ms, failed=False, reason=pause.reason)
+    tx.rewrites.return_to_queue(row.operation_id, delay_ms=pause.ms, failed=False, reason=pause.reason)
 
 
 async def _path(services: NodeServices, node_id: int) -> tuple[str, tuple[str, ...]]:

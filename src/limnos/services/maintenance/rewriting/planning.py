@@ -373,7 +373,7 @@ def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:
     known = tx.rewrites.open_of(table.id).get(command.kind)
     options = msgspec.json.encode(command.options).decode()
     if known is not None:
-        if not tx.rewrites.hasten(known, user=command.user, priority=REQUESTED_PRIORITY, options=options):
+        if not tx.rewrites.prioritize(known, user=command.user, priority=REQUESTED_PRIORITY, options=options):
             _require_same_options(tx, known, own=command.own)
         return known
     finding = tx.maintenance.finding(table.id, kind=command.kind)

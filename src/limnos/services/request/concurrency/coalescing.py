@@ -13,7 +13,7 @@ from contextlib import suppress
 CoalescingKey = tuple[bytes, ...]
 
 
-class SharedQuestion:
+class SharedCall:
     """One shared call and the number of callers who wait for its result."""
 
     __slots__ = ("task", "waiting")
@@ -30,31 +30,31 @@ class RequestCoalescer:
     """
 
     def __init__(self) -> None:
-        self._next: dict[CoalescingKey, SharedQuestion] = {}
+        self._next: dict[CoalescingKey, SharedCall] = {}
         self._begun: dict[CoalescingKey, asyncio.Task[bytes]] = {}
 
     def __len__(self) -> int:
         return len(self._next) + len(self._begun)
 
-    async def ask(self, key: CoalescingKey, question: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Call `question`, or join a pending call with the same key, and return its result.
+    async def call(self, key: CoalescingKey, function: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Call `function`, or join a pending call with the same key, and return its result.
 
-        The call always begins after this method was called. Raises the errors of `question`. The call is cancelled if
+        The call always begins after this method was called. Raises the errors of `function`. The call is cancelled if
         no caller waits for it any more.
         """
-        flight = self._next.get(key)
-        if flight is None:
-            flight = self._next[key] = SharedQuestion(asyncio.create_task(self._run_next(key, question)))
-        flight.waiting += 1
+        shared = self._next.get(key)
+        if shared is None:
+            shared = self._next[key] = SharedCall(asyncio.create_task(self._run_next(key, function)))
+        shared.waiting += 1
         try:
-            return await asyncio.shield(flight.task)
+            return await asyncio.shield(shared.task)
         finally:
-            flight.waiting -= 1
-            if not flight.waiting and not flight.task.done():
-                self._cancel_abandoned(key, flight)
+            shared.waiting -= 1
+            if not shared.waiting and not shared.task.done():
+                self._cancel_abandoned(key, shared)
 
-    async def _run_next(self, key: CoalescingKey, question: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Wait for the running call of the key to end, then call `question`.
+    async def _run_next(self, key: CoalescingKey, function: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Wait for the running call of the key to end, then call `function`.
 
         Callers that arrive from then on share the next call.
         """
@@ -64,17 +64,17 @@ class RequestCoalescer:
             before = self._begun.get(key)
         mine = self._begun[key] = self._next.pop(key).task
         try:
-            return await question()
+            return await function()
         finally:
             if self._begun.get(key) is mine:
                 del self._begun[key]
 
-    def _cancel_abandoned(self, key: CoalescingKey, flight: SharedQuestion) -> None:
+    def _cancel_abandoned(self, key: CoalescingKey, shared: SharedCall) -> None:
         """Cancel a call for which no caller waits; a later caller starts a new one."""
-        if self._next.get(key) is flight:
+        if self._next.get(key) is shared:
             del self._next[key]
-        flight.task.cancel()
-        flight.task.add_done_callback(_consume_error)
+        shared.task.cancel()
+        shared.task.add_done_callback(_consume_error)
 
 
 def _consume_error(task: asyncio.Task[bytes]) -> None:

@@ -17,7 +17,7 @@ from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenTrust
 from limnos.names.path import Levels
-from limnos.services.identity.tokens import worth_of
+from limnos.services.identity.tokens import trust_and_root_of
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.request_scope import RequestScope
@@ -28,11 +28,11 @@ from limnos.telemetry.logs import get_logger
 log = get_logger("limnos.compaction")
 COMPACT: Final = "compact-dataset"
 TEND: Final = "tend-dataset"
-TENDS_AFTER_MS: Final = 2 * 86_400_000
+CLEANUP_DELAY_MS: Final = 2 * 86_400_000
 """The delay of the cleanup task after the files are old enough, in milliseconds: files are deleted once a day, and
 statements take time.
 """
-TENDED_MAX: Final = 100_000
+CLEANUP_PLANNED_MAX: Final = 100_000
 """The maximum number of datasets for which a node caches that a cleanup task exists."""
 TARGET_BYTES: Final = 64 << 20
 """The target size of files, in bytes; files near that size are not rewritten."""
@@ -112,31 +112,32 @@ async def _request_compaction(ctx: Context, table_id: int, *, path: Levels) -> N
 
 async def _payload(ctx: Context, table_id: int, *, path: Levels, files: int = 0, covers_ms: int = 0) -> CompactPayload:
     user, (trust, root_id) = await ctx.read(
-        RequestScope(), lambda request_view: (request_view.user, worth_of(ctx, request_view, user=request_view.user))
+        RequestScope(),
+        lambda request_view: (request_view.user, trust_and_root_of(ctx, request_view, user=request_view.user)),
     )
     return CompactPayload(table_id, path, files, user, trust, root_id, covers_ms)
 
 
-async def cleanup_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
+async def cleanup_plan(ctx: Context, *, table_id: int, path: Levels) -> None:
     """Before a write, ensure that there is a delayed task that deletes the orphan files of killed statements.
 
     Errors are only logged.
     """
     services, age_ms = ctx.services, ctx.services.defaults.sqlpp_debris_ms
     now_ms = services.store.time.now_ms()
-    if not (services.defaults.sqlpp_compact_files and age_ms) or TENDED.of(services).get(table_id, 0) > now_ms:
+    if not (services.defaults.sqlpp_compact_files and age_ms) or CLEANUP_PLANNED.of(services).get(table_id, 0) > now_ms:
         return
     try:
         payload = await _payload(ctx, table_id, path=path, covers_ms=now_ms + age_ms)
         covers_ms = await services.store.submit(
-            upkeep_permit("limnos"), partial(_create_cleanup_task, payload, delay_ms=2 * age_ms + TENDS_AFTER_MS)
+            upkeep_permit("limnos"), partial(_create_cleanup_task, payload, delay_ms=2 * age_ms + CLEANUP_DELAY_MS)
         )
     except LimnosError as error:
         log.warning("unreferenced files of a dataset could not be recorded", table=table_id, error=error.message)
         return
-    if len(TENDED.of(services)) >= TENDED_MAX:
-        TENDED.of(services).clear()
-    TENDED.of(services)[table_id] = covers_ms
+    if len(CLEANUP_PLANNED.of(services)) >= CLEANUP_PLANNED_MAX:
+        CLEANUP_PLANNED.of(services).clear()
+    CLEANUP_PLANNED.of(services)[table_id] = covers_ms
 
 
 def _create_cleanup_task(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
@@ -169,4 +170,4 @@ def _create_task(payload: CompactPayload, tx: Tx) -> bool:
     return True
 
 
-TENDED: ComponentKey[dict[int, int]] = ComponentKey("tended", lambda _: {})
+CLEANUP_PLANNED: ComponentKey[dict[int, int]] = ComponentKey("tended", lambda _: {})

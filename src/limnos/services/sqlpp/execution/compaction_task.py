@@ -117,7 +117,7 @@ def _job(ctx: Context, target: WriteTarget, *, locks: HeldLocks, credential: str
     now_ms = ctx.services.store.time.now_ms()
     return EngineJob(
         id=f"{ctx.request_id}-{uuid4().hex}", kind="compact", plan=b"", slots=0, reads=(), target=target.ref,
-        returning=None, returning_slots=0, credential=credential, deadline_ms=round(LASTS_S * 1000), lock=locks.shown,
+        returning=None, returning_slots=0, credential=credential, deadline_ms=round(LASTS_S * 1000), lock=locks.token_text,
         compaction=CompactionOptions(
             TARGET_BYTES,
             expires_before_ms=now_ms - defaults.sqlpp_snapshots_keep_ms,

@@ -27,7 +27,7 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import external_ref_of, ref_of
 from limnos.services.sqlpp.definitions.files import check_file_source
 from limnos.services.sqlpp.definitions.types import inlined_record
-from limnos.services.sqlpp.execution.compaction_requests import cleanup_ask, compaction_ask
+from limnos.services.sqlpp.execution.compaction_requests import cleanup_plan, compaction_ask
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.execution.prepared import ReadyQuery
 from limnos.services.sqlpp.execution.queries import query_bind, query_rows
@@ -145,7 +145,7 @@ async def _hold_lock(session: StatementSession, target: WriteTarget, *, stack: A
     """
     try:
         if target.ref.key:
-            await cleanup_ask(session.ctx, table_id=target.table_id, path=target.path)
+            await cleanup_plan(session.ctx, table_id=target.table_id, path=target.path)
         return await stack.enter_async_context(hold_dataset_lock(session.ctx, target, seconds=session.seconds_left))
     except asyncio.CancelledError:
         raise StatementEnded(_LEFT[False]) from None
@@ -282,7 +282,7 @@ async def job_rows(
         returning=None if work.returning is None else wire.encode(work.returning.expression),
         returning_slots=0 if work.returning is None else work.returning.slots, credential=text,
         deadline_ms=max(1, int(seconds * 1000)), user=token.user, source=work.files,
-        lock="" if change is None else change.held.shown, tagged=session.results_tagged,
+        lock="" if change is None else change.held.token_text, tagged=session.results_tagged,
         export=work.export, ordered_fields=has_ordered_fields(session.options),
     )  # fmt: skip
     try:

@@ -113,7 +113,7 @@ class _LocalFiles:
         await self._run(self._directory.publish)
 
     def discard(self) -> None:
-        self._files.beside(self._delete())
+        self._files.run_in_background(self._delete())
 
     async def _run(self, call: Callable[[], None]) -> None:
         # Its own thread: a hung disk must not block shared threads.
@@ -173,7 +173,7 @@ class _StoreFiles:
         self._written.append(name)
 
     def discard(self) -> None:
-        self._files.beside(self._delete())
+        self._files.run_in_background(self._delete())
 
     async def _delete(self) -> None:
         async def delete(name: str) -> None:

@@ -112,7 +112,7 @@ async def _finish(ctx: Context, files: ExportFiles, *, has_files: bool, records:
             files.discard()
         ctx.services.audit.take(records)
 
-    publishing = REQUESTS.of(ctx.services).beside(publish())
+    publishing = REQUESTS.of(ctx.services).run_in_background(publish())
     try:
         await asyncio.shield(publishing)
     except asyncio.CancelledError:

@@ -28,16 +28,16 @@ from limnos.store.tx import Tx
 def lock_request(tx: Tx, holder: str, *, wishes: Sequence[LockRequest], lease_ms: int) -> tuple[int, bool]:
     """Request locks. Returns the request's token, and whether all locks were granted immediately."""
     token = tx.next_id()
-    tx.locks.live(holder, lease_ms=lease_ms)
+    tx.locks.renew_lease(holder, lease_ms=lease_ms)
     tx.locks.insert(token, holder=holder, wishes=wishes)
-    return token, token in _grant(tx, tx.locks.beside(token), among={token})
+    return token, token in _grant(tx, tx.locks.rows_at_keys(token), among={token})
 
 
 def lock_release(tx: Tx, token: int) -> list[int]:
     """Release the locks of a request, or withdraw it. Returns the tokens of the requests that were granted locks as a
     result.
     """
-    rows = tx.locks.behind(token)
+    rows = tx.locks.rows_at_waiters_keys(token)
     tx.locks.delete(token)
     return _grant_waiting(tx, rows, token=token, left=[row for row in rows if row.token != token])
 
@@ -47,7 +47,7 @@ def lock_withdraw(tx: Tx, token: int) -> tuple[LockRow | None, list[int]]:
 
     Returns the lock that blocked it, and the tokens of the requests that were granted locks as a result.
     """
-    row = find_blocker(tx.locks.beside(token), token)
+    row = find_blocker(tx.locks.rows_at_keys(token), token)
     return row, lock_release(tx, token)
 
 
@@ -57,12 +57,12 @@ def lock_upgrade(tx: Tx, token: int, *, key: LockKey) -> bool:
     Raises SqlppError if the lock is not held in EXCLUSIVE_MODIFY, and ServiceUnavailable for a deadlock.
     """
     require_upgrade(_held_mode(tx, token, key=key), LockMode.UPGRADED_WRITE)
-    tx.locks.want(token, LockRequest(key, LockMode.UPGRADED_WRITE))
+    tx.locks.request_upgrade(token, LockRequest(key, LockMode.UPGRADED_WRITE))
     if is_deadlock(tx.locks.upgrades(), token):
         raise ServiceUnavailable(
             f"Another statement that waits for this one holds {key}; nothing was changed: try again", lock=str(key)
         )
-    return token in _grant(tx, tx.locks.beside(token), among={token})
+    return token in _grant(tx, tx.locks.rows_at_keys(token), among={token})
 
 
 def lock_downgrade(tx: Tx, token: int, *, key: LockKey) -> list[int]:
@@ -71,16 +71,16 @@ def lock_downgrade(tx: Tx, token: int, *, key: LockKey) -> list[int]:
     Raises SqlppError if the lock is not held in UPGRADED_WRITE.
     """
     require_downgrade(_held_mode(tx, token, key=key), LockMode.EXCLUSIVE_MODIFY)
-    return lock_lessen(tx, token, key=key)
+    return lock_reset(tx, token, key=key)
 
 
-def lock_lessen(tx: Tx, token: int, *, key: LockKey) -> list[int]:
+def lock_reset(tx: Tx, token: int, *, key: LockKey) -> list[int]:
     """Reset a lock to EXCLUSIVE_MODIFY, whether or not its upgrade was granted.
 
     Returns the tokens of the requests that were granted locks as a result.
     """
-    tx.locks.lessen(token, key)
-    rows = tx.locks.behind(token)
+    tx.locks.downgrade(token, key)
+    rows = tx.locks.rows_at_waiters_keys(token)
     return _grant_waiting(tx, rows, token=token, left=rows)
 
 
@@ -90,10 +90,10 @@ def locks_drop_dead(tx: Tx, holder: str) -> list[int]:
     Returns the tokens of the requests that were granted locks as a result.
     """
     results = []
-    for dead in tx.locks.dead(but=holder):
-        for token in tx.locks.tokens(dead):
+    for expired in tx.locks.expired_holders(but=holder):
+        for token in tx.locks.tokens(expired):
             results += lock_release(tx, token)
-        tx.locks.bury(dead)
+        tx.locks.delete_lease(expired)
     return results
 
 
@@ -103,7 +103,7 @@ def locks_beat(tx: Tx, holder: str, *, known: Collection[int], lease_ms: int) ->
 
     Returns the node's remaining tokens, and the tokens of the requests that were granted locks as a result.
     """
-    tx.locks.live(holder, lease_ms=lease_ms)
+    tx.locks.renew_lease(holder, lease_ms=lease_ms)
     results = locks_drop_dead(tx, holder)
     standing = set(tx.locks.tokens(holder))
     for token in sorted(standing - set(known)):
@@ -112,7 +112,7 @@ def locks_beat(tx: Tx, holder: str, *, known: Collection[int], lease_ms: int) ->
 
 
 def _held_mode(tx: Tx, token: int, *, key: LockKey) -> LockMode | None:
-    modes = [row.mode for row in tx.locks.beside(token) if (row.token, row.key) == (token, key)]
+    modes = [row.mode for row in tx.locks.rows_at_keys(token) if (row.token, row.key) == (token, key)]
     return modes[0] if modes else None
 
 

@@ -25,9 +25,9 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.sqlpp.locks.lock_mutations import (
     lock_downgrade,
-    lock_lessen,
     lock_release,
     lock_request,
+    lock_reset,
     lock_upgrade,
     lock_withdraw,
     locks_beat,
@@ -100,7 +100,7 @@ class HeldLocks:
         return self._claim.token
 
     @property
-    def shown(self) -> str:
+    def token_text(self) -> str:
         """The text of the lock token with a secret, by which a commit over HTTP proves that it holds this lock."""
         return f"{self.token}.{secret_of(self._locks.holder, self.token)}"
 
@@ -250,7 +250,7 @@ class StatementLocks:
             if not is_had:
                 raise _lock_timeout_error(None, key, timeout_s=timeout_s)
         except BaseException:
-            await self._shielded(self.pass_on(partial(lock_lessen, token=token, key=key)))
+            await self._shielded(self.pass_on(partial(lock_reset, token=token, key=key)))
             raise
 
     async def pass_on(self, mutation: Callable[[Tx], list[int]]) -> None:

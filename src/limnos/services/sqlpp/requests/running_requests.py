@@ -153,7 +153,7 @@ class RunningRequests:
         self._held: dict[str, RunningRequest] = {}
         self._watching: asyncio.Task[None] | None = None
         self._beat_at = 0.0
-        self._beside: set[asyncio.Task[Any]] = set()
+        self._background: set[asyncio.Task[Any]] = set()
 
     def add(self, request: RunningRequest) -> None:
         """Register a request until it ends, and start the polling for cancelled requests and disconnected clients."""
@@ -165,7 +165,7 @@ class RunningRequests:
         """Remove a request and its row in the store, except the row of a deferred result."""
         self._held.pop(request.handle, None)
         if request.is_known and request.mode == IMMEDIATE:
-            await asyncio.shield(self.beside(self._forget(request)))
+            await asyncio.shield(self.run_in_background(self._forget(request)))
 
     def of(self, asker: Requester | None) -> Iterator[RunningRequest]:
         """Yield the running requests of a user on this node; of all users for None."""
@@ -211,18 +211,18 @@ class RunningRequests:
                 return names
             await asyncio.sleep(self.every_s)
 
-    def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def run_in_background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine in a background task, for whose end `close` waits."""
         task = asyncio.create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
         return task
 
     async def close(self) -> None:
         """Cancel all running requests, and wait for background tasks."""
         for each in self._held.values():
             each.stop("The server was stopped: run it again")
-        await asyncio.gather(*self._beside, return_exceptions=True)
+        await asyncio.gather(*self._background, return_exceptions=True)
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)

@@ -142,7 +142,7 @@ class ReferenceSearch:
         """Limit the candidates to `SUSPECTS_MAX`, which one run of the slow search can process."""
         self.suspects = set(sorted(self.suspects)[:SUSPECTS_MAX])
 
-    def clear_wholly(self, manifest: bytes) -> bool:
+    def clear_by_bytes(self, manifest: bytes) -> bool:
         """Remove the candidates whose references occur anywhere in a manifest's bytes. Returns whether none remains."""
         self.suspects = {mark for mark in self.suspects if mark not in manifest}
         return not self.suspects
