@@ -23,8 +23,8 @@ from limnos.http.admin.catalog import transactions
 from limnos.model.kind_table import (
     ANY_CATALOG,
     CLI_PARTS,
-    HELD,
     KIND_TABLE,
+    ONLY_KINDS,
     VERBS,
     Exclusion,
     KindRow,
@@ -118,10 +118,10 @@ def _catalogs(kind: Kind, row: KindRow) -> Iterator[str]:
     if lies_in_catalog != bool(row.catalogs):
         yield "say which providers' catalogs hold it" if lies_in_catalog else "it lies in no catalog"
     for provider in row.catalogs or ():
-        if provider not in (ANY_CATALOG, *TABLE_FORMATS, *HELD, *SOURCE_PROVIDERS):
+        if provider not in (ANY_CATALOG, *TABLE_FORMATS, *ONLY_KINDS, *SOURCE_PROVIDERS):
             yield f"'{provider}' is no provider"
-        if provider in HELD and HELD[provider] is not kind:
-            yield f"catalogs of provider {provider} hold {HELD[provider].word}s and nothing else"
+        if provider in ONLY_KINDS and ONLY_KINDS[provider] is not kind:
+            yield f"catalogs of provider {provider} hold {ONLY_KINDS[provider].word}s and nothing else"
 
 
 def _verbs(kind: Kind, row: KindRow) -> Iterator[str]:

@@ -191,7 +191,7 @@ LISTS = {"root", "fileset root"}
 """Kinds that are roots of their own catalogs."""
 
 
-def may_meet(new: str, old: str, *, relation: str, owner: str) -> bool:
+def may_coexist(new: str, old: str, *, relation: str, owner: str) -> bool:
     """Return whether a new object may be created relative to an older one; each root and directory has its own
     catalog.
     """
@@ -227,7 +227,7 @@ def outcome(world: World, new: str, old: str, relation: str, owner: str) -> str 
     if first.status != 200:
         return f"the {old} itself: {first.status} {first.body.decode()}"
     second = MAKERS[new](world, site, place)
-    wanted = may_meet(new, old, relation=relation, owner=owner)
+    wanted = may_coexist(new, old, relation=relation, owner=owner)
     if (second.status == 200) is wanted and second.status in (200, 400, 409):
         return None
     return f"{new} {relation} {old}, of {owner}: {second.status}, wanted {wanted}: {second.body.decode()[:300]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.model import kind_table
-from limnos.model.kind_table import HELD, KIND_TABLE, KindRow, is_held, kinds_with, name_space_of, no, row_of
+from limnos.model.kind_table import KIND_TABLE, ONLY_KINDS, KindRow, kinds_with, may_contain, name_space_of, no, row_of
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER, SHARED_SPACE, Kind
 
 
@@ -24,14 +24,14 @@ def test_kinds_are_found_by_aspect_in_the_order_of_their_numbers() -> None:
 
 def test_a_catalog_without_tables_holds_one_kind() -> None:
     """Each provider that holds no tables has one kind of object."""
-    assert HELD == {"fileset": Kind.FILESET, "messaging": Kind.TOPIC, "model": Kind.MODEL}
+    assert ONLY_KINDS == {"fileset": Kind.FILESET, "messaging": Kind.TOPIC, "model": Kind.MODEL}
 
 
 def test_catalogs_hold_the_kinds_whose_rows_name_their_provider() -> None:
     """A row names one provider, several, or all."""
     providers = (ICEBERG_PROVIDER, GENERIC_PROVIDER, "model")
     holding = {
-        kind: [provider for provider in providers if is_held(kind, provider)]
+        kind: [provider for provider in providers if may_contain(kind, provider)]
         for kind in (Kind.DATATYPE, Kind.TABLE, Kind.FUNCTION, Kind.TAG)
     }
 

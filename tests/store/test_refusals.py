@@ -112,8 +112,8 @@ def test_reads_ask_again_when_their_connections_died(lab: StoreLab) -> None:
     async def ask() -> object:
         for reader in (store._readers._gate, *store._readers._idle):
             assert reader is not None
-            assert reader.line.backend is not None
-            pid = reader.line.backend[0]
+            assert reader.monitor.backend is not None
+            pid = reader.monitor.backend[0]
             lab.database.sql("SELECT pg_terminate_backend(?)", pid)  # the loop does not turn: nobody has noticed
         moved = await store.gate_async(lab.epoch(), ((0, UNKNOWN),))
         return moved.clocks[0].revision, (await store.load_async(lab.epoch(), ((0, -1),), lambda: node_read(1)))[1]

@@ -28,7 +28,7 @@ from limnos.model.errors import CannotStart, LimnosError
 from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, JobOutput, TemplateJob
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.node_services import NodeServices
-from limnos.services.runs.job_rules import work_read
+from limnos.services.runs.job_rules import work_parse
 from limnos.store.activity.template_jobs import jobs_due
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
@@ -127,7 +127,7 @@ class JobExecutor(WorkPoller):
         bell = asyncio.Event()
         self._bells.add(bell)
         try:
-            work = job_command(self.plan, work_read(text), uuid=job.uuid, scratch=scratch)
+            work = job_command(self.plan, work_parse(text), uuid=job.uuid, scratch=scratch)
             worker = WorkerProcess(KEEPER)
             await worker.send([msgspec.msgpack.encode(work)])
             job_exit = await self._wait(job, worker, bell=bell)

@@ -17,7 +17,7 @@ from limnos import __version__
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.node_services import NodeServices
 from limnos.services.upkeep.nodes import BEAT_S, OWN_NODE
-from limnos.store.activity.node_beats import NodeSeen
+from limnos.store.activity.node_beats import NodeHeartbeat
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 
@@ -47,8 +47,8 @@ class NodeBeats:
     async def beat(self) -> None:
         """Write one heartbeat. A failed write is only logged, and the next heartbeat tries again."""
         clock = self.services.store.time
-        seen = NodeSeen(self.id, self.name, __version__, self.started_at, 0, clock.offset_ms)
-        await self._submit(partial(_beat, seen=seen))
+        heartbeat = NodeHeartbeat(self.id, self.name, __version__, self.started_at, 0, clock.offset_ms)
+        await self._submit(partial(_beat, heartbeat=heartbeat))
 
     async def _submit(self, mutation: Callable[[Tx], None]) -> None:
         try:
@@ -57,5 +57,5 @@ class NodeBeats:
             log.warning("a heartbeat could not be written", error=f"{type(error).__name__}: {error}")
 
 
-def _beat(tx: Tx, *, seen: NodeSeen) -> None:
-    tx.node_beats.beat(seen)
+def _beat(tx: Tx, *, heartbeat: NodeHeartbeat) -> None:
+    tx.node_beats.beat(heartbeat)

@@ -34,7 +34,7 @@ from limnos.config.secrets import secrets_of
 from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.permits import upkeep_permit
-from limnos.services.lookup.principal_names import odd_names
+from limnos.services.lookup.principal_names import invalid_names
 from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_reconciliation import describe_conflicts, is_unsettled
 from limnos.services.upkeep.janitors import JANITOR, JanitorPayload, janitor_run
@@ -164,7 +164,7 @@ def _name_warnings(settings: Settings) -> list[StartWarning]:
             why=name.problem,
             advice=f"it stays valid; add a {name.kind.word} with another name, give it the roles and objects, and remove this one",
         )
-        for name in asyncio.run(_read_store(settings, lambda tx: odd_names(tx, admins=admins)))
+        for name in asyncio.run(_read_store(settings, lambda tx: invalid_names(tx, admins=admins)))
     ]
 
 

@@ -41,7 +41,7 @@ from limnos.services.sqlpp.definitions.dataset_tables import (
     UnfinishedDataset,
     unfinished_drop_run,
 )
-from limnos.services.sqlpp.execution.compaction_requests import COMPACT, TEND, CompactPayload
+from limnos.services.sqlpp.execution.compaction_requests import CLEAN_UP, COMPACT, CompactPayload
 from limnos.services.sqlpp.execution.compaction_task import LEASE_MS as COMPACT_LEASE_MS
 from limnos.services.sqlpp.execution.compaction_task import compact_run
 from limnos.services.sqlpp.requests.results import EXPIRED_AT_ONCE
@@ -193,7 +193,11 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
                 COMPACT, result_runner(CompactPayload, compact_run), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True
             ),
             TaskKind(
-                TEND, result_runner(CompactPayload, compact_run), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True
+                CLEAN_UP,
+                result_runner(CompactPayload, compact_run),
+                tries=5,
+                lease_ms=COMPACT_LEASE_MS,
+                takes_long=True,
             ),
             TaskKind(DROP_UNFINISHED, result_runner(UnfinishedDataset, unfinished_drop_run), tries=5),
             TaskKind(PRUNE_OUTCOMES, typed_runner(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),

@@ -277,7 +277,7 @@ def kinds_with(has: Callable[[KindRow], object]) -> tuple[Kind, ...]:
 
 
 @cache
-def is_held(kind: Kind, provider: str) -> bool:
+def may_contain(kind: Kind, provider: str) -> bool:
     """Return whether catalogs of a provider, such as `hive`, can contain objects of a kind in their namespaces."""
     catalogs = row_of(kind).catalogs or ()
     return ANY_CATALOG in catalogs or provider in catalogs
@@ -291,7 +291,7 @@ def row_of(kind: Kind) -> KindRow:
     return row
 
 
-HELD: Final[Mapping[str, Kind]] = {
+ONLY_KINDS: Final[Mapping[str, Kind]] = {
     provider: kind
     for kind in kinds_with(lambda row: row.catalogs)
     for provider in KIND_TABLE[kind].catalogs or ()

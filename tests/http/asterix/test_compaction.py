@@ -14,10 +14,10 @@ import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.services.sqlpp.execution.compaction_requests import (
+    CLEAN_UP,
     CLEANUP_DELAY_MS,
     CLEANUP_PLANNED,
     COMPACT,
-    TEND,
     CompactPayload,
     files_of,
 )
@@ -88,7 +88,7 @@ def lake(shared: DriverNode) -> Iterator[DriverNode]:
     yield shared
     ENGINE.put(services, engine)
     rows(shared, "drop dataset heaps if exists; drop type Heap if exists")
-    for kind in (COMPACT, TEND):
+    for kind in (COMPACT, CLEAN_UP):
         sql(shared, "DELETE FROM task WHERE kind = ?", kind)
     CLEANUP_PLANNED.of(services).clear()
 
@@ -272,13 +272,13 @@ def test_what_killed_statements_leave_is_looked_after(lake: DriverNode, monkeypa
     rows(lake, INSERT)
     CLEANUP_PLANNED.of(services).clear()  # as another node, or after a start
     rows(lake, INSERT)
-    ((first_due, text),) = sql(lake, "SELECT due_at - created_at, payload FROM task WHERE kind = ?", TEND)
+    ((first_due, text),) = sql(lake, "SELECT due_at - created_at, payload FROM task WHERE kind = ?", CLEAN_UP)
     covers_ms = msgspec.json.decode(text, type=CompactPayload).covers_ms
     monkeypatch.setattr(services.store.time, "now_ms", lambda: covers_ms + 1)
     rows(lake, INSERT)
 
     assert first_due == 2 * services.defaults.sqlpp_debris_ms + CLEANUP_DELAY_MS
-    dues = [due for due, _ in sql(lake, "SELECT due_at, id FROM task WHERE kind = ? ORDER BY id", TEND)]
+    dues = [due for due, _ in sql(lake, "SELECT due_at, id FROM task WHERE kind = ? ORDER BY id", CLEAN_UP)]
     assert dues[1:] == [covers_ms + 1 + first_due]
 
 
@@ -288,13 +288,13 @@ def test_a_dataset_is_tended_when_it_is_due(lake: DriverNode) -> None:
     rows(lake, INSERT)
     worked(lake)
     assert [job.kind for job in engine.jobs] == ["insert"]
-    sql(lake, "UPDATE task SET due_at = 0 WHERE kind = ?", TEND)
+    sql(lake, "UPDATE task SET due_at = 0 WHERE kind = ?", CLEAN_UP)
 
     worked(lake)
 
     assert [job.kind for job in engine.jobs] == ["insert", "compact"]
     assert [each.status for each in engine.answers] == [200, 200]
-    assert sql(lake, "SELECT 1 FROM task WHERE kind = ?", TEND) == []
+    assert sql(lake, "SELECT 1 FROM task WHERE kind = ?", CLEAN_UP) == []
 
 
 def test_where_nothing_is_compacted_nothing_is_tended(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,4 +306,4 @@ def test_where_nothing_is_compacted_nothing_is_tended(lake: DriverNode, monkeypa
             patch.setattr(services, "defaults", services.defaults._replace(**{name: 0}))
             rows(lake, INSERT)
 
-    assert sql(lake, "SELECT 1 FROM task WHERE kind = ?", TEND) == []
+    assert sql(lake, "SELECT 1 FROM task WHERE kind = ?", CLEAN_UP) == []

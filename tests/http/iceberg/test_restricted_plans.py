@@ -220,7 +220,7 @@ def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> 
     tasks = table.plan(filter=asked).json()["plan-tasks"]
     fetched = [len(paths_of(table.node.post(f"{table.path}/tasks", {"plan-task": each}))) for each in tasks]
     for module in (policy_enforcement, planned):
-        monkeypatch.setattr(module, "TOLD_BYTES_MAX", 10_000)
+        monkeypatch.setattr(module, "RESPONSE_BYTES_MAX", 10_000)
 
     refused, part = table.seen(filter=asked), table.node.post(f"{table.path}/tasks", {"plan-task": tasks[0]})
     files = list(wire.local(table.location).parent.rglob("restricted-reads"))

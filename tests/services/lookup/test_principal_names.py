@@ -19,7 +19,7 @@ from limnos.services.identity.roles import role_create
 from limnos.services.identity.service_accounts import secret_create
 from limnos.services.identity.tokens import token_create
 from limnos.services.identity.users import principal_add
-from limnos.services.lookup.principal_names import odd_names
+from limnos.services.lookup.principal_names import invalid_names
 from limnos.services.request.context import Context
 from tests.backends import StoreLab
 from tests.inprocess import ADMIN, LAKE
@@ -118,7 +118,7 @@ def test_stored_names_that_deceive_are_told(desk: ServiceDesk) -> None:
     desk.lab.database.sql("UPDATE principal SET name = ? WHERE name = 'bob'", "adm\u0131n")
 
     async def told(*admins: str) -> list[tuple[Kind, str, str]]:
-        found = await desk.node.store.submit(upkeep_permit("test"), lambda tx: odd_names(tx, admins=admins))
+        found = await desk.node.store.submit(upkeep_permit("test"), lambda tx: invalid_names(tx, admins=admins))
         return [(each.kind, each.name, each.problem[:20]) for each in found if each.metalake == LAKE]
 
     assert desk.run(told(ADMIN)) == [

@@ -14,7 +14,7 @@ from limnos.services.request.location_rules import (
     LocationRelation,
     find_conflicting_claims,
     judge_claim,
-    may_meet,
+    may_coexist,
     relation_of,
 )
 
@@ -82,8 +82,8 @@ def test_every_pair_meets_as_the_table_says(
     new, rival = pair(kind, other, whose=whose)
 
     allowed = expected(kind, other, relation, whose)
-    assert may_meet(new, rival, relation=relation) is allowed
-    assert may_meet(rival, new, relation=relation.inverse) is allowed
+    assert may_coexist(new, rival, relation=relation) is allowed
+    assert may_coexist(rival, new, relation=relation.inverse) is allowed
     assert judge_claim(new, rival, relation=relation, is_own=False) is (
         ClaimVerdict.ALLOWED if allowed else ClaimVerdict.REFUSED
     )
@@ -112,7 +112,7 @@ def test_a_conflicting_place_keeps_no_object_out() -> None:
     """A stored location that violates the rules refuses no new object, but still refuses roots and directories."""
     for kind, other, relation in product(LocationKind, LocationKind, LocationRelation):
         new, rival = pair(kind, other, whose="two catalogs")
-        if may_meet(new, rival, relation=relation):
+        if may_coexist(new, rival, relation=relation):
             continue
         wanted = ClaimVerdict.ALLOWED if kind.name in KINDS else ClaimVerdict.REFUSED
         assert judge_claim(new, rival._replace(is_conflicting=True), relation=relation, is_own=False) is wanted
@@ -124,7 +124,7 @@ def test_exactly_who_has_the_lesser_claim_is_marked() -> None:
         one, two = pair(kind, other, whose=whose)
         marked = find_conflicting_claims(one, two, relation=relation)
         assert set(marked) == set(find_conflicting_claims(two, one, relation=relation.inverse))
-        assert bool(marked) is not may_meet(one, two, relation=relation)
+        assert bool(marked) is not may_coexist(one, two, relation=relation)
         assert not find_conflicting_claims(one._replace(is_conflicting=True), two, relation=relation)
 
 

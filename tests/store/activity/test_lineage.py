@@ -17,7 +17,7 @@ from limnos.store.activity.lineage import (
     columns_read,
     edges_read,
     external_datasets_read,
-    places_read,
+    tables_at_read,
 )
 from limnos.store.activity.upkeep import orphans_sweep
 from tests.backends import StoreLab
@@ -122,7 +122,8 @@ def test_only_so_many_sources_and_exports(lab: StoreLab, world: StoreWorld, monk
         pair = LineagePair(80 + number, LineageField(1, "t"), LineageField(1, "s"), "", True)
         put(lab, world, 90, job(at=number), 80 + number, pairs=(pair,))
     files = [
-        lab.write(lambda tx, n=number: tx.lineage.outside(1, ExternalDataset("s3://b", str(n)))) for number in range(4)
+        lab.write(lambda tx, n=number: tx.lineage.external_dataset_id(1, ExternalDataset("s3://b", str(n))))
+        for number in range(4)
     ]
     for number, file in enumerate(files):
         put(lab, world, file, job(at=number), 70)
@@ -136,8 +137,8 @@ def test_only_so_many_sources_and_exports(lab: StoreLab, world: StoreWorld, monk
 
 def test_datasets_outside(lab: StoreLab, world: StoreWorld) -> None:
     """A dataset outside has one id in a metalake, another one in the next."""
-    first, again = (lab.write(lambda tx: tx.lineage.outside(world.lake.id, FILE)) for _ in range(2))
-    other = lab.write(lambda tx: tx.lineage.outside(999, FILE))
+    first, again = (lab.write(lambda tx: tx.lineage.external_dataset_id(world.lake.id, FILE)) for _ in range(2))
+    other = lab.write(lambda tx: tx.lineage.external_dataset_id(999, FILE))
 
     assert first == again != other
     assert lab.load(external_datasets_read([first, other, 1])) == {first: FILE, other: FILE}
@@ -151,7 +152,7 @@ def test_sweep(lab: StoreLab, world: StoreWorld) -> None:
     source, target, other = (
         lab.write(lambda tx, name=name: add_table(tx, space, name), zone=world.main.id) for name in ("s", "t", "o")
     )
-    file = lab.write(lambda tx: tx.lineage.outside(world.lake.id, FILE))
+    file = lab.write(lambda tx: tx.lineage.external_dataset_id(world.lake.id, FILE))
     pair = LineagePair(source.id, LineageField(1, "a"), LineageField(1, "a"), "", True)
     put(lab, world, target.id, job(), source.id, file, pairs=(pair,))
     put(lab, world, other.id, job(), source.id)
@@ -163,4 +164,4 @@ def test_sweep(lab: StoreLab, world: StoreWorld) -> None:
     assert (kept, swept) == (0, 4)
     assert ends(lab, source.id, file, up=False) == [(source.id, other.id, "j")]
     assert lab.load(external_datasets_read([file])) == {}
-    assert lab.load(places_read(["file:///nowhere"])) == {}
+    assert lab.load(tables_at_read(["file:///nowhere"])) == {}

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import psycopg
 import pytest
 
-from limnos.store.backends.gate_connection import GateConnection, open_asker
+from limnos.store.backends.gate_connection import GateConnection, open_gate_connection
 from limnos.store.sql import Sql
 from tests.backends import Database, PostgresServer
 
@@ -30,11 +30,11 @@ def asked(database: Database, story: Callable[[GateConnection], Awaitable[object
     """Tell a story of a connection."""
 
     async def told() -> None:
-        asker = await open_asker(database.address)
+        gate_connection = await open_gate_connection(database.address)
         try:
-            await story(asker)
+            await story(gate_connection)
         finally:
-            asker.close()
+            gate_connection.close()
 
     asyncio.run(told())
 
@@ -52,12 +52,12 @@ def test_values_come_as_they_are(database: Database) -> None:
     between.
     """
 
-    async def story(asker: GateConnection) -> None:
+    async def story(gate_connection: GateConnection) -> None:
         for first in (-1, 2**62):
-            found = await asker.rows(SUM, {"first": first, "second": 1}, timeout_s=WAIT_S)
+            found = await gate_connection.rows(SUM, {"first": first, "second": 1}, timeout_s=WAIT_S)
             assert found == [(first + 1, "it is π", None, None)]
-            assert await asker.rows(LISTED, {"all": [3, 1, 5], "above": 2}, timeout_s=WAIT_S) == [(3,), (5,)]
-            assert await asker.rows(LISTED, {"all": [], "above": 2}, timeout_s=WAIT_S) == []
+            assert await gate_connection.rows(LISTED, {"all": [3, 1, 5], "above": 2}, timeout_s=WAIT_S) == [(3,), (5,)]
+            assert await gate_connection.rows(LISTED, {"all": [], "above": 2}, timeout_s=WAIT_S) == []
 
     asked(database, story)
 
@@ -66,8 +66,8 @@ def test_question_that_no_socket_takes_at_once(database: Database) -> None:
     """A question of several megabytes arrives whole, though the socket takes it in pieces."""
     count = 1_000_000
 
-    async def story(asker: GateConnection) -> None:
-        found = await asker.rows(
+    async def story(gate_connection: GateConnection) -> None:
+        found = await gate_connection.rows(
             LISTED, {"all": list(range(10**6, 10**6 + count)), "above": 10**6 + count - 3}, timeout_s=WAIT_S
         )
         assert found == [(10**6 + count - 2,), (10**6 + count - 1,)]
@@ -78,11 +78,11 @@ def test_question_that_no_socket_takes_at_once(database: Database) -> None:
 def test_statement_that_fails_ends_nothing(database: Database) -> None:
     """What the database refuses is told as its error, and the connection answers the next question."""
 
-    async def story(asker: GateConnection) -> None:
+    async def story(gate_connection: GateConnection) -> None:
         with pytest.raises(psycopg.errors.DivisionByZero):
-            await asker.rows(DIVIDED, {"by": 0}, timeout_s=WAIT_S)
-        assert await asker.rows(DIVIDED, {"by": 7}, timeout_s=WAIT_S) == [(1,)]
-        assert not asker.is_closed
+            await gate_connection.rows(DIVIDED, {"by": 0}, timeout_s=WAIT_S)
+        assert await gate_connection.rows(DIVIDED, {"by": 7}, timeout_s=WAIT_S) == [(1,)]
+        assert not gate_connection.is_closed
 
     asked(database, story)
 
@@ -90,12 +90,12 @@ def test_statement_that_fails_ends_nothing(database: Database) -> None:
 def test_one_question_at_a_time(database: Database) -> None:
     """Who asks while another one is being answered is refused, and the other one gets its answer."""
 
-    async def story(asker: GateConnection) -> None:
-        await asker.rows(SUM, {"first": 1, "second": 1}, timeout_s=WAIT_S)
-        first = asyncio.ensure_future(asker.rows(SUM, {"first": 1, "second": 1}, timeout_s=WAIT_S))
+    async def story(gate_connection: GateConnection) -> None:
+        await gate_connection.rows(SUM, {"first": 1, "second": 1}, timeout_s=WAIT_S)
+        first = asyncio.ensure_future(gate_connection.rows(SUM, {"first": 1, "second": 1}, timeout_s=WAIT_S))
         await asyncio.sleep(0)
         with pytest.raises(psycopg.OperationalError, match="a query is in progress"):
-            await asker.rows(SUM, {"first": 5, "second": 5}, timeout_s=WAIT_S)
+            await gate_connection.rows(SUM, {"first": 5, "second": 5}, timeout_s=WAIT_S)
         assert (await first)[0][0] == 2
 
     asked(database, story)
@@ -107,17 +107,17 @@ def test_answer_that_does_not_come(database: Database, before: float) -> None:
     before was given.
     """
 
-    async def story(asker: GateConnection) -> None:
-        await asker.rows(SLEEP, {"seconds": 0}, timeout_s=WAIT_S)
+    async def story(gate_connection: GateConnection) -> None:
+        await gate_connection.rows(SLEEP, {"seconds": 0}, timeout_s=WAIT_S)
         if before > 1:
-            await asker.rows(SLEEP, {"seconds": 0}, timeout_s=before)
+            await gate_connection.rows(SLEEP, {"seconds": 0}, timeout_s=before)
         began = asyncio.get_running_loop().time()
         with pytest.raises(TimeoutError):
-            await asker.rows(SLEEP, {"seconds": 60}, timeout_s=0.05)
+            await gate_connection.rows(SLEEP, {"seconds": 60}, timeout_s=0.05)
         assert asyncio.get_running_loop().time() - began < WAIT_S
-        assert asker.is_closed
+        assert gate_connection.is_closed
         with pytest.raises(psycopg.OperationalError, match="closed"):
-            await asker.rows(SLEEP, {"seconds": 0}, timeout_s=WAIT_S)
+            await gate_connection.rows(SLEEP, {"seconds": 0}, timeout_s=WAIT_S)
 
     asked(database, story)
 
@@ -125,9 +125,9 @@ def test_answer_that_does_not_come(database: Database, before: float) -> None:
 def test_question_may_take_its_own_time(database: Database) -> None:
     """The time of a short question that was answered does not end a longer one behind it."""
 
-    async def story(asker: GateConnection) -> None:
-        await asker.rows(SLEEP, {"seconds": 0}, timeout_s=0.3)
-        assert len(await asker.rows(SLEEP, {"seconds": 1}, timeout_s=WAIT_S)) == 1
+    async def story(gate_connection: GateConnection) -> None:
+        await gate_connection.rows(SLEEP, {"seconds": 0}, timeout_s=0.3)
+        assert len(await gate_connection.rows(SLEEP, {"seconds": 1}, timeout_s=WAIT_S)) == 1
 
     asked(database, story)
 
@@ -135,9 +135,9 @@ def test_question_may_take_its_own_time(database: Database) -> None:
 def test_connection_that_ends_while_nobody_asks(database: Database) -> None:
     """That the database ended the connection is noticed before anybody asks on it."""
 
-    async def story(asker: GateConnection) -> None:
-        await asyncio.to_thread(database.sql, "SELECT pg_terminate_backend(?)", asker.backend_pid)
-        await until(lambda: asker.is_closed)
+    async def story(gate_connection: GateConnection) -> None:
+        await asyncio.to_thread(database.sql, "SELECT pg_terminate_backend(?)", gate_connection.backend_pid)
+        await until(lambda: gate_connection.is_closed)
 
     asked(database, story)
 
@@ -145,10 +145,10 @@ def test_connection_that_ends_while_nobody_asks(database: Database) -> None:
 def test_connection_that_is_cut_under_a_question(database: Database) -> None:
     """Who waits for an answer on a connection that is cut is told so."""
 
-    async def story(asker: GateConnection) -> None:
-        waiting = asyncio.ensure_future(asker.rows(SLEEP, {"seconds": 60}, timeout_s=WAIT_S))
-        await until(lambda: asker.line.since is not None)
-        asker.line.cut()
+    async def story(gate_connection: GateConnection) -> None:
+        waiting = asyncio.ensure_future(gate_connection.rows(SLEEP, {"seconds": 60}, timeout_s=WAIT_S))
+        await until(lambda: gate_connection.monitor.since is not None)
+        gate_connection.monitor.cut()
         with pytest.raises(psycopg.OperationalError, match="closed"):
             await waiting
 

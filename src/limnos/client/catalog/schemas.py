@@ -14,7 +14,7 @@ from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.flow import ClientScope, Flow, Resource, S, call, verb
 from limnos.client.paths import metalake_url, parts_of
 from limnos.client.values import Catalog, Json, Parts, SourceTable
-from limnos.model.kind_table import HELD
+from limnos.model.kind_table import ONLY_KINDS
 from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS
 
 
@@ -40,7 +40,7 @@ def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
         provider = (yield from call("GET", url, answer=Catalog, field="catalog")).provider
     except (NotFoundError, DeniedError):
         return ""
-    kind = HELD.get(provider or "")
+    kind = ONLY_KINDS.get(provider or "")
     if kind is not None:
         return kind.word
     # Tables of REST providers are Iceberg tables, like the server's own.

@@ -102,9 +102,9 @@ async def search_page(page_request: PageRequest) -> Response:
         view = SearchPage(frame, text, refusal=error.message)
         return html_response(page_request.request, render("search.html", view), status=400)
     hits = tuple(_line(page_request, frame.metalake, hit=hit, question=question) for hit in answer.hits)
-    meant = tuple(_link(page_request, corrected(text, each), metalake=frame.metalake) for each in answer.meant)
+    meant = tuple(_link(page_request, corrected(text, each), metalake=frame.metalake) for each in answer.suggestions)
     view = SearchPage(
-        frame, text, hits, answer.more, answer.bounded, answer.behind, meant=meant,
+        frame, text, hits, answer.more, answer.is_bounded, answer.unindexed_changes, meant=meant,
         facets=tuple(_facet_links(page_request, text, metalake=frame.metalake, facets=answer.facets)),
         filters=" and ".join(filter_texts(question)), advice=_key_advice(question),
     )  # fmt: skip
@@ -139,7 +139,7 @@ async def _palette(page_request: PageRequest, text: str) -> Response:
         try:
             question = question_of(text, {})
             answer = await search(page_request.ctx, metalake, question=question, limit=PALETTE_HITS)
-            meant = tuple(_link(page_request, corrected(text, each), metalake=metalake) for each in answer.meant)
+            meant = tuple(_link(page_request, corrected(text, each), metalake=metalake) for each in answer.suggestions)
             hits = tuple(_line(page_request, metalake, hit=hit, question=question) for hit in answer.hits)
             note = f"{note} {_key_advice(question)}".rstrip()
         except BadRequest as error:

@@ -159,7 +159,7 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
             }
         )
 
-    ctx.keep_answer(lambda _: told())  # the response describes the state before the change
+    ctx.store_response(lambda _: told())  # the response describes the state before the change
     await namespaces.namespace_edit(ctx, scope, levels=levels_of(params[0]), edit=edit)
     return Response(200, told())
 

@@ -376,7 +376,7 @@ async def table_unregister(request: Request, ctx: Context) -> Response:
     """Remove a table from the catalog without deleting its files, and return its last metadata."""
     scope, params = split_path(request, ctx, 2)
     documents: list[MetadataDocument] = []
-    ctx.keep_answer(lambda _: _unregister_body(documents[-1]))  # a repeated request can no longer load the table
+    ctx.store_response(lambda _: _unregister_body(documents[-1]))  # a repeated request can no longer load the table
     document = await tables.table_unregister(
         ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), documents=documents
     )

@@ -63,11 +63,11 @@ def export_days(ctx: Context, *, location: str | None, since: date | None, until
         raise BadRequest("The setting audit.export has no location: set the location of the files")
     root = root_of(place)
     ctx.services.defaults.allowed.check_root(root)
-    over = over_at(ctx.services.store.time.now_ms())
-    return AuditExport(root, since or date(1970, 1, 1), min(until or over, over))
+    open_day = first_open_day(ctx.services.store.time.now_ms())
+    return AuditExport(root, since or date(1970, 1, 1), min(until or open_day, open_day))
 
 
-def over_at(now_ms: int) -> date:
+def first_open_day(now_ms: int) -> date:
     """Return the first day, in UTC, to which audit records may still be added at a time in milliseconds since 1970."""
     return day_of(now_ms - SETTLED_MS)
 
@@ -83,12 +83,12 @@ async def audit_export(ctx: Context, *, location: str | None, since: date | None
         decision = request_view.require(Action.AUDIT_READ_ALL, ())
         return request_view.permit(export_days(ctx, location=location, since=since, until=until), decision)
 
-    task_id = await ctx.write(RequestScope(), decide, export_leave)
+    task_id = await ctx.write(RequestScope(), decide, export_task_create)
     ctx.services.wake_worker()
     return task_id
 
 
-def export_leave(tx: Tx, permit: Permit[AuditExport]) -> int:
+def export_task_create(tx: Tx, permit: Permit[AuditExport]) -> int:
     """Create the export task. Returns its id."""
     return tx.tasks.create(EXPORT_AUDIT, msgspec.json.encode(permit.command).decode())
 
@@ -113,7 +113,7 @@ async def days_run(work: TaskContext, payload: AuditDays) -> tuple[AuditDays, st
     if services is None or services.defaults.audit.export is None:
         return payload, None
     now_ms = await work.submit(lambda tx: tx.now_ms)
-    until = over_at(now_ms)
+    until = first_open_day(now_ms)
     root = root_of(services.defaults.audit.export)
     services.defaults.allowed.check_root(root)
     export = await export_run(work, AuditExport(root, payload.next or until - timedelta(days=1), until))

@@ -274,7 +274,7 @@ def lineage_put(tx: Tx, permit: Permit[LineagePuts]) -> int:
 
 def _put_one(tx: Tx, put: LineagePut, *, metalake_id: int) -> int:
     def id_of(end: LineageEnd) -> int:
-        return end if isinstance(end, int) else tx.lineage.outside(metalake_id, end)
+        return end if isinstance(end, int) else tx.lineage.external_dataset_id(metalake_id, end)
 
     def is_there(end: LineageEnd) -> bool:
         return not isinstance(end, int) or tx.nodes.is_alive(end)

@@ -36,7 +36,7 @@ from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.activity.feed import NodePosition, zones_read
-from limnos.store.activity.lineage import places_read
+from limnos.store.activity.lineage import tables_at_read
 from limnos.store.location_params import parent_locations
 from limnos.view.cache_miss import for_each
 
@@ -125,7 +125,7 @@ async def _dataset_candidates(
     ctx: Context, metalake: str, *, home: UsableCatalogs, datasets: Sequence[EventDataset], authority: str
 ) -> list[_DatasetCandidate]:
     places = {each.key: _candidate_locations(each) for each in datasets}
-    holders = await ctx.look_up(partial(places_read, {place for path in places.values() for place in path}))
+    holders = await ctx.look_up(partial(tables_at_read, {place for path in places.values() for place in path}))
     node_positions = await ctx.look_up(partial(zones_read, set(holders.values())))
     homes = catalogs_of(holders.values(), node_positions, metalake_id=home.metalake_id)
     clues = []

@@ -218,7 +218,7 @@ async def webhook_retry(ctx: Context, *, metalake: str, webhook_id: int, after: 
 
     await ctx.read(RequestScope(metalake), require)
     position = None if after is None else await _start(ctx, metalake, after)
-    if not await ctx.write(RequestScope(metalake), _changes(webhook_id, position), webhook_revive):
+    if not await ctx.write(RequestScope(metalake), _changes(webhook_id, position), webhook_reschedule):
         raise webhook_missing_error(webhook_id)
     ctx.services.wake_deliveries()
 
@@ -236,7 +236,7 @@ def webhook_delete(tx: Tx, permit: Permit[WebhookChange]) -> bool:
     return tx.webhooks.drop(permit.command.metalake_id, permit.command.webhook_id)
 
 
-def webhook_revive(tx: Tx, permit: Permit[WebhookChange]) -> bool:
+def webhook_reschedule(tx: Tx, permit: Permit[WebhookChange]) -> bool:
     """Set the webhook's next delivery to now. Returns whether the webhook exists."""
     command = permit.command
     return tx.webhooks.retry(command.metalake_id, command.webhook_id, position=command.position)

@@ -27,7 +27,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.name_pages import PageRequest, ids_of
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import ICEBERG, LANCE, format_of, is_kind_held, refuse_directory_request
+from limnos.services.request.table_formats import ICEBERG, LANCE, can_contain, format_of, refuse_directory_request
 from limnos.view.cache_miss import CacheMiss, for_each, require_fact
 from limnos.view.keys import ABSENT, node_key, nodes_key, principal_id_key
 
@@ -186,7 +186,7 @@ def _may_lie_there(request_view: RequestView, kind: Kind, *, parent: Levels) -> 
         return True
     if kind in (Kind.TABLE, Kind.VIEW):
         return format_of(request_view) in (ICEBERG, LANCE)
-    return is_kind_held(request_view, kind)
+    return can_contain(request_view, kind)
 
 
 def _refuse_missing(request_view: RequestView, parent: Levels, *, kind: Kind) -> None:

@@ -27,7 +27,7 @@ from limnos.services.request.catalog_storage import CatalogStorage, catalog_stor
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import require_kind_held
+from limnos.services.request.table_formats import require_containable
 from limnos.services.storage.fileset_purges import fileset_purge_later
 from limnos.services.storage.location_claims import locations_claim, locations_release
 from limnos.store.tx import Tx
@@ -74,7 +74,7 @@ async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, req
     def decide(request_view: RequestView) -> tuple[FilesetRecord, CatalogStorage]:
         request_view.require_in_use()
         request_view.look_up(Kind.NAMESPACE, path[:-1], Action.FILESET_CREATE)
-        require_kind_held(request_view, Kind.FILESET)
+        require_containable(request_view, Kind.FILESET)
         try:
             return _record(request_view, path, request=request, uuid=uuid), catalog_storage_of(request_view)
         except BadRequest:
@@ -119,10 +119,10 @@ async def fileset_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> No
 
 def fileset_delete(tx: Tx, permit: Permit[namespace_objects.NamespaceObjectDrop]) -> None:
     """Drop the fileset. Without a trash, a task that deletes a managed fileset's files is created at once."""
-    fileset_bury(tx, tx.nodes.confirm(permit.command.node), keep_ms=permit.command.keep_ms)
+    fileset_drop_confirmed(tx, tx.nodes.confirm(permit.command.node), keep_ms=permit.command.keep_ms)
 
 
-def fileset_bury(tx: Tx, node: Node, *, keep_ms: int) -> None:
+def fileset_drop_confirmed(tx: Tx, node: Node, *, keep_ms: int) -> None:
     """Drop a fileset within a transaction; the caller has checked that `node` is current.
 
     `keep_ms` is the time for which it can be restored, in milliseconds. With 0 it is deleted permanently, and a task is

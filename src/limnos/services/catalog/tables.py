@@ -308,11 +308,11 @@ async def table_unregister(
         node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
         return request_view.permit(TableUnregister(node, documents), decision)
 
-    await ctx.write(scope, decide, table_forget)
+    await ctx.write(scope, decide, table_unregister_write)
     return documents[-1]
 
 
-def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
+def table_unregister_write(tx: Tx, permit: Permit[TableUnregister]) -> None:
     """Drop the table permanently, and append its last document to the command. No commit to it can follow."""
     node = tx.nodes.confirm(permit.command.table)
     document = tx.documents.read(node.id)

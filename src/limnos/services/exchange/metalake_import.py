@@ -266,12 +266,12 @@ async def import_finish(ctx: Context, import_id: int) -> FinishedImport:
         _require_free(request_view, metalake_import.name)
         return request_view.permit(ImportEnd(import_id, request_view.rules.service_admins), decision)
 
-    finished_import = await ctx.write(RequestScope(), decide, import_show)
+    finished_import = await ctx.write(RequestScope(), decide, import_publish)
     ctx.services.wake_worker()
     return finished_import
 
 
-def import_show(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
+def import_publish(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
     """Publish the metalake under its name, and create the task that deletes the import's rows.
 
     Without an owner in the file, the importing user becomes its owner. Raises NotFound, BadRequest, AlreadyExists.
@@ -286,7 +286,7 @@ def import_show(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
             f"Metalake {metalake_import.name} already exists: abandon this import and import under another name",
             kind="metalake",
         )
-    tx.imports.show(metalake_import, owner_id=_owner(tx, metalake_import, admins=permit.command.admins))
+    tx.imports.publish(metalake_import, owner_id=_owner(tx, metalake_import, admins=permit.command.admins))
     tx.tasks.create(PRUNE_IMPORT, _import_view(metalake_import.id))
     return FinishedImport(metalake_import.name, metalake_import.records, metalake_import.masked)
 

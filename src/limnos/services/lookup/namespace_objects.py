@@ -25,7 +25,7 @@ from limnos.services.request.name_pages import ALL_NAMES, page_of
 from limnos.services.request.property_edits import PropertyEdits, object_edit
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import refuse_sourced, require_kind_held
+from limnos.services.request.table_formats import refuse_sourced, require_containable
 from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
 
@@ -126,7 +126,7 @@ async def namespace_object_create(
         request_view.require_in_use()
         refuse_sourced(request_view, Kind.NAMESPACE, levels=path[:-1], action=Action(f"{kind.word}_create"))
         namespace, _, decision = request_view.look_up(Kind.NAMESPACE, path[:-1], Action(f"{kind.word}_create"))
-        require_kind_held(request_view, kind)
+        require_containable(request_view, kind)
         if request_view.is_taken(namespace.id, kind, path[-1]):
             raise namespace_object_exists_error(path, kind)
         command = NamespaceObjectCreate(

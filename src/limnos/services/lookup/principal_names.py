@@ -17,7 +17,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import escape_percent
 from limnos.store.tx import Tx
 
-NAMES_TOLD_MAX: Final = 100
+INVALID_NAMES_MAX: Final = 100
 
 
 def principal_create(
@@ -32,7 +32,7 @@ def principal_create(
     return tx.principals.create(metalake_id, kind, name, external_id=external_id, enabled=enabled)
 
 
-class OddName(NamedTuple):
+class InvalidPrincipalName(NamedTuple):
     """A stored name that is not allowed for a new user, group or role: its metalake and kind, and the reason."""
 
     metalake: str
@@ -41,15 +41,16 @@ class OddName(NamedTuple):
     problem: str
 
 
-def odd_names(tx: Tx, *, admins: Collection[str]) -> list[OddName]:
-    """Return the first `NAMES_TOLD_MAX` stored names that are not allowed for new principals; names of service admins
-    are exempt.
+def invalid_names(tx: Tx, *, admins: Collection[str]) -> list[InvalidPrincipalName]:
+    """Return the first `INVALID_NAMES_MAX` stored names that are not allowed for new principals.
+
+    Names of service admins are exempt.
     """
     everybody = tx.principals.everybody()
     known = defaultdict(list)
     for metalake, kind, name in everybody:
         known[metalake, kind].append(name)
-    names: list[OddName] = []
+    names: list[InvalidPrincipalName] = []
     for metalake, kind, name in everybody:
         if name in admins and kind is Kind.USER:
             continue
@@ -58,7 +59,7 @@ def odd_names(tx: Tx, *, admins: Collection[str]) -> list[OddName]:
         if problem is None and twin is not None:
             problem = f"it looks like {escape_percent(twin)}"
         if problem is not None:
-            names.append(OddName(metalake, kind, name, problem))
-        if len(names) == NAMES_TOLD_MAX:
+            names.append(InvalidPrincipalName(metalake, kind, name, problem))
+        if len(names) == INVALID_NAMES_MAX:
             break
     return names

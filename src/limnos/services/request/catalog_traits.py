@@ -11,7 +11,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from limnos.model.errors import BadRequest
-from limnos.model.kind_table import HELD, name_space_of
+from limnos.model.kind_table import ONLY_KINDS, name_space_of
 from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS, TABLE_FORMATS, Kind
 from limnos.model.records import CatalogRecord
 from limnos.names.parts import quote_for_message
@@ -58,7 +58,7 @@ def spaces_of(provider: str) -> Mapping[Kind, str]:
 def _table_format(provider: str) -> str:
     if provider in SOURCE_PROVIDERS:
         return SOURCE
-    return NO_TABLES if provider in HELD else TABLE_FORMATS.get(provider, ICEBERG)
+    return NO_TABLES if provider in ONLY_KINDS else TABLE_FORMATS.get(provider, ICEBERG)
 
 
 NESTED: Final = "nested-namespaces"

@@ -181,14 +181,14 @@ class Context:
         if self.asker is not None:
             self.asker.has_changed = True  # the request needs no audit record of its own
 
-    def keep_answer(self, answer: Callable[[int], bytes]) -> None:
+    def store_response(self, build_body: Callable[[int], bytes]) -> None:
         """Set a function that builds the response body inside the transaction, for a request with an idempotency key
         whose response cannot be rebuilt later.
 
-        `answer` receives the zone's revision after the change.
+        `build_body` receives the zone's revision after the change.
         """
         if self.once is not None:
-            self.once.answer = answer
+            self.once.answer = build_body
 
     async def _submitted(self, writing: Awaitable[T], *, is_told: bool) -> T:
         try:

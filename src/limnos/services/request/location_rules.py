@@ -62,7 +62,7 @@ def relation_of(location: str, other: str) -> LocationRelation | None:
     return LocationRelation.BELOW if location.startswith(f"{other.removesuffix('/')}/") else None
 
 
-def may_meet(one: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
+def may_coexist(one: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
     """Return whether two locations may coexist. `relation` is the relation of `one` to `other`."""
     if one.owner_id == other.owner_id:
         return True
@@ -71,17 +71,17 @@ def may_meet(one: LocationClaim, other: LocationClaim, *, relation: LocationRela
     if one.kind in ROOTS and other.kind in ROOTS:
         return True
     if one.kind is LocationKind.LANCE_DIRECTORY:
-        return _directory_may_meet(one, other, relation=relation)
+        return _directory_may_coexist(one, other, relation=relation)
     if other.kind is LocationKind.LANCE_DIRECTORY:
-        return _directory_may_meet(other, one, relation=relation.inverse)
+        return _directory_may_coexist(other, one, relation=relation.inverse)
     if one.kind in ROOTS:
-        return _root_may_meet(one, other, relation=relation)
+        return _root_may_coexist(one, other, relation=relation)
     if other.kind in ROOTS:
-        return _root_may_meet(other, one, relation=relation.inverse)
-    return _objects_may_meet(one, other)
+        return _root_may_coexist(other, one, relation=relation.inverse)
+    return _objects_may_coexist(one, other)
 
 
-def _directory_may_meet(directory: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
+def _directory_may_coexist(directory: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
     """Return whether a directory catalog's location may overlap another location.
 
     The catalog shows all files in its directory, so no location of another catalog may overlap it. An allowed location
@@ -92,7 +92,7 @@ def _directory_may_meet(directory: LocationClaim, other: LocationClaim, *, relat
     return other.kind is LocationKind.ALLOWED_LOCATION and relation is LocationRelation.BELOW
 
 
-def _root_may_meet(root: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
+def _root_may_coexist(root: LocationClaim, other: LocationClaim, *, relation: LocationRelation) -> bool:
     """Return whether a catalog's root may overlap an object's location.
 
     A root may contain objects of its metalake. An object whose location contains a root would own the files of all
@@ -107,7 +107,7 @@ def _root_may_meet(root: LocationClaim, other: LocationClaim, *, relation: Locat
     return relation is LocationRelation.SAME and other.kind is LocationKind.EXTERNAL_FILESET
 
 
-def _objects_may_meet(one: LocationClaim, other: LocationClaim) -> bool:
+def _objects_may_coexist(one: LocationClaim, other: LocationClaim) -> bool:
     """Return whether two objects' locations may overlap; in general they may not.
 
     Exceptions: external filesets of one catalog, which own no files; and the directory for restricted reads of catalogs
@@ -129,7 +129,7 @@ def judge_claim(new: LocationClaim, rival: LocationClaim, *, relation: LocationR
         relation: The relation of the new location to the existing one.
         is_own: Whether the caller owned, dropped or staged the object at the existing location.
     """
-    if may_meet(new, rival, relation=relation):
+    if may_coexist(new, rival, relation=relation):
         return ClaimVerdict.ALLOWED
     new_is_root = new.kind in ROOTS or new.kind is LocationKind.LANCE_DIRECTORY
     if rival.is_conflicting and not new_is_root:
@@ -158,7 +158,7 @@ def find_conflicting_claims(
     location, or an object at or below a root of another catalog; else an external fileset; else the newer object. Roots
     of two metalakes are both marked.
     """
-    if may_meet(one, other, relation=relation) or one.is_conflicting or other.is_conflicting:
+    if may_coexist(one, other, relation=relation) or one.is_conflicting or other.is_conflicting:
         return ()
     both = (one, other)
     output = tuple(each for each in both if each.kind is LocationKind.LANCE_DIRECTORY)

@@ -14,7 +14,7 @@ from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
-from limnos.model.kind_table import HELD, is_held, row_of
+from limnos.model.kind_table import ONLY_KINDS, may_contain, row_of
 from limnos.model.kinds import REST_PROVIDERS, Kind
 from limnos.names.iceberg import render
 from limnos.names.path import Levels
@@ -110,17 +110,17 @@ def _external_catalog_error(request_view: RequestView) -> ExternalCatalogError:
     )
 
 
-def is_kind_held(request_view: RequestView, kind: Kind) -> bool:
+def can_contain(request_view: RequestView, kind: Kind) -> bool:
     """Return whether the request's catalog can contain objects of a kind, by the kind's row in `model.kind_table`."""
-    return is_held(kind, request_view.catalog_record.provider)
+    return may_contain(kind, request_view.catalog_record.provider)
 
 
-def require_kind_held(request_view: RequestView, kind: Kind) -> None:
+def require_containable(request_view: RequestView, kind: Kind) -> None:
     """Refuse to create an object in a catalog of a type that cannot contain it.
 
     Raises UnsupportedOperation in that case.
     """
-    if not is_kind_held(request_view, kind):
+    if not can_contain(request_view, kind):
         provider, holding = request_view.catalog_record.provider, row_of(kind).catalogs or ()
         raise UnsupportedOperation(
             f"Catalog {request_view.catalog.name} of provider {provider} cannot contain {kind.word}s: "
@@ -147,7 +147,7 @@ def require_format(request_view: RequestView, expected: str) -> None:
         raise _external_catalog_error(request_view)
     table_format = traits.table_format
     if table_format == NO_TABLES:
-        word = HELD[traits.record.provider].word
+        word = ONLY_KINDS[traits.record.provider].word
         raise BadRequest(
             f"Catalog {request_view.catalog.name} contains {word}s and no tables: choose another catalog for this"
         )

@@ -56,12 +56,12 @@ class JobWork(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-def work_read(text: str) -> JobWork:
+def work_parse(text: str) -> JobWork:
     """Parse a job's definition from the JSON of `JobWork.text`."""
     return msgspec.json.decode(text, type=JobWork)
 
 
-def work_checked(rules: JobRules, job_type: str, *, content: TemplateContent) -> JobWork:
+def work_check(rules: JobRules, job_type: str, *, content: TemplateContent) -> JobWork:
     """Return a job's definition after checking its files, variables and Spark properties against the settings.
 
     Raises BadRequest for content that the settings do not allow.

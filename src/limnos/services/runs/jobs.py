@@ -23,7 +23,7 @@ from limnos.services.lookup.metalake_objects import metalake_object_find
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.runs.job_rules import CONF_MAX, JOB_RULES, JobWork, work_checked
+from limnos.services.runs.job_rules import CONF_MAX, JOB_RULES, JobWork, work_check
 from limnos.services.runs.job_templates import KIND, record_of, template_find
 from limnos.services.runs.run_access import (
     RunView,
@@ -94,7 +94,7 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
                 "The server does not start runs of pipelines: run it with a runner (limnos.pipeline), and it appears here as a job"
             )
         rules.require_enabled()
-        work = work_checked(rules, record.job_type, content=fill_placeholders(content_read(record.content), conf))
+        work = work_check(rules, record.job_type, content=fill_placeholders(content_read(record.content), conf))
         command = JobCreate(
             metalake_object.entity, work, text, *caller_identity(request_view), request_view.maker_id, rules.waiting_max
         )

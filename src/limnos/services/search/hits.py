@@ -43,16 +43,16 @@ class SearchHit(NamedTuple):
 class SearchAnswer(NamedTuple):
     """The result of a search: the hits in order, and whether they are complete.
 
-    `more`: further hits exist. `bounded`: only the first `LOOKED_MAX` candidates were examined. `behind`: the count of
-    recent changes whose words were not searched. `meant`: corrections of words, each of which finds a visible object.
-    `facets`: counts of the first `FACETS_OF` hits, if requested.
+    `more`: further hits exist. `is_bounded`: only the first `LOOKED_MAX` candidates were examined. `unindexed_changes`:
+    the count of recent changes whose words were not searched. `suggestions`: corrections of words, each of which finds
+    a visible object. `facets`: counts of the first `FACETS_OF` hits, if requested.
     """
 
     hits: list[SearchHit]
     more: bool
-    bounded: bool
-    behind: int
-    meant: tuple[Suggestion, ...] = ()
+    is_bounded: bool
+    unindexed_changes: int
+    suggestions: tuple[Suggestion, ...] = ()
     facets: tuple[SearchFacet, ...] = ()
 
 

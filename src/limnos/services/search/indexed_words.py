@@ -52,7 +52,7 @@ class PendingChanges(NamedTuple):
 
     changed: frozenset[int]
     tail: list[SearchCandidate]
-    behind: int
+    unread_changes: int
 
 
 def pending_read(zones: Collection[int], *, within: Collection[int] | None) -> Load[PendingChanges]:
@@ -61,19 +61,19 @@ def pending_read(zones: Collection[int], *, within: Collection[int] | None) -> L
     With `within`, only objects with these ids become candidates.
     """
     changed: set[int] = set()
-    behind, room = 0, TAIL_MAX
+    unread_changes, room = 0, TAIL_MAX
     for progress in (yield from progress_read(zones)):
         if progress.is_lost or progress.scan_after is not None or progress.revision is None:
-            behind += progress.behind
+            unread_changes += progress.behind
             continue
         until = min(progress.newest, progress.revision + room)
         if until > progress.revision:
             changed.update((yield from changed_read(progress.zone, since=progress.revision, until=until)))
         room -= until - progress.revision
-        behind += progress.newest - until
+        unread_changes += progress.newest - until
     searched = changed if within is None else changed.intersection(within)
     tail = (yield from candidates_read(searched)) if searched else []
-    return PendingChanges(frozenset(changed), tail, behind)
+    return PendingChanges(frozenset(changed), tail, unread_changes)
 
 
 class IndexedCandidates(NamedTuple):

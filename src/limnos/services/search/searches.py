@@ -63,7 +63,7 @@ LOOKED_MAX: Final = 5_000
 """The maximum number of candidates that one search decides on."""
 TRIED_MAX: Final = 20
 """The number of corrections of a word that are tried."""
-MEANT_MAX: Final = 3
+SUGGESTIONS_MAX: Final = 3
 AT_ONCE: Final = 200
 """The maximum number of candidates that are decided together."""
 AT_ONCE_MIN: Final = 10
@@ -126,11 +126,11 @@ async def search(
             facets = facets_of((each.kind, each.path, each.table_format) for each in answer.hits) if with_facets else ()
             # Paths are usually copied, not typed, so they are not corrected.
             is_misspelled = not answer.hits and len(question.path) <= 1
-            meant = await _suggest_corrections(ctx, space, question=question) if is_misspelled else ()
+            suggestions = await _suggest_corrections(ctx, space, question=question) if is_misspelled else ()
             return answer._replace(
                 hits=answer.hits[:limit],
                 more=answer.more or len(answer.hits) > limit,
-                meant=meant,
+                suggestions=suggestions,
                 facets=tuple(facets),
             )
         except (CatalogsOutdated, NotFound, PermissionDenied):
@@ -140,7 +140,7 @@ async def search(
 
 async def _suggest_corrections(ctx: Context, space: SearchSpace, *, question: SearchQuestion) -> tuple[Suggestion, ...]:
     """Return corrections of a query's words. Each word is a whole word of an object that the corrected query finds."""
-    words, meant = question_words(question.words), list[Suggestion]()
+    words, suggestions = question_words(question.words), list[Suggestion]()
     for place, word in enumerate(words[:SPELLED_WORDS_MAX]):
         near = near_words(word)
         if space.narrow is not None:
@@ -153,10 +153,10 @@ async def _suggest_corrections(ctx: Context, space: SearchSpace, *, question: Se
             )
             one = _Search(ctx, space, question=spelled, limit=0, whole_word=tried)
             if (await one.run()).more:
-                meant.append(Suggestion(word, tried))
-            if len(meant) == MEANT_MAX:
-                return tuple(meant)
-    return tuple(meant)
+                suggestions.append(Suggestion(word, tried))
+            if len(suggestions) == SUGGESTIONS_MAX:
+                return tuple(suggestions)
+    return tuple(suggestions)
 
 
 def _home_of(request_view: RequestView, *, question: SearchQuestion) -> SearchHome:
@@ -210,8 +210,8 @@ class _Search:
         self.limit = limit
         self.whole_word = whole_word
         self.hits: dict[int, SearchHit] = {}
-        self.more = self.bounded = False
-        self.behind = 0
+        self.more = self.is_bounded = False
+        self.unindexed_changes = 0
         self.best_tier = TIER_WORDS
         """The best tier that a further candidate may have."""
         self.looked: set[int] = set()
@@ -235,7 +235,9 @@ class _Search:
             if self.words:
                 await self._run_words()
         hits = sorted(self.hits.values(), key=order_of)
-        return SearchAnswer(hits[: self.limit], self.more or len(hits) > self.limit, self.bounded, self.behind)
+        return SearchAnswer(
+            hits[: self.limit], self.more or len(hits) > self.limit, self.is_bounded, self.unindexed_changes
+        )
 
     # -- candidates ------------------------------------------------------------------------------------------------
 
@@ -272,7 +274,7 @@ class _Search:
             await self._run_tier(tier, results[:looked], judge=judge)
             if len(results) <= looked:
                 return
-        self.bounded = True
+        self.is_bounded = True
 
     async def _filtered_candidates(self) -> list[name_search.SearchCandidate]:
         """Return the candidates that have the query's tags and owner."""
@@ -293,7 +295,7 @@ class _Search:
 
     async def _ids(self, load: Callable[[], Load[list[int]]]) -> list[int]:
         results = await self.ctx.look_up(load)
-        self.bounded = self.bounded or len(results) > LOOKED_MAX
+        self.is_bounded = self.is_bounded or len(results) > LOOKED_MAX
         return results[:LOOKED_MAX]
 
     # -- tiers -----------------------------------------------------------------------------------------------------
@@ -389,7 +391,7 @@ class _Search:
     async def _run_words(self) -> None:
         """Search the tiers of word matches: in the index, and in the objects whose changes are not indexed yet."""
         pending, is_bounded = await self.space.pending(self.ctx, self.zones), False
-        self.behind = pending.behind
+        self.unindexed_changes = pending.unread_changes
         for names_only in (True, False):
             query = WordQuery(self.words, names_only, self.zones, [int(kind) for kind in self.question.kinds])
             for looked in (min(LOOKED_FIRST, LOOKED_MAX), LOOKED_MAX):
@@ -402,7 +404,7 @@ class _Search:
                 if not is_bounded:
                     self.best_tier = TIER_COLUMNS  # all with the words in their names are among the hits
                     break
-        self.bounded = self.bounded or is_bounded
+        self.is_bounded = self.is_bounded or is_bounded
 
     async def _indexed(
         self, query: WordQuery, tail: Sequence[name_search.SearchCandidate], *, limit: int

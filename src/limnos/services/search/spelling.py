@@ -27,7 +27,7 @@ class Suggestion(NamedTuple):
     """A word of a query, and its suggested correction."""
 
     word: str
-    meant: str
+    correction: str
 
 
 def near_words(word: str) -> list[str]:
@@ -72,5 +72,5 @@ def has_word(word: str, *, texts: Iterable[str], names: Iterable[str]) -> bool:
 def corrected(text: str, suggestion: Suggestion) -> str:
     """Return the text of a query with the misspelled word replaced by the suggested one."""
     return re.sub(
-        rf"(?<![^\W_]){re.escape(suggestion.word)}(?![^\W_])", suggestion.meant, text, count=1, flags=re.IGNORECASE
+        rf"(?<![^\W_]){re.escape(suggestion.word)}(?![^\W_])", suggestion.correction, text, count=1, flags=re.IGNORECASE
     )

@@ -19,7 +19,7 @@ from limnos.model.kinds import FILESET_PROVIDER, GENERIC_PROVIDER, MODEL_PROVIDE
 from limnos.model.permits import Permit
 from limnos.names.iceberg import render
 from limnos.names.path import Levels
-from limnos.services.catalog.filesets import fileset_bury
+from limnos.services.catalog.filesets import fileset_drop_confirmed
 from limnos.services.catalog.namespaces import namespace_find
 from limnos.services.lance.tables import lance_drop_confirmed
 from limnos.services.request.context import Context
@@ -85,7 +85,7 @@ def namespace_delete_all(tx: Tx, permit: Permit[NamespaceDropAll]) -> None:
 
 def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:
     if node.kind is Kind.FILESET:
-        fileset_bury(tx, node, keep_ms=keep_ms)
+        fileset_drop_confirmed(tx, node, keep_ms=keep_ms)
     elif node.format == LANCE:
         lance_drop_confirmed(tx, node, keep_ms=keep_ms, purges=True)
     elif node.kind in (Kind.NAMESPACE, Kind.MODEL, Kind.FUNCTION):

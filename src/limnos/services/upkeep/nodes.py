@@ -15,7 +15,7 @@ from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.store.activity.node_beats import NodeSeen, nodes_read
+from limnos.store.activity.node_beats import NodeHeartbeat, nodes_read
 from limnos.store.activity.search_index import zones_behind_read
 
 NODES_MAX: Final = 1_000
@@ -29,7 +29,7 @@ ZONES_MAX: Final = 10_000
 class NodeLine(NamedTuple):
     """A node, whether it handles this request, and whether its last heartbeat is overdue."""
 
-    node: NodeSeen
+    node: NodeHeartbeat
     is_own: bool
     is_silent: bool
 

@@ -138,7 +138,7 @@ def _columns(end: str, other: str) -> Sql:
 
 COLUMNS_UP = _columns("target", f" OR c.target_field_id = {EVERY_FIELD}")
 COLUMNS_DOWN = _columns("source", "")
-OUTSIDE = _ids_statement("SELECT id, namespace, name FROM lineage_dataset WHERE id IN ({ids})")
+EXTERNAL_DATASETS = _ids_statement("SELECT id, namespace, name FROM lineage_dataset WHERE id IN ({ids})")
 _AT = "SELECT node_id, location FROM document WHERE location IN ({places})"
 AT = Sql(
     _AT.replace("{places}", "SELECT json_array_elements_text(CAST(:places AS json))"),
@@ -171,8 +171,8 @@ JOBS = Sql(
     "SELECT job_digest FROM lineage_edge WHERE target_id = :target GROUP BY job_digest"
     " ORDER BY max(at) DESC, job_digest LIMIT 1000 OFFSET :most"
 )
-FIND_OUTSIDE = Sql("SELECT id FROM lineage_dataset WHERE metalake_id = :metalake AND digest = :digest")
-PUT_OUTSIDE = Sql(
+FIND_EXTERNAL_DATASET = Sql("SELECT id FROM lineage_dataset WHERE metalake_id = :metalake AND digest = :digest")
+INSERT_EXTERNAL_DATASET = Sql(
     "INSERT INTO lineage_dataset (id, metalake_id, digest, namespace, name) VALUES (:id, :metalake, :digest, :namespace, :name)"
     " ON CONFLICT DO NOTHING"
 )
@@ -231,11 +231,11 @@ def columns_read(fields: Collection[tuple[int, LineageField]], *, up: bool, limi
 
 def external_datasets_read(ids: Collection[int]) -> Load[dict[int, ExternalDataset]]:
     """Read the external datasets among some ids."""
-    rows = yield OUTSIDE, {"ids": json.dumps(sorted(ids))}
+    rows = yield EXTERNAL_DATASETS, {"ids": json.dumps(sorted(ids))}
     return {row[0]: ExternalDataset(row[1], row[2]) for row in rows}
 
 
-def places_read(places: Collection[str]) -> Load[dict[str, int]]:
+def tables_at_read(places: Collection[str]) -> Load[dict[str, int]]:
     """Read the ids of the tables and views whose documents have the given storage locations."""
     rows = yield AT, {"places": json.dumps(sorted(places))}
     return {row[1]: row[0] for row in rows}
@@ -244,15 +244,16 @@ def places_read(places: Collection[str]) -> Load[dict[str, int]]:
 class LineageWrites(Writes):
     """Writes of lineage, for mutations."""
 
-    def outside(self, metalake_id: int, dataset: ExternalDataset) -> int:
+    def external_dataset_id(self, metalake_id: int, dataset: ExternalDataset) -> int:
         """Return the id of an external dataset; insert the dataset if it is new."""
         key: Params = {"metalake": metalake_id, "digest": _digest(*dataset)}
-        rows = self.tx.rows(FIND_OUTSIDE, key)
+        rows = self.tx.rows(FIND_EXTERNAL_DATASET, key)
         if not rows:
             self.tx.count(
-                PUT_OUTSIDE, {**key, "id": self.tx.next_id(), "namespace": dataset.namespace, "name": dataset.name}
+                INSERT_EXTERNAL_DATASET,
+                {**key, "id": self.tx.next_id(), "namespace": dataset.namespace, "name": dataset.name},
             )
-            rows = self.tx.rows(FIND_OUTSIDE, key)
+            rows = self.tx.rows(FIND_EXTERNAL_DATASET, key)
         number: int = rows[0][0]
         return number
 

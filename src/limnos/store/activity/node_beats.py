@@ -23,7 +23,7 @@ LEAVE = Sql("DELETE FROM node_seen WHERE id = :id")
 LIST = Sql(f"SELECT {_COLUMNS} FROM node_seen ORDER BY started_at, id LIMIT :limit")
 
 
-class NodeSeen(NamedTuple):
+class NodeHeartbeat(NamedTuple):
     """A server node. Times are milliseconds since 1970 by the store's clock.
 
     `name` is the host and the process; `clock_offset_ms` is the number of milliseconds by which the node's clock is
@@ -38,16 +38,16 @@ class NodeSeen(NamedTuple):
     clock_offset_ms: int
 
 
-def nodes_read(limit: int) -> Load[tuple[NodeSeen, ...]]:
+def nodes_read(limit: int) -> Load[tuple[NodeHeartbeat, ...]]:
     """Read up to `limit` server nodes, in the order of their start times."""
     rows = yield LIST, {"limit": limit}
-    return tuple(NodeSeen(*row) for row in rows)
+    return tuple(NodeHeartbeat(*row) for row in rows)
 
 
 class NodeBeatWrites(Writes):
     """Writes of the nodes' heartbeats."""
 
-    def beat(self, node: NodeSeen) -> None:
+    def beat(self, node: NodeHeartbeat) -> None:
         """Store a node's heartbeat, and delete the nodes whose last heartbeat is more than a day old.
 
         `seen_at` is the store's time.

@@ -64,7 +64,7 @@ class ScanPlanWrites(Writes):
         for (older,) in self.tx.rows(OLDER, {**whose, "keep": most}):
             self.tx.count(DELETE, {"id": older})
 
-    def tell(self, plan_id: str, parts: str) -> None:
+    def set_parts(self, plan_id: str, parts: str) -> None:
         """Store the plan tasks of a plan, a JSON array, once they are computed."""
         self.tx.count(PARTS, {"id": plan_id, "parts": parts})
 

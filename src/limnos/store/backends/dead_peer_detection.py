@@ -63,17 +63,17 @@ class DeadPeerDetector:
         self._end = end
         self._silence_s = silence_s
         self._on_cut = on_cut
-        self._lines: set[MonitoredConnection] = set()
+        self._monitored: set[MonitoredConnection] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._asking: asyncio.Task[None] | None = None
 
-    def add(self, line: MonitoredConnection) -> None:
+    def add(self, monitored: MonitoredConnection) -> None:
         """Monitor a connection from now on."""
-        self._lines.add(line)
+        self._monitored.add(monitored)
 
-    def remove(self, line: MonitoredConnection) -> None:
+    def remove(self, monitored: MonitoredConnection) -> None:
         """Stop monitoring a connection that was closed."""
-        self._lines.discard(line)
+        self._monitored.discard(monitored)
 
     def start(self) -> None:
         """Start the checks on the running event loop. No-op if they are running."""
@@ -90,21 +90,21 @@ class DeadPeerDetector:
 
     def cut_all(self) -> None:
         """Close every connection with a running statement, since no caller waits for its result anymore."""
-        for line in tuple(self._lines):
-            if line.since is not None:
-                line.cut()
+        for monitored in tuple(self._monitored):
+            if monitored.since is not None:
+                monitored.cut()
 
     def _look(self) -> None:
         self._timer = None
         now = time.monotonic()
-        silent = [line for line in tuple(self._lines) if line.silent_s(now) > self._silence_s]
+        silent = [monitored for monitored in tuple(self._monitored) if monitored.silent_s(now) > self._silence_s]
         if silent and (self._asking is None or self._asking.done()):
             self._asking = asyncio.get_running_loop().create_task(self._check_backends(silent))
         self.start()
 
     async def _check_backends(self, silent: Iterable[MonitoredConnection]) -> None:
         """Close the unresponsive connections except those whose statement the database is still executing."""
-        sent = {line: line.since for line in silent}
+        sent = {monitored: monitored.since for monitored in silent}
         try:
             at_work: set[tuple[int, object]] | None = await self._at_work()
         except Exception as error:  # noqa: BLE001 - its state is unknown: `UNKNOWN_STATE_S` decides
@@ -112,26 +112,26 @@ class DeadPeerDetector:
             at_work = None
         now = time.monotonic()
         abandoned_backends = []
-        for line, since in sent.items():
-            if since is None or line.since != since:
+        for monitored, since in sent.items():
+            if since is None or monitored.since != since:
                 continue  # it was answered in the meantime
-            if at_work is None or line.backend is None:
+            if at_work is None or monitored.backend is None:
                 if now - since < UNKNOWN_STATE_S:
                     continue
-            elif line.backend in at_work:
-                line.heard_at = now
+            elif monitored.backend in at_work:
+                monitored.heard_at = now
                 continue
-            self._cut(line, now - since)
-            if at_work is not None and line.backend is not None:
-                abandoned_backends.append(line.backend[0])
+            self._cut(monitored, now - since)
+            if at_work is not None and monitored.backend is not None:
+                abandoned_backends.append(monitored.backend[0])
         if abandoned_backends:
             await self._end_abandoned_backends(abandoned_backends)
 
-    def _cut(self, line: MonitoredConnection, silent_s: float) -> None:
+    def _cut(self, monitored: MonitoredConnection, silent_s: float) -> None:
         SILENT[()] += 1
         log.warning("a connection to the database stopped responding and is closed", silent_s=round(silent_s, 1))
         self._on_cut()
-        line.cut()
+        monitored.cut()
 
     async def _end_abandoned_backends(self, abandoned_backends: list[int]) -> None:
         """End the database's backend processes of closed connections, since they may still hold locks."""

@@ -46,7 +46,7 @@ class GateConnection:
         self._until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self.is_closed = False
-        self.line = MonitoredConnection(self.close, None)
+        self.monitor = MonitoredConnection(self.close, None)
         self._loop.add_reader(self._socket, self._read_input)
 
     @property
@@ -76,14 +76,14 @@ class GateConnection:
         if self.is_closed or self._response is not None:
             raise psycopg.OperationalError("the connection is closed" if self.is_closed else "a query is in progress")
         self._response = self._loop.create_future()
-        self.line.since = time.monotonic()
+        self.monitor.since = time.monotonic()
         self._set_deadline(timeout_s)
         try:
             send()
             self._flush()
             gresult = await self._response
         finally:
-            self._response = self.line.since = None
+            self._response = self.monitor.since = None
         if gresult.status not in _FINE:
             raise psycopg.errors.error_from_result(gresult)
         return gresult
@@ -155,7 +155,7 @@ class GateConnection:
             self._response.set_exception(error)
 
 
-async def open_asker(url: str) -> GateConnection:
+async def open_gate_connection(url: str) -> GateConnection:
     """Open the connection. Raises psycopg.OperationalError or TimeoutError."""
     arguments = KEPT_ALIVE | conninfo_to_dict(url) | {"client_encoding": "utf8"}
     async with asyncio.timeout(CONNECT_S):

@@ -124,7 +124,7 @@ class MutationJob:
             savepoint.undo()
         savepoint.keep()
 
-    def tell(self) -> None:
+    def complete(self) -> None:
         """Complete the caller's future with the result or the error. No-op if it is completed or cancelled."""
         if self.future.done():
             return
@@ -199,14 +199,14 @@ def settle_jobs(jobs: Sequence[MutationJob]) -> None:
     BATCHES[()] += 1
     BATCHED[()] += len(jobs)
     for job in jobs:
-        job.tell()
+        job.complete()
 
 
 def fail_jobs(jobs: Iterable[MutationJob], error: Exception) -> None:
     """Complete the futures of a failed batch with the error."""
     for job in jobs:
         job.error = error
-        job.tell()
+        job.complete()
 
 
 def state_unknown_error(error: BaseException) -> StateUnknown:

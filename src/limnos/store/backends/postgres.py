@@ -326,25 +326,25 @@ class PostgresStore:
         for attempt in range(ATTEMPTS):
             if self._closing:
                 raise ServiceUnavailable("The server is stopping and did not start this request: try again")
-            line: WriteConnection | None = None
+            connection: WriteConnection | None = None
             try:
-                line = self._write_connection()
-                ran = self._transact(line.connection, jobs)
+                connection = self._write_connection()
+                ran = self._transact(connection.connection, jobs)
             except _AGAIN:
-                self._return_connection(line)
+                self._return_connection(connection)
                 if attempt == ATTEMPTS - 1:
                     raise ServiceUnavailable("Too many writes are in progress: try again") from None
             except REFUSED as error:
-                self._close_connection(line)
+                self._close_connection(connection)
                 if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
                     self._discard_idle()  # another server may be the primary now
                 if attempt == ATTEMPTS - 1 or isinstance(error, NOT_AGAIN):
                     raise transaction_refused_error(error) from error
             except BaseException:
-                self._return_connection(line)
+                self._return_connection(connection)
                 raise
             else:
-                self._return_connection(line)
+                self._return_connection(connection)
                 return ran
         raise AssertionError("the last attempt returns or raises")
 
@@ -393,25 +393,25 @@ class PostgresStore:
                 connection = self._idle.get_nowait()
             except queue.Empty:
                 connection = open_write_connection(self.url)
-                self._watch.add(connection.line)
+                self._watch.add(connection.monitor)
                 return connection
             if connection.used_at > self._trusted_after:
                 return connection
             self._close_connection(connection)
 
-    def _return_connection(self, line: WriteConnection | None) -> None:
-        if line is None:
+    def _return_connection(self, connection: WriteConnection | None) -> None:
+        if connection is None:
             return
-        if line.connection.closed:
-            self._close_connection(line)
+        if connection.connection.closed:
+            self._close_connection(connection)
         else:
-            line.used_at = time.monotonic()
-            self._idle.put(line)
+            connection.used_at = time.monotonic()
+            self._idle.put(connection)
 
-    def _close_connection(self, line: WriteConnection | None) -> None:
-        if line is not None:
-            self._watch.remove(line.line)
-            line.close()
+    def _close_connection(self, connection: WriteConnection | None) -> None:
+        if connection is not None:
+            self._watch.remove(connection.monitor)
+            connection.close()
 
     async def close(self, *, within_s: float = CLOSE_S) -> None:
         """Finish running mutations and disconnect.

@@ -18,7 +18,7 @@ import psycopg
 
 from limnos.model.errors import BadRequest
 from limnos.store.backends.dead_peer_detection import DeadPeerDetector, MonitoredConnection
-from limnos.store.backends.gate_connection import CONNECT_S, GateConnection, open_asker
+from limnos.store.backends.gate_connection import CONNECT_S, GateConnection, open_gate_connection
 from limnos.store.backends.postgres_errors import LOST, NO_TEXT, unreachable_error
 from limnos.store.sql import Params, Row, Sql
 from limnos.store.time_sources import StoreTime
@@ -58,7 +58,7 @@ class ReadConnection:
 
     def __init__(self, connection: asyncpg.Connection, backend: tuple[int, object] | None) -> None:
         self.connection = connection
-        self.line = MonitoredConnection(connection.terminate, backend)
+        self.monitor = MonitoredConnection(connection.terminate, backend)
         self.used_at = time.monotonic()
 
     async def rows(self, statement: Sql, params: Params, *, timeout_s: float | None = None) -> list[Row]:
@@ -66,22 +66,22 @@ class ReadConnection:
 
         Raises BadRequest for a zero byte in a parameter, TimeoutError, and asyncpg's errors.
         """
-        self.line.since = time.monotonic()
+        self.monitor.since = time.monotonic()
         try:
             records = await self.connection.fetch(statement.asyncpg, *statement.values(params), timeout=timeout_s)
         except asyncpg.CharacterNotInRepertoireError:
             raise BadRequest(NO_TEXT) from None
         finally:
-            self.line.since = None
+            self.monitor.since = None
         return [tuple(row) for row in records]
 
     async def execute(self, text: str) -> None:
         """Run a statement that returns nothing."""
-        self.line.since = time.monotonic()
+        self.monitor.since = time.monotonic()
         try:
             await self.connection.execute(text)
         finally:
-            self.line.since = None
+            self.monitor.since = None
 
 
 async def _in_snapshot(read: Callable[[ReadConnection], Awaitable[T]], reader: ReadConnection) -> T:
@@ -134,7 +134,7 @@ class ReadConnections:
 
     async def _open_gate(self) -> GateConnection:
         self._drop_gate()
-        gate = await open_asker(self.url)
+        gate = await open_gate_connection(self.url)
         try:
             asked_at = time.monotonic()
             ((pid, began_us, now_ms, *_),) = await gate.rows(_HELLO_GATE, {}, timeout_s=CONNECT_S)
@@ -143,15 +143,15 @@ class ReadConnections:
             raise
         self._time_of.learn(now_ms, asked_at)
         if pid == gate.backend_pid and began_us is not None:
-            gate.line.backend = (pid, _YEAR_1970 + timedelta(microseconds=began_us))
+            gate.monitor.backend = (pid, _YEAR_1970 + timedelta(microseconds=began_us))
         if self.watch is not None:
-            self.watch.add(gate.line)
+            self.watch.add(gate.monitor)
         return gate
 
     def _drop_gate(self) -> None:
         if self._gate is not None:
             if self.watch is not None:
-                self.watch.remove(self._gate.line)
+                self.watch.remove(self._gate.monitor)
             self._gate.close()
             self._gate = None
 
@@ -207,7 +207,7 @@ class ReadConnections:
 
     def _close_connection(self, reader: ReadConnection) -> None:
         if self.watch is not None:
-            self.watch.remove(reader.line)
+            self.watch.remove(reader.monitor)
         reader.connection.terminate()
 
     def distrust(self) -> None:
@@ -226,7 +226,7 @@ class ReadConnections:
             raise
         reader = ReadConnection(connection, (hello[0], hello[1]) if known else None)
         if self.watch is not None:
-            self.watch.add(reader.line)
+            self.watch.add(reader.monitor)
         return reader
 
     async def _learn_time(self, gate: GateConnection) -> None:

@@ -38,17 +38,17 @@ class _TimedConnection(psycopg.Connection):
     overridden method `wait`.
     """
 
-    line: MonitoredConnection | None = None
+    monitor: MonitoredConnection | None = None
 
     def wait(self, gen: Generator[Any, Any, T], *rest: Any, **named: Any) -> T:  # noqa: ANN401 - psycopg's own signature
-        line = self.line
-        if line is None:
+        monitor = self.monitor
+        if monitor is None:
             return super().wait(gen, *rest, **named)
-        line.since = time.monotonic()
+        monitor.since = time.monotonic()
         try:
             return super().wait(gen, *rest, **named)
         finally:
-            line.since = None
+            monitor.since = None
 
 
 class WriteConnection:
@@ -56,9 +56,9 @@ class WriteConnection:
     own.
     """
 
-    def __init__(self, connection: psycopg.Connection, line: MonitoredConnection, handle: socket.socket) -> None:
+    def __init__(self, connection: psycopg.Connection, monitor: MonitoredConnection, handle: socket.socket) -> None:
         self.connection = connection
-        self.line = line
+        self.monitor = monitor
         self.used_at = time.monotonic()
         self._handle = handle
 
@@ -81,8 +81,8 @@ def open_write_connection(url: str) -> WriteConnection:
         with suppress(OSError):
             handle.shutdown(socket.SHUT_RDWR)
 
-    line = MonitoredConnection(cut, None)
-    connection.line = line
+    monitor = MonitoredConnection(cut, None)
+    connection.monitor = monitor
     try:
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         connection.execute(_SET)
@@ -94,5 +94,5 @@ def open_write_connection(url: str) -> WriteConnection:
         connection.close()
         raise
     if pid == connection.info.backend_pid and began is not None:
-        line.backend = (pid, began)
-    return WriteConnection(connection, line, handle)
+        monitor.backend = (pid, began)
+    return WriteConnection(connection, monitor, handle)

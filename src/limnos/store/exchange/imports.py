@@ -278,7 +278,7 @@ class ImportWrites(Writes):
         """Mark an import as complete: the file was read to its end."""
         self.tx.count(STATE, {"id": import_id, "state": WHOLE, "now": self.tx.now_ms})
 
-    def show(self, metalake_import: MetalakeImport, *, owner_id: int) -> None:
+    def publish(self, metalake_import: MetalakeImport, *, owner_id: int) -> None:
         """Give the metalake its name, which makes it visible with everything in it, and complete the import.
 
         The name must be free.

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import fastavro
 
-from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FenceKnowledge
+from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FencedTables
 from limnos.services.maintenance import table_storage
 from limnos.services.maintenance.orphans import removal, rounds, search
 from limnos.services.maintenance.orphans.references import ForeignReferences
@@ -349,10 +349,10 @@ class OrphanStory(Story):
         round_ = _PausedRound(work, self.node.built.services)
         round_.story = self
         self.node.runner.run(round_.run(0))
-        ORPHAN_FENCE.of(self.node.built.services).knowledge = FenceKnowledge()  # the wait is over: all nodes know
+        ORPHAN_FENCE.of(self.node.built.services).fenced = FencedTables()  # the wait is over: all nodes know
         with self._writers_beside():
             self.node.runner.run(self._delete(round_))
-        ORPHAN_FENCE.of(self.node.built.services).knowledge = FenceKnowledge()
+        ORPHAN_FENCE.of(self.node.built.services).fenced = FencedTables()
         self.deleted += round_.files
 
     async def _delete(self, round_: OrphanRound) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from limnos.files import place_key
 from limnos.services.iceberg import orphan_fence
-from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FenceKnowledge
+from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FencedTables
 from limnos.services.maintenance.orphans.rounds import OrphanRound
 from limnos.store.sql import Sql
 from tests.http.admin.activity.test_runs import finish, started
@@ -103,12 +103,12 @@ def commit_file(table: HistoryTable, name: str, *, size: int) -> DriverAnswer:
 
 def forget_fence(node: DriverNode) -> None:
     """Clear the node's cache of tables with files that are being deleted."""
-    ORPHAN_FENCE.of(node.built.services).knowledge = FenceKnowledge()
+    ORPHAN_FENCE.of(node.built.services).fenced = FencedTables()
 
 
 def test_a_commit_that_is_too_late(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that ends long after its node read the fence is 503, and nothing is committed."""
-    monkeypatch.setattr(orphan_fence, "KNOWLEDGE_MAX_S", -1.0)
+    monkeypatch.setattr(orphan_fence, "LIST_AGE_MAX_S", -1.0)
     assert commit_file(table, "data/1.parquet", size=1_000).status == 503
     assert table.ids() == [1, 2, 3]
 

@@ -47,9 +47,9 @@ async def search_show(request: Request, ctx: Context) -> Response:
     body: dict[str, object] = {
         "hits": [_encode(each) for each in result.hits],
         "more": result.more,
-        "bounded": result.bounded,
-        "behind": result.behind,
-        "meant": [corrected(text, each) for each in result.meant],
+        "bounded": result.is_bounded,
+        "behind": result.unindexed_changes,
+        "meant": [corrected(text, each) for each in result.suggestions],
     }
     if with_facets:
         body["facets"] = [{"key": each.key, "value": each.value, "count": each.hits} for each in result.facets]

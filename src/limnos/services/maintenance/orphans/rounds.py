@@ -60,7 +60,7 @@ CANDIDATES_MAX: Final = 20_000
 """The maximum number of orphans that are stored for one table; further ones follow when these are deleted."""
 FENCE_WAIT_S: Final = 100.0
 """The maximum time that nodes need to learn that files are marked, in seconds: longer than
-`orphan_fence.KNOWLEDGE_MAX_S`.
+`orphan_fence.LIST_AGE_MAX_S`.
 """
 _PAGE: Final = 64
 CHECKS = Counter(

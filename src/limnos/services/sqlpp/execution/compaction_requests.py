@@ -27,7 +27,7 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.compaction")
 COMPACT: Final = "compact-dataset"
-TEND: Final = "tend-dataset"
+CLEAN_UP: Final = "tend-dataset"
 CLEANUP_DELAY_MS: Final = 2 * 86_400_000
 """The delay of the cleanup task after the files are old enough, in milliseconds: files are deleted once a day, and
 statements take time.
@@ -145,11 +145,11 @@ def _create_cleanup_task(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> i
 
     Returns the time up to which the task covers files, in milliseconds since 1970.
     """
-    for _, text, has_ended in tx.tasks.of_kind(TEND):
+    for _, text, has_ended in tx.tasks.of_kind(CLEAN_UP):
         before = msgspec.json.decode(text, type=CompactPayload)
         if before.table_id == payload.table_id and not has_ended and before.covers_ms > tx.now_ms:
             return before.covers_ms
-    tx.tasks.create(TEND, msgspec.json.encode(payload).decode(), delay_ms=delay_ms)
+    tx.tasks.create(CLEAN_UP, msgspec.json.encode(payload).decode(), delay_ms=delay_ms)
     return payload.covers_ms
 
 
