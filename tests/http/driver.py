@@ -98,7 +98,7 @@ class DriverNode:
 
     def settle(self) -> None:
         """Wait until the offloaded file work that requests left in the background has ended."""
-        while left := self.built.services.files._beside:
+        while left := self.built.services.files._background:
             self.runner.run(_all_of(left))
 
     async def answer(

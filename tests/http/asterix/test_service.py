@@ -329,7 +329,7 @@ def test_a_statement_is_ended_by_its_own_user_alone(node: DriverNode) -> None:
         assert [each["requestId"] for each in node.get(at, user="ana").json()] == [own["requestID"]]
         ended = node.delete(f"{at}?client_context_id=mine-{number}", user=who)
         assert (ended.status, ended.json()) == (200, {"cancelled": [own["requestID"]]})
-        node.runner.run(asyncio.wait_for(asyncio.gather(*requests._beside), 300))
+        node.runner.run(asyncio.wait_for(asyncio.gather(*requests._background), 300))
 
 
 class Given:

@@ -72,11 +72,11 @@ def test_a_create_that_is_refused_leaves_neither_files_nor_mark(node: DriverNode
     """A refused create deletes its files and its task immediately."""
     assert node.ask("POST", f"{table('lance', 'docs')}/create", arrow()[:-40]).status == 400
 
-    async def beside() -> None:
-        for each in tuple(node.built.services.files._beside):
+    async def finish_background() -> None:
+        for each in tuple(node.built.services.files._background):
             await each
 
-    node.runner.run(beside())
+    node.runner.run(finish_background())
     assert marks(node) == []
     assert places(node) == []
 

@@ -40,7 +40,7 @@ class StorageCheckStep(NamedTuple):
 
     name: str
     outcome: str
-    explanation: str
+    told: str
     statement: str | None = None
 
 

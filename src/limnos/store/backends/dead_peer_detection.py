@@ -47,7 +47,7 @@ class MonitoredConnection:
 
 
 class DeadPeerDetector:
-    """Checks all monitored connections several times in each `silence_s` seconds, the time without progress after which
+    """Checks all connection connections several times in each `silence_s` seconds, the time without progress after which
     a connection is suspect. Connections may be added from any thread.
     """
 
@@ -63,17 +63,17 @@ class DeadPeerDetector:
         self._end = end
         self._silence_s = silence_s
         self._on_cut = on_cut
-        self._monitored: set[MonitoredConnection] = set()
+        self._connections: set[MonitoredConnection] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._asking: asyncio.Task[None] | None = None
 
-    def add(self, monitored: MonitoredConnection) -> None:
+    def add(self, connection: MonitoredConnection) -> None:
         """Monitor a connection from now on."""
-        self._monitored.add(monitored)
+        self._connections.add(connection)
 
-    def remove(self, monitored: MonitoredConnection) -> None:
+    def remove(self, connection: MonitoredConnection) -> None:
         """Stop monitoring a connection that was closed."""
-        self._monitored.discard(monitored)
+        self._connections.discard(connection)
 
     def start(self) -> None:
         """Start the checks on the running event loop. No-op if they are running."""
@@ -90,21 +90,21 @@ class DeadPeerDetector:
 
     def cut_all(self) -> None:
         """Close every connection with a running statement, since no caller waits for its result anymore."""
-        for monitored in tuple(self._monitored):
-            if monitored.since is not None:
-                monitored.cut()
+        for connection in tuple(self._connections):
+            if connection.since is not None:
+                connection.cut()
 
     def _look(self) -> None:
         self._timer = None
         now = time.monotonic()
-        silent = [monitored for monitored in tuple(self._monitored) if monitored.silent_s(now) > self._silence_s]
+        silent = [connection for connection in tuple(self._connections) if connection.silent_s(now) > self._silence_s]
         if silent and (self._asking is None or self._asking.done()):
             self._asking = asyncio.get_running_loop().create_task(self._check_backends(silent))
         self.start()
 
     async def _check_backends(self, silent: Iterable[MonitoredConnection]) -> None:
         """Close the unresponsive connections except those whose statement the database is still executing."""
-        sent = {monitored: monitored.since for monitored in silent}
+        sent = {connection: connection.since for connection in silent}
         try:
             at_work: set[tuple[int, object]] | None = await self._at_work()
         except Exception as error:  # noqa: BLE001 - its state is unknown: `UNKNOWN_STATE_S` decides
@@ -112,26 +112,26 @@ class DeadPeerDetector:
             at_work = None
         now = time.monotonic()
         abandoned_backends = []
-        for monitored, since in sent.items():
-            if since is None or monitored.since != since:
+        for connection, since in sent.items():
+            if since is None or connection.since != since:
                 continue  # it was answered in the meantime
-            if at_work is None or monitored.backend is None:
+            if at_work is None or connection.backend is None:
                 if now - since < UNKNOWN_STATE_S:
                     continue
-            elif monitored.backend in at_work:
-                monitored.heard_at = now
+            elif connection.backend in at_work:
+                connection.heard_at = now
                 continue
-            self._cut(monitored, now - since)
-            if at_work is not None and monitored.backend is not None:
-                abandoned_backends.append(monitored.backend[0])
+            self._cut(connection, now - since)
+            if at_work is not None and connection.backend is not None:
+                abandoned_backends.append(connection.backend[0])
         if abandoned_backends:
             await self._end_abandoned_backends(abandoned_backends)
 
-    def _cut(self, monitored: MonitoredConnection, silent_s: float) -> None:
+    def _cut(self, connection: MonitoredConnection, silent_s: float) -> None:
         SILENT[()] += 1
         log.warning("a connection to the database stopped responding and is closed", silent_s=round(silent_s, 1))
         self._on_cut()
-        monitored.cut()
+        connection.cut()
 
     async def _end_abandoned_backends(self, abandoned_backends: list[int]) -> None:
         """End the database's backend processes of closed connections, since they may still hold locks."""

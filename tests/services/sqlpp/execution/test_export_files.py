@@ -26,8 +26,8 @@ def store() -> Iterator[ObjectStoreServer]:
 
 async def _background(files: FileOperations) -> None:
     """Wait for background calls of a discard."""
-    while files._beside:
-        await asyncio.gather(*files._beside)
+    while files._background:
+        await asyncio.gather(*files._background)
 
 
 def _names(store: ObjectStoreServer, prefix: str) -> list[str]:

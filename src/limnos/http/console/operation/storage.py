@@ -71,7 +71,7 @@ def _row(step: StorageCheckStep) -> tuple[SheetCell, ...]:
     return (
         SheetCell(step.name, is_name=True),
         SheetCell(chips=(Chip(step.outcome, look, icon),)),
-        SheetCell(step.explanation),
+        SheetCell(step.told),
     )
 
 
