@@ -47,7 +47,7 @@ class MonitoredConnection:
 
 
 class DeadPeerDetector:
-    """Checks all connection connections several times in each `silence_s` seconds, the time without progress after which
+    """Checks all monitored connections several times in each `silence_s` seconds, the time without progress after which
     a connection is suspect. Connections may be added from any thread.
     """
 

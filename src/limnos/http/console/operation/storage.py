@@ -68,11 +68,7 @@ async def check(page_request: PageRequest) -> Response:
 
 def _row(step: StorageCheckStep) -> tuple[SheetCell, ...]:
     look, icon = _LOOKS.get(step.outcome, ("plain", ""))
-    return (
-        SheetCell(step.name, is_name=True),
-        SheetCell(chips=(Chip(step.outcome, look, icon),)),
-        SheetCell(step.told),
-    )
+    return SheetCell(step.name, is_name=True), SheetCell(chips=(Chip(step.outcome, look, icon),)), SheetCell(step.told)
 
 
 ROUTES = (
