@@ -42,16 +42,16 @@ class RequestCoalescer:
         The call always begins after this method was called. Raises the errors of `function`. The call is cancelled if
         no caller waits for it any more.
         """
-        shared = self._next.get(key)
-        if shared is None:
-            shared = self._next[key] = SharedCall(asyncio.create_task(self._run_next(key, function)))
-        shared.waiting += 1
+        shared_call = self._next.get(key)
+        if shared_call is None:
+            shared_call = self._next[key] = SharedCall(asyncio.create_task(self._run_next(key, function)))
+        shared_call.waiting += 1
         try:
-            return await asyncio.shield(shared.task)
+            return await asyncio.shield(shared_call.task)
         finally:
-            shared.waiting -= 1
-            if not shared.waiting and not shared.task.done():
-                self._cancel_abandoned(key, shared)
+            shared_call.waiting -= 1
+            if not shared_call.waiting and not shared_call.task.done():
+                self._cancel_abandoned(key, shared_call)
 
     async def _run_next(self, key: CoalescingKey, function: Callable[[], Awaitable[bytes]]) -> bytes:
         """Wait for the running call of the key to end, then call `function`.
@@ -69,12 +69,12 @@ class RequestCoalescer:
             if self._begun.get(key) is mine:
                 del self._begun[key]
 
-    def _cancel_abandoned(self, key: CoalescingKey, shared: SharedCall) -> None:
+    def _cancel_abandoned(self, key: CoalescingKey, shared_call: SharedCall) -> None:
         """Cancel a call for which no caller waits; a later caller starts a new one."""
-        if self._next.get(key) is shared:
+        if self._next.get(key) is shared_call:
             del self._next[key]
-        shared.task.cancel()
-        shared.task.add_done_callback(_consume_error)
+        shared_call.task.cancel()
+        shared_call.task.add_done_callback(_consume_error)
 
 
 def _consume_error(task: asyncio.Task[bytes]) -> None:
