@@ -1,4 +1,6 @@
-"""A simple model of the contents of lists, from the rows of a store: the model of decision record 0132."""
+"""A reference model of list results (decision record 0132): it computes from the rows of a store what each list
+contains.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ SHOWING = (
 
 
 class BrowsingModel:
-    """A user's lists in one metalake, from all rows of the store, without the product's code."""
+    """A user's lists in one metalake, computed from all rows of the store without any code of the product."""
 
     def __init__(self, query: Query, user: str) -> None:
         self.nodes = {
@@ -50,16 +52,16 @@ class BrowsingModel:
         return found
 
     def denied(self, node_id: int, privilege: Privilege) -> bool:
-        """Return whether a privilege is denied on an object or an ancestor."""
+        """Return whether the user is denied a privilege on an object or an ancestor."""
         return any((each, privilege, False) in self.rules for each in self.chain(node_id))
 
     def allowed(self, node_id: int, privilege: Privilege) -> bool:
-        """Return whether a privilege is allowed somewhere and denied nowhere."""
+        """Return whether a privilege is granted to the user on the object or an ancestor and denied on none of them."""
         allowed = any((each, privilege, True) in self.rules for each in self.chain(node_id))
         return allowed and not self.denied(node_id, privilege)
 
     def is_entry(self, node_id: int) -> bool:
-        """Return whether the user may use an object in a catalog by a right on it or by owning it."""
+        """Return whether the user may use an object in a catalog, by a privilege on it or by owning it."""
         if self.denied(node_id, Privilege.USE_CATALOG):
             return False
         if node_id in self.mine and self.kind(node_id) == Kind.NAMESPACE:
@@ -84,7 +86,7 @@ class BrowsingModel:
         return self.allowed(catalog_id, Privilege.USE_CATALOG) or not self.mine.isdisjoint(self.chain(catalog_id))
 
     def sees(self, namespace_id: int) -> bool:
-        """Return whether the user's rights make a namespace visible in a list."""
+        """Return whether the user's privileges make a namespace visible in a list."""
         return self.allowed(namespace_id, Privilege.USE_SCHEMA) or not self.mine.isdisjoint(self.chain(namespace_id))
 
     def children(self, parent_id: int, kind: Kind) -> list[tuple[str, int]]:
@@ -119,7 +121,7 @@ class BrowsingModel:
         return [name for name, each in found if self.sees(each) or each in self.names]
 
     def dataverses(self, catalog: str) -> set[tuple[str, ...]]:
-        """Return the part of a catalog that these lists reach."""
+        """Return the dataverses of a catalog that these lists contain."""
         containers, found = self.containers(), set()
         todo = [(catalog,)]
         while todo:

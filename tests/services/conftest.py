@@ -1,4 +1,4 @@
-"""Fixtures of the services' unit tests: a metalake on SQLite, without a server process and without files."""
+"""Fixtures of the unit tests of services: a metalake on SQLite, without a server process and without files."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 
 class ServiceDesk:
-    """A node with short methods for tests."""
+    """A node on a test store, with short methods for common requests."""
 
     def __init__(self, lab: StoreLab, *, access: bool = True, believes_basic: bool = True) -> None:
         self.lab = lab
         self.node = Node(lab.store, access=access, believes_basic=believes_basic)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a service to its end."""
+        """Run a service coroutine to its end."""
         return self.lab.run(work)
 
     def ctx(self, user: str = ADMIN) -> Context:
@@ -44,11 +44,11 @@ class ServiceDesk:
             self.run(principal_add(self.ctx(), metalake=LAKE, kind=Kind.USER, name=name))
 
     def namespace(self, *levels: str, user: str = ADMIN, scope: RequestScope = MAIN) -> None:
-        """Make a namespace."""
+        """Create a namespace."""
         self.run(namespace_create(self.ctx(user), scope, levels=levels, properties={}))
 
     def table(self, *levels: str, user: str = ADMIN, scope: RequestScope = MAIN) -> None:
-        """Make a table."""
+        """Create a table."""
         self.run(table_create(self.ctx(user), scope, namespace=levels[:-1], request=new_table(levels[-1])))
 
     def allow(
@@ -74,7 +74,7 @@ class ServiceDesk:
 
 @pytest.fixture
 def file_lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
-    """A store lab on a fresh SQLite file."""
+    """A store lab on a new SQLite file."""
     lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
     yield lab
     lab.close()
@@ -82,7 +82,7 @@ def file_lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
 
 @pytest.fixture
 def desk(file_lab: StoreLab) -> Iterator[ServiceDesk]:
-    """A metalake with catalog `main`, and users ana and bob without rights."""
+    """A desk with a metalake, its catalog `main`, and the users ana and bob without privileges."""
     desk = ServiceDesk(file_lab)
     desk.run(fill(desk.ctx()))
     desk.users("ana", "bob")

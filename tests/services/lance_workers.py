@@ -14,7 +14,7 @@ DONE = LanceWriteResult(1, "uuid", inserted=3)
 
 
 class FakeLanceWorkers:
-    """Fake worker processes that write a manifest, or act as a test defines, and record their requests."""
+    """Fake worker processes that write a manifest, or do what a test defines, and record their requests."""
 
     def __init__(self, act: Callable[[WorkerTask], Awaitable[None]] | None = None) -> None:
         self._act = act
@@ -27,7 +27,7 @@ class FakeLanceWorkers:
             await self._act(worker_task)
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """Answer according to the question."""
+        """Answer a request according to its kind."""
         await self._done(worker_task)
         return b"3" if worker_task.name == b"Count" else msgspec.json.encode(DONE)
 
@@ -40,7 +40,7 @@ class FakeLanceWorkers:
         return msgspec.json.encode(DONE)
 
     async def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Yield two pieces, and then one that the test defines."""
+        """Yield two pieces, then one that the test defines."""
         self.asked.append({"name": worker_task.name.decode()})
         yield b"one"
         yield b"two"
@@ -53,6 +53,6 @@ class FakeLanceWorkers:
 
 
 def lay(root: Path, name: str) -> Path:
-    """Create files that look like a table. Returns the location."""
+    """Create files that have the layout of a table. Returns the location."""
     (root / name / "_versions").mkdir(parents=True)
     return root / name

@@ -1,4 +1,4 @@
-"""The audit: every change has a record with its user and right; and who may read which records."""
+"""Audit: every change has a record with its user and privilege. Each caller reads only the records that it may read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAKES = {"metalake": LAKE, "kind": Kind.METALAKE, "full_name": "lake", "owner_ki
 
 
 def lines(desk: ServiceDesk, user: str = "admin", **wanted: str) -> list[AuditRecord]:
-    """Return the records that a user reads in the lake's audit, oldest first."""
+    """Return the records that `audit_read` answers to a user, oldest first."""
     filters = AuditFilter(after=0, **wanted)  # type: ignore[arg-type]
     return desk.run(audit_read(desk.ctx(user), LAKE, filters=filters, limit=1000)).lines
 
@@ -62,7 +62,9 @@ def test_a_user_reads_what_they_did_alone(desk: ServiceDesk) -> None:
 
 
 def test_a_right_that_goes_while_lines_are_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the caller loses the right while records are written, the answer has none of the new ones."""
+    """If the metalake's owner loses the ownership while records are written, the answer contains none of the new
+    records.
+    """
     desk.namespace("a")
     desk.run(owner_set(desk.ctx(), owner="ana", **LAKES))
     caught_up = audit.audit_catch_up
@@ -74,4 +76,4 @@ def test_a_right_that_goes_while_lines_are_read(desk: ServiceDesk, monkeypatch: 
     assert "main.a" in [each.path for each in lines(desk, "ana")]
     monkeypatch.setattr(audit, "audit_catch_up", meanwhile)
 
-    assert [(each.user, each.kind) for each in lines(desk, "ana")] == [("ana", "metalake")], "what she did alone"
+    assert [(each.user, each.kind) for each in lines(desk, "ana")] == [("ana", "metalake")], "own records only"

@@ -1,5 +1,5 @@
-"""Audit records as Parquet: completed days only, each record once, also if a task runs twice; deleted after the
-retention time.
+"""Export of audit records as Parquet: only complete days are exported, and each record is exported once, also if a task
+runs twice. Records are deleted after the retention time.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ NEVER = date(1970, 1, 1)
 
 
 def aged(desk: ServiceDesk, *, days: int) -> int:
-    """Move all records some days back. Returns their number."""
+    """Move all records some days into the past. Returns their number."""
     desk.run(audit_read(desk.ctx(), LAKE, filters=AuditFilter(), limit=1))
     desk.rows(f"UPDATE audit SET at = at - {days * DAY_MS}")
     return int(desk.rows("SELECT count(*) FROM audit")[0][0])
 
 
 def done(desk: ServiceDesk, payload: AuditExport) -> str | None:
-    """Run the task."""
+    """Run the export task."""
     work = TaskContext(
         0, store=desk.lab.store, permit=upkeep_permit("test"), allowed=allow_everything(), warehouse="file:/w", lease_ms=30_000,
         services=desk.node.services,
@@ -45,7 +45,9 @@ def done(desk: ServiceDesk, payload: AuditExport) -> str | None:
 
 
 def test_days_that_are_over_are_written_once(desk: ServiceDesk, tmp_path: Path) -> None:
-    """Yesterday's records are in files of that day, even if the task runs twice; today's are not."""
+    """Yesterday's records are exported once, into files of that day, even if the task runs twice. Today's records are
+    not exported.
+    """
     desk.namespace("a")
     count = aged(desk, days=1)
     desk.namespace("b")
@@ -72,7 +74,7 @@ def test_only_a_service_admin_has_them_written(desk: ServiceDesk) -> None:
 
 
 def test_lines_go_when_they_are_old(desk: ServiceDesk) -> None:
-    """Records older than the retention time are deleted, the others stay."""
+    """Records older than the retention time are deleted; newer records are not."""
     aged(desk, days=10)
     desk.namespace("b")
     desk.run(audit_read(desk.ctx(), LAKE, filters=AuditFilter(), limit=1))

@@ -1,4 +1,4 @@
-"""The change feed as callers see it: no change missing, none twice, none that the caller may not see."""
+"""The change feed: it omits no visible change, repeats none, and contains no change that the caller may not see."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def now(desk: ServiceDesk, user: str = ADMIN, scope: RequestScope = WHOLE) -> st
 
 
 def lines(page: FeedPage) -> list[str]:
-    """Return changes as text: operation, kind, path, and the paths before and after."""
+    """Return changes as text: operation, kind and path, and for a move the paths before and after."""
     found = []
     for each in page.changes:
         path, old, new = ("?" if part is None else ".".join(part) for part in (each.path, each.old, each.new))
@@ -73,7 +73,7 @@ def test_who_may_see_it_is_told(lake: ServiceDesk) -> None:
 
 
 def test_position_goes_on_over_what_is_hidden(lake: ServiceDesk) -> None:
-    """Hidden changes that were passed are not delivered later, and no change is delivered twice."""
+    """Hidden changes that the position has passed are not delivered later, and no change is delivered twice."""
     at = now(lake, "bob")
     lake.table("a", "t")
     passed = read(lake, "bob", after=at)
@@ -87,7 +87,9 @@ def test_position_goes_on_over_what_is_hidden(lake: ServiceDesk) -> None:
 
 
 def test_rights_are_those_of_the_reading(lake: ServiceDesk) -> None:
-    """A change that was hidden when it was made is visible if it is read with the right to see it."""
+    """Visibility is decided when the feed is read: a change that was hidden when it was made is delivered to a caller
+    who may see it by then.
+    """
     at = now(lake, "bob")
     lake.table("a", "t")
     lake.allow("bob", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
@@ -96,7 +98,9 @@ def test_rights_are_those_of_the_reading(lake: ServiceDesk) -> None:
 
 
 def test_moved_out_of_sight(lake: ServiceDesk) -> None:
-    """A reader sees that an object was moved out of sight, but not its new path or later changes."""
+    """A reader sees that an object was moved to a path that the reader may not see, but neither the new path nor later
+    changes.
+    """
     lake.table("a", "t")
     at = now(lake, "ana")
     lake.run(table_move(lake.ctx(), MAIN, source=("a", "t"), target=("b", "secret")))
@@ -106,7 +110,7 @@ def test_moved_out_of_sight(lake: ServiceDesk) -> None:
 
 
 def test_moved_into_sight(lake: ServiceDesk) -> None:
-    """A reader of the new path does not see the old path of a moved object."""
+    """A reader who may see only the new path of a moved object does not receive the old path."""
     lake.table("b", "secret")
     at = now(lake, "ana")
     lake.run(table_move(lake.ctx(), MAIN, source=("b", "secret"), target=("a", "t")))
@@ -115,7 +119,7 @@ def test_moved_into_sight(lake: ServiceDesk) -> None:
 
 
 def test_what_happened_before_a_move_out_of_sight(lake: ServiceDesk) -> None:
-    """Earlier changes of an object that was moved out of sight are hidden."""
+    """Earlier changes of an object are hidden once the object is at a path that the reader may not see."""
     at = now(lake, "ana")
     lake.table("a", "t")
     lake.run(table_move(lake.ctx(), MAIN, source=("a", "t"), target=("b", "secret")))
@@ -124,7 +128,7 @@ def test_what_happened_before_a_move_out_of_sight(lake: ServiceDesk) -> None:
 
 
 def test_what_was_dropped_is_told_where_it_lay(lake: ServiceDesk) -> None:
-    """Changes of a dropped table in a dropped namespace are decided by the remaining ancestors."""
+    """The visibility of changes of a dropped table in a dropped namespace is decided by the remaining ancestors."""
     lake.namespace("a", "inner")
     at = {user: now(lake, user) for user in ("ana", "bob")}
     lake.table("a", "inner", "t")
@@ -161,8 +165,8 @@ def test_a_denial_outlives_its_object(lake: ServiceDesk) -> None:
 
 
 def test_a_catalog_that_comes_into_sight_is_told_from_its_beginning(lake: ServiceDesk) -> None:
-    """Changes of a catalog that becomes usable are delivered from the oldest one on; the position has no unusable
-    catalogs.
+    """When a reader may use a catalog for the first time, the feed delivers its changes from the oldest one. A position
+    has no entries for catalogs that the reader may not use.
     """
     lake.run(add_catalog(lake.ctx(), "side"))
     lake.namespace("n", scope=RequestScope(LAKE, "side"))
@@ -178,7 +182,9 @@ def test_a_catalog_that_comes_into_sight_is_told_from_its_beginning(lake: Servic
 
 
 def test_a_catalog_out_of_sight_stands_still(lake: ServiceDesk) -> None:
-    """Changes in a catalog that is unusable for a while are delivered once, when it is usable again."""
+    """Changes that are made while a reader may not use a catalog are delivered once, when the reader may use it
+    again.
+    """
     lake.run(add_catalog(lake.ctx(), "side"))
     side = RequestScope(LAKE, "side")
     lake.allow("ana", Kind.CATALOG, "side", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
@@ -214,7 +220,9 @@ def test_a_catalog_that_came_and_went(lake: ServiceDesk) -> None:
 
 
 def test_what_happened_in_a_catalog_that_went_is_the_metalake_owners(lake: ServiceDesk) -> None:
-    """After a catalog is dropped, its unread changes are delivered to no other former reader."""
+    """The unread changes of a dropped catalog are delivered only to the metalake's owner, not to its other former
+    readers.
+    """
     lake.run(add_catalog(lake.ctx(), "side"))
     lake.allow("ana", Kind.CATALOG, "side", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     at = {user: now(lake, user) for user in (ADMIN, "ana")}
@@ -239,7 +247,7 @@ def pages(desk: ServiceDesk, user: str, after: str) -> list[str]:
 
 
 def test_a_position_forgets_what_is_gone_for_good(lake: ServiceDesk) -> None:
-    """A position contains a dropped catalog until its changes are deleted."""
+    """A position has an entry for a dropped catalog until the catalog's changes are deleted."""
     lake.run(add_catalog(lake.ctx(), "side"))
     side = lake.rows("SELECT id FROM node WHERE name = 'side'")[0][0]
     lake.namespace("n", scope=RequestScope(LAKE, "side"))
@@ -272,7 +280,7 @@ def test_pruned_changes_are_told(lake: ServiceDesk) -> None:
 
 
 def test_another_epoch_is_told(lake: ServiceDesk) -> None:
-    """After a restore of a backup, positions from before are refused."""
+    """Feed positions that were issued before a restore of a backup are refused."""
     at = now(lake)
     lake.rows("UPDATE store SET epoch = epoch + 1")
 
@@ -287,7 +295,7 @@ def test_position_of_another_feed(lake: ServiceDesk) -> None:
 
 
 def test_one_catalog(lake: ServiceDesk) -> None:
-    """The feed of a catalog has its own changes only, none of the metalake."""
+    """The feed of a catalog contains only that catalog's changes, none of the metalake."""
     at = now(lake, scope=MAIN)
     lake.users("eve")
     lake.table("a", "t")
@@ -296,8 +304,8 @@ def test_one_catalog(lake: ServiceDesk) -> None:
 
 
 def test_who_may_not_follow(lake: ServiceDesk) -> None:
-    """Strangers may read no feed, and members without rights no catalog's. A missing catalog is reported to its
-    possible users only.
+    """Non-members may read no feed, and members without privileges no feed of a catalog. That a catalog does not exist
+    is reported only to callers who could use it.
     """
     lake.users("eve")
     for user, scope in (("stranger", WHOLE), ("eve", MAIN), ("stranger", MAIN)):
@@ -346,9 +354,9 @@ def test_small_steps_tell_what_one_big_step_tells(lake: ServiceDesk) -> None:
 
 
 async def somebody_waits(desk: ServiceDesk) -> None:
-    """Wait until a caller waits."""
+    """Wait until a caller waits for a change."""
     watch = desk.node.services.watch
-    while not watch.waiting:  # noqa: ASYNC110 - the watch is asked, and has no event for it
+    while not watch.waiting:  # noqa: ASYNC110 - the watch offers no event for this, so it is polled
         await asyncio.sleep(0)
 
 
@@ -366,7 +374,7 @@ def test_waiting_ends_with_the_first_change(lake: ServiceDesk) -> None:
 
 
 def test_waiting_goes_on_over_what_is_hidden(lake: ServiceDesk) -> None:
-    """Hidden changes do not wake a waiting caller, who gets an empty page at the end of the wait."""
+    """A hidden change does not end the wait. The caller gets an empty page at the end of the wait."""
     at = now(lake, "bob")
 
     async def follow() -> FeedPage:

@@ -1,4 +1,4 @@
-"""Feed positions as texts: an issued position is read again, every other text is refused."""
+"""Feed positions as text: an issued position can be parsed again, and every other text is refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_text_comes_back(epoch: int, home: int, zones: dict[int, int]) -> None
 
 @given(st.text(max_size=40) | st.binary(max_size=60).map(lambda data: base64.urlsafe_b64encode(data).decode()))
 def test_other_texts_are_refused_or_read(text: str) -> None:
-    """Any other text is a position with valid numbers, or BadRequest."""
+    """Any other text either parses to a position with valid numbers or raises BadRequest."""
     try:
         found = position_of(text)
     except BadRequest:
@@ -38,7 +38,7 @@ def test_other_texts_are_refused_or_read(text: str) -> None:
 
 @pytest.mark.parametrize("zones", [{0: 1}, {-1: 1}, {1: -1}, {2**60: 1}, {1: 2**60}], ids=str)
 def test_numbers_out_of_bounds(zones: dict[int, int]) -> None:
-    """A zone of the server, or numbers that no store has, are refused."""
+    """A position with the server's zone, or with numbers that no store issues, is refused."""
     data = msgspec.msgpack.encode([1, 1, zones])
 
     with pytest.raises(BadRequest):

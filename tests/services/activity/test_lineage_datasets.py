@@ -1,4 +1,4 @@
-"""Lineage datasets are resolved to objects that others move meanwhile."""
+"""Resolution of lineage datasets to objects while other requests rename them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tests.services.conftest import ServiceDesk
 
 
 def test_a_catalog_that_was_renamed_meanwhile(desk: ServiceDesk) -> None:
-    """If a catalog is renamed between reading the catalogs and looking up names, the catalogs are read again."""
+    """If a catalog is renamed between reading the catalogs and looking up names, the resolution reads the catalogs
+    again.
+    """
     desk.namespace("a")
     desk.table("a", "t")
     home = desk.run(desk.ctx().read(RequestScope(LAKE), usable_catalogs_of))

@@ -1,4 +1,4 @@
-"""Catalogs: supported providers, the conditions of a drop, and the required rights."""
+"""Catalogs: supported providers, conditions of a drop, and required privileges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.services.conftest import ServiceDesk
     "catalog_type, provider", [("RELATIONAL", "jdbc-doris"), ("messaging", "lakehouse-iceberg"), ("RELATIONAL", "")]
 )
 def test_what_is_not_served(desk: ServiceDesk, catalog_type: str, provider: str) -> None:
-    """An unknown provider, or a type that does not match it, is refused before access is checked."""
+    """An unknown provider, or a catalog type that does not match the provider, is refused before access is checked."""
     with pytest.raises(BadRequest):
         desk.run(
             catalog_create(
@@ -34,9 +34,7 @@ def test_what_is_not_served(desk: ServiceDesk, catalog_type: str, provider: str)
 
 
 def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
-    """A drop is refused while the catalog is enabled or has namespaces. A forced drop succeeds, and the name is
-    free.
-    """
+    """A drop is refused while the catalog is enabled or has namespaces. A forced drop succeeds and frees the name."""
     desk.namespace("a")
     with pytest.raises(InUse):
         desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
@@ -51,7 +49,9 @@ def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
 
 
 def test_use_is_no_right_to_change(desk: ServiceDesk) -> None:
-    """A user of a catalog may enable and disable it, but not alter or drop it. Its creator owns it."""
+    """A user with USE_CATALOG may enable and disable a catalog, but not alter or drop it. The creator of a catalog owns
+    it.
+    """
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("bob", Kind.METALAKE, LAKE, Privilege.CREATE_CATALOG)
 
@@ -82,7 +82,7 @@ def test_name_is_taken_once(desk: ServiceDesk) -> None:
 
 
 def test_disabled_catalog_serves_nothing(desk: ServiceDesk) -> None:
-    """A disabled catalog refuses creates in it and changes of its properties."""
+    """A disabled catalog refuses to create objects in it and to change its properties."""
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
 
     with pytest.raises(LimnosError, match="disabled"):

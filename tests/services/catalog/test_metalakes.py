@@ -1,4 +1,4 @@
-"""Metalakes: visibility, the conditions of a drop, and owners."""
+"""Metalakes: visibility, conditions of a drop, and owners."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def seen(desk: ServiceDesk, user: str) -> list[str]:
 
 
 def test_users_see_the_metalakes_they_are_users_of(two: ServiceDesk) -> None:
-    """Each metalake has its own clock: adding and disabling a user have effect in that metalake immediately."""
+    """A user sees the metalakes that the user belongs to. Adding or disabling the user takes effect immediately, and
+    only in the metalake concerned.
+    """
     assert [seen(two, user) for user in ("admin", "ana", "eve")] == [["lake", "side"], ["lake"], []]
 
     two.run(principal_add(two.ctx(), metalake="side", kind=Kind.USER, name="ana"))
@@ -82,7 +84,7 @@ def test_rename(two: ServiceDesk) -> None:
 
 
 def test_what_is_disabled_is_not_altered(desk: ServiceDesk) -> None:
-    """A disabled metalake refuses changes of itself and of its catalogs until it is enabled."""
+    """A disabled metalake cannot be altered until it is enabled; its catalogs can be enabled meanwhile."""
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
 
     with pytest.raises(LimnosError, match="disabled"):

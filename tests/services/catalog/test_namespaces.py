@@ -1,4 +1,6 @@
-"""Namespaces: missing parents are created too, all or nothing; moves with the subtree; no cycles."""
+"""Namespaces: a create also creates missing parents, all or nothing; a move takes the subtree along and never creates a
+cycle.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def count(desk: ServiceDesk) -> int:
 
 
 def test_missing_parents_are_made_with_the_targets_owner(desk: ServiceDesk) -> None:
-    """A create makes all missing parents, marked as implicit, with the same owner."""
+    """A create makes all missing parents, marked as implicit, with the same owner as the target."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
 
     desk.namespace("a", "b", "c", user="ana")
@@ -61,7 +63,7 @@ def test_existing_parents_keep_their_owner(desk: ServiceDesk) -> None:
 
 
 def test_right_is_asked_for_where_the_chain_begins(desk: ServiceDesk) -> None:
-    """The right to create is checked at the nearest existing parent, and a refused create makes no parents."""
+    """The privilege to create is checked at the nearest existing ancestor, and a refused create makes no parents."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.CREATE_SCHEMA)
@@ -74,7 +76,7 @@ def test_right_is_asked_for_where_the_chain_begins(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("levels", [("a", "b:c"), ("a", "b", ""), ("a", ".."), ("a", "x" * 256), ("p",) * 33])
 def test_illegal_name_anywhere_makes_nothing(desk: ServiceDesk, levels: tuple[str, ...]) -> None:
-    """One invalid part refuses the whole create."""
+    """One invalid level refuses the whole create."""
     from limnos.names.path import check_levels
 
     async def create() -> Node:
@@ -87,8 +89,8 @@ def test_illegal_name_anywhere_makes_nothing(desk: ServiceDesk, levels: tuple[st
 
 
 def test_create_of_what_exists(desk: ServiceDesk) -> None:
-    """Creating an existing namespace, also an implicit parent, is AlreadyExists with its whole name, whether the node
-    knows it or only the store.
+    """Creating an existing namespace, or an existing implicit parent, is AlreadyExists with the full name, whether the
+    node has it in its view or only the store does.
     """
     desk.namespace("a", "b")
 
@@ -113,7 +115,7 @@ def test_who_made_parents_owns_what_others_put_there(desk: ServiceDesk) -> None:
 
 
 def test_drop_takes_no_more_than_its_target(desk: ServiceDesk) -> None:
-    """A namespace with content cannot be dropped, and implicit parents stay after a drop."""
+    """A namespace with content cannot be dropped, and a drop does not remove the target's implicit parents."""
     desk.namespace("a", "b")
     with pytest.raises(NotEmpty):
         desk.run(namespace_drop(desk.ctx(), MAIN, levels=("a",)))
@@ -147,7 +149,7 @@ def test_move_takes_subtree_and_rights_along(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("target", ["ab", "abx", "abcx"])
 def test_move_into_itself_is_refused(desk: ServiceDesk, target: str) -> None:
-    """A namespace cannot be moved below itself or its descendants. A move to its own path changes nothing."""
+    """A namespace cannot be moved below itself or its descendants. A move to its current path changes nothing."""
     desk.namespace("a", "b", "c")
     desk.namespace("a", "x")
 
@@ -164,7 +166,9 @@ def test_move_into_itself_is_refused(desk: ServiceDesk, target: str) -> None:
     ("z", "y", NotFound), ("a", "zy", NotFound), ("a", "d", AlreadyExists), ("ab", "db", AlreadyExists),
 ])  # fmt: skip
 def test_impossible_moves(desk: ServiceDesk, source: str, target: str, error: type[Exception]) -> None:
-    """A missing source or target parent is NotFound and a taken target is refused; nothing is moved."""
+    """A move whose source or target parent is missing is NotFound, a move to a taken name is refused, and neither moves
+    anything.
+    """
     desk.namespace("a", "b")
     desk.namespace("d", "b")
 
@@ -175,7 +179,9 @@ def test_impossible_moves(desk: ServiceDesk, source: str, target: str, error: ty
 
 
 def test_move_takes_the_right_at_both_ends(desk: ServiceDesk) -> None:
-    """The owner of a namespace may rename it, but may move it only to where they may create namespaces."""
+    """The owner of a namespace may rename it in its parent, but may move it only to a parent in which the owner may
+    create namespaces.
+    """
     desk.namespace("d")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     desk.namespace("a", user="ana")
@@ -210,7 +216,9 @@ def test_table_moves_where_one_may_create(desk: ServiceDesk) -> None:
 
 
 def test_parents_are_made_only_when_they_may_be(desk: ServiceDesk) -> None:
-    """With `parents=false`, a missing parent fails the create and is named; with existing parents it succeeds."""
+    """With `parents=false`, a create whose parent is missing fails and names the parent. It succeeds when the parents
+    exist.
+    """
 
     def create(*levels: str) -> None:
         desk.run(namespace_create(desk.ctx(), MAIN, levels=levels, properties={}, parents=False))
@@ -225,7 +233,7 @@ def test_parents_are_made_only_when_they_may_be(desk: ServiceDesk) -> None:
 
 
 def test_refusal_to_create_does_not_tell_which_parents_are_there(desk: ServiceDesk) -> None:
-    """A caller without the right to create gets the same refusal for existing parents, missing ones and missing
+    """A caller without the privilege to create gets the same refusal for existing parents, missing parents and missing
     catalogs.
     """
     desk.namespace("there")

@@ -1,5 +1,5 @@
-"""Changing names that contain the separator: planned, changed in batches and undone, with concurrent changes and with
-many names.
+"""Migration of namespace names that contain the separator: planned, executed in batches and undone, also with
+concurrent changes and with many names.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def loosen(desk: ServiceDesk) -> None:
 
 
 def tree(desk: ServiceDesk, scope: RequestScope = FLAT) -> dict[int, tuple[str, ...]]:
-    """Return every namespace of a catalog: its id and path."""
+    """Return the id and the path of every namespace of a catalog."""
     rows = desk.rows("SELECT id, parent_id, name FROM node WHERE kind = 3 AND deleted = 0")
     by_id = {row[0]: (row[1], row[2]) for row in rows}
     top = desk.run(desk.ctx().read(scope, lambda request_view: request_view.catalog.id))
@@ -77,7 +77,7 @@ def listed(desk: ServiceDesk, *parent: str, scope: RequestScope = FLAT) -> list[
 
 
 def switch(desk: ServiceDesk, word: str) -> None:
-    """Set the property."""
+    """Set the catalog property that lets namespaces nest."""
     edits = PropertyEdits(sets={"nested-namespaces": word})
     desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="flat", edits=edits))
 
@@ -89,7 +89,7 @@ def nests(desk: ServiceDesk) -> bool:
 
 
 def until(desk: ServiceDesk, goal: str, *, between: Callable[[NestingProgress], object] = lambda _: None, nodes: tuple[ServiceDesk, ...] = ()) -> NestingProgress:  # fmt: skip
-    """Execute steps until a goal is reached, alternating between nodes."""
+    """Execute migration steps until a state is reached, alternating between nodes."""
     asked = (desk, *nodes)
     for turn in range(200):
         found = asked[turn % len(asked)].run(nesting_continue(asked[turn % len(asked)].ctx(), FLAT, to=goal))
@@ -100,7 +100,9 @@ def until(desk: ServiceDesk, goal: str, *, between: Callable[[NestingProgress], 
 
 
 def test_names_that_hold_the_separator_keep_namespaces_from_nesting(flat: ServiceDesk) -> None:
-    """Names with the separator are listed with usable separators, and every way to switch to nesting is refused."""
+    """Names that contain the separator are listed with separators that could be used instead, and every way to make the
+    catalog nested is refused.
+    """
     for name in ("a:b", "c", "d;e:f"):
         flat.namespace(name, scope=FLAT)
 
@@ -116,7 +118,9 @@ def test_names_that_hold_the_separator_keep_namespaces_from_nesting(flat: Servic
 
 
 def test_a_flat_catalog_takes_one_level(flat: ServiceDesk) -> None:
-    """A flat catalog refuses namespaces of two levels by create, move and undrop; a nested one cannot become flat."""
+    """A flat catalog refuses namespaces of two levels by create, move and undrop; a nested catalog cannot become
+    flat.
+    """
     flat.namespace("a:b", scope=FLAT)
     with pytest.raises(UnsupportedOperation, match="do not nest, because its property"):
         flat.namespace("a", "b", scope=FLAT)
@@ -136,7 +140,9 @@ def test_a_flat_catalog_takes_one_level(flat: ServiceDesk) -> None:
 
 
 def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nest(flat: ServiceDesk) -> None:
-    """In a catalog that nests, a dropped namespace with the separator is restored only under another name."""
+    """In a nested catalog, a dropped namespace whose name contains the separator can be restored only under another
+    name.
+    """
     flat.namespace("a:b", scope=FLAT)
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("a:b",)))
     switch(flat, "true")
@@ -151,7 +157,7 @@ def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nes
 
 @pytest.mark.parametrize("batch", [1, 3, 500])
 def test_names_are_planned_changed_and_undone(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
-    """Names are changed in batches of any size by two nodes. Namespaces keep ids and content, and undo restores all
+    """Two nodes change names in batches of any size. Namespaces keep their ids and content, and an undo restores all
     names.
     """
     monkeypatch.setattr(nesting_steps, "BATCH", batch)
@@ -194,8 +200,8 @@ def test_names_are_planned_changed_and_undone(flat: ServiceDesk, monkeypatch: py
 
 
 def test_what_others_do_meanwhile_is_left(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Namespaces that users rename, drop or move meanwhile are left alone, new names are planned, taken names get a
-    number.
+    """The migration does not touch namespaces that users rename, drop or move meanwhile. It plans names created
+    meanwhile, and appends a number to a name that is taken.
     """
     monkeypatch.setattr(nesting_steps, "BATCH", 2)
     for name in ("a:1", "b:1", "c:1", "d:1", "e:1"):
@@ -226,7 +232,7 @@ def test_what_others_do_meanwhile_is_left(flat: ServiceDesk, monkeypatch: pytest
 
 
 def test_what_stands_in_the_way_of_a_path(flat: ServiceDesk) -> None:
-    """Names with too many, invalid or taken parts stay one part."""
+    """A name whose parts would be too many, invalid or taken becomes one name with a replaced separator, not a path."""
     deep = ":".join("abcdefghijklmnopqrstuvwxyzABCDEFGH")
     for name in (deep, "..:x", "p", "p:q"):
         flat.namespace(name, scope=FLAT)
@@ -242,7 +248,9 @@ def test_what_stands_in_the_way_of_a_path(flat: ServiceDesk) -> None:
 
 
 def test_renaming_alone(flat: ServiceDesk) -> None:
-    """With `--flat` or another separator only names change, in flat catalogs and at any depth of nested ones."""
+    """With `--flat` or with another separator, the migration only changes names, in flat catalogs and at any depth of
+    nested ones.
+    """
     flat.namespace("a:b", scope=FLAT)
     flat.run(nesting_plan(flat.ctx(), FLAT, nested=False, replacement="-"))
     until(flat, "migrated")
@@ -271,7 +279,7 @@ def test_replacements_that_are_none(flat: ServiceDesk, separator: str | None, re
 
 @pytest.mark.parametrize("separator", ["", "::", ".", "/"])
 def test_separators_that_are_none(flat: ServiceDesk, separator: str) -> None:
-    """A separator that cannot be configured is refused."""
+    """A separator that the settings do not allow is refused."""
     with pytest.raises(InvalidName):
         flat.run(nesting_check(flat.ctx(), FLAT, separator=separator))
     with pytest.raises(InvalidName):
@@ -279,7 +287,7 @@ def test_separators_that_are_none(flat: ServiceDesk, separator: str) -> None:
 
 
 def test_steps_out_of_turn(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps without a plan or in another direction are refused, and a migration in progress cannot be confirmed."""
+    """Steps without a plan or in the wrong direction are refused, and a migration in progress cannot be confirmed."""
     monkeypatch.setattr(nesting_steps, "BATCH", 1)
     with pytest.raises(NotFound):
         flat.run(nesting_continue(flat.ctx(), FLAT, to="migrated"))
@@ -302,7 +310,9 @@ def test_steps_out_of_turn(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names planned during the migration are changed, too; in none of these states can it be confirmed."""
+    """Names that are created while a migration runs are planned and migrated, too. The migration cannot be confirmed
+    before it is complete.
+    """
     monkeypatch.setattr(nesting_steps, "BATCH", 1)
     for name in ("a:1", "b:1"):
         flat.namespace(name, scope=FLAT)
@@ -323,7 +333,7 @@ def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: ServiceDesk, mon
 
 
 def test_who_may_not_alter_the_catalog_learns_no_names(flat: ServiceDesk) -> None:
-    """Every call is refused to users without rights."""
+    """Every call of the migration is refused to users who may not alter the catalog."""
     flat.namespace("a:b", scope=FLAT)
     flat.run(nesting_plan(flat.ctx(), FLAT))
     for call in (
@@ -339,8 +349,8 @@ def test_who_may_not_alter_the_catalog_learns_no_names(flat: ServiceDesk) -> Non
 
 
 def test_a_separator_that_stored_names_hold_is_not_started_with(flat: ServiceDesk) -> None:
-    """The server refuses to start with a separator that stored names contain, unless the policy is `unrestricted`;
-    names are searched once.
+    """The server refuses to start with a separator that stored names contain, unless the policy is `unrestricted`. It
+    searches the names once for each separator and policy.
     """
     submit = flat.lab.store.submit
     flat.namespace("a:b", scope=FLAT)
@@ -362,8 +372,8 @@ def test_a_separator_that_stored_names_hold_is_not_started_with(flat: ServiceDes
 
 
 def test_a_crowd_of_names(flat: ServiceDesk) -> None:
-    """Among many names, one in a hundred conflicts: check, plan, migration and undo work, and undo restores all
-    names.
+    """With many names, of which one in a hundred conflicts, check, plan, migration and undo work, and the undo restores
+    all names.
     """
     draw = random.Random(7)
     conflicts = {f"n{number}:{draw.choice('abc')}{number}" for number in range(CROWD // 100)}

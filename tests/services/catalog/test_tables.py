@@ -1,4 +1,4 @@
-"""Tables of every format: moved, dropped, purged."""
+"""Tables of all formats: move, drop and purge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.services.conftest import ServiceDesk
 
 @pytest.fixture
 def home(desk: ServiceDesk) -> ServiceDesk:
-    """Namespaces `a` and `b`, table `a.t`."""
+    """A desk with namespaces `a` and `b` and the table `a.t`."""
     desk.namespace("a")
     desk.namespace("b")
     desk.table("a", "t")
@@ -43,7 +43,7 @@ def document(desk: ServiceDesk, namespace: str, name: str = "t") -> str:
 
 
 def test_moving_keeps_the_table(home: ServiceDesk) -> None:
-    """A moved table keeps its id and document, and frees its old name. A move to its own path succeeds."""
+    """A moved table keeps its id and its document and frees its old name. A move to its current path succeeds."""
     before = document(home, "a")
 
     move(home, "a.t", "a.t")
@@ -56,7 +56,7 @@ def test_moving_keeps_the_table(home: ServiceDesk) -> None:
 
 
 def test_a_move_reads_once_what_it_lacks(home: ServiceDesk) -> None:
-    """A move loads the old and the new name with one read."""
+    """A move of a table whose names are not in the view loads both names with one read."""
     move(home, "a.t", "a.u")
     before = COLD_READS[()]
 
@@ -66,7 +66,7 @@ def test_a_move_reads_once_what_it_lacks(home: ServiceDesk) -> None:
 
 
 def test_moving_onto_another(home: ServiceDesk) -> None:
-    """A move to a taken name, or without a namespace, is refused."""
+    """A move to a taken name, or to a path without a namespace, is refused."""
     home.table("b", "t")
 
     with pytest.raises(AlreadyExists):
@@ -78,7 +78,9 @@ def test_moving_onto_another(home: ServiceDesk) -> None:
 
 
 def test_renaming_takes_less_than_moving(home: ServiceDesk) -> None:
-    """A writer of a table may rename it; moving it needs ownership, and not only the right to create at the target."""
+    """A user with MODIFY_TABLE may rename a table. A move needs ownership of the table, not only CREATE_TABLE at the
+    target.
+    """
     home.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.MODIFY_TABLE)
 
     home.allow("ana", Kind.CATALOG, "main", Privilege.CREATE_TABLE)
@@ -89,7 +91,7 @@ def test_renaming_takes_less_than_moving(home: ServiceDesk) -> None:
 
 
 def test_drop_leaves_the_task_that_takes_the_files(home: ServiceDesk) -> None:
-    """Only a drop with purge creates a task, which has the files' owner and wakes the worker."""
+    """Only a drop with purge creates a task. The task has the owner of the files and wakes the worker."""
     at = document(home, "a")
     drop(home, purge=False)
     assert (home.rows("SELECT count(*) FROM task"), home.node.woken) == ([(0,)], 0)
@@ -106,7 +108,7 @@ def test_drop_leaves_the_task_that_takes_the_files(home: ServiceDesk) -> None:
 
 
 def test_writing_is_no_right_to_drop(home: ServiceDesk) -> None:
-    """The rights to write a table and to create others do not allow dropping it, with or without purge."""
+    """The privileges to write a table and to create tables do not allow dropping it, with or without purge."""
     home.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     home.allow("ana", Kind.CATALOG, "main", Privilege.MODIFY_TABLE, Privilege.CREATE_TABLE)
 

@@ -1,5 +1,5 @@
-"""Export and import of a metalake: everything is restored, nothing is visible before the end, and errors name their
-record.
+"""Export and import of a metalake: an import restores all objects, publishes them only at its end, and names the record
+of each error.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ def desk_at(lab: StoreLab, folder: Path, *, access: bool = True) -> ServiceDesk:
 
 
 def fresh_lab(template: Path, folder: Path) -> StoreLab:
-    """A lab on an SQLite file in its own directory."""
+    """A store lab on an SQLite file in its own directory."""
     folder.mkdir()
     return StoreLab(sqlite_copy(template, folder))
 
 
 @pytest.fixture
 def other(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
-    """An empty SQLite store, for tests that do not depend on the database."""
+    """A desk on an empty SQLite store, for tests that do not depend on the database."""
     lab = fresh_lab(sqlite_template, tmp_path / "other")
     desk = desk_at(lab, tmp_path / "other")
     yield desk
@@ -97,7 +97,7 @@ def other(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
 
 @pytest.fixture
 def source(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
-    """A lake with one object of every kind."""
+    """A desk whose lake has one object of every kind."""
     lab = fresh_lab(sqlite_template, tmp_path / "source")
     desk = desk_at(lab, tmp_path / "source")
     furnish(desk)
@@ -108,7 +108,7 @@ def source(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
 
 @pytest.fixture
 def target(lab: StoreLab, tmp_path: Path) -> Iterator[ServiceDesk]:
-    """An empty store."""
+    """A desk on an empty store."""
     desk = desk_at(lab, tmp_path / "target")
     yield desk
     desk.node.services.files.close()
@@ -223,7 +223,7 @@ def begun(desk: ServiceDesk, *, name: str = COPY, form: Form = "proto", ids: str
 
 
 async def feed(ctx: Context, import_id: int, *, after: int, data: bytes) -> MetalakeImport:
-    """Send bytes to an import."""
+    """Send bytes to an import in chunks."""
 
     async def body() -> bytes:
         return data
@@ -279,7 +279,9 @@ def without(fields: list[dict[str, Any]], word: str, name: str) -> list[dict[str
 
 @pytest.mark.parametrize("form", ["proto", "json"])
 def test_a_metalake_comes_back_as_it_was(source: ServiceDesk, target: ServiceDesk, form: Form) -> None:
-    """An import restores all objects with new ids, owners, rules, tags, versions and times, and tables can be read."""
+    """An import restores all objects with new ids, and with their owners, rules, tags, versions and times. Imported
+    tables can be read.
+    """
     data = exported(source, form=form)
     masked = imported(target, data, form=form)
 
@@ -307,7 +309,9 @@ def test_a_metalake_comes_back_as_it_was(source: ServiceDesk, target: ServiceDes
 def test_an_export_is_kept_as_records_and_comes_out_again(
     kind: str, source: ServiceDesk, other: ServiceDesk, tmp_path: Path
 ) -> None:
-    """Export, load into a key-value database and dump give the same records; a later export replaces them."""
+    """An export, loaded into a key-value database and dumped again, contains the same records. A later export replaces
+    them.
+    """
     store = RecordStore(
         LmdbKeyValueStore(tmp_path / "records") if kind == "lmdb" else SqlKeyValueStore(str(tmp_path / "records.db"))
     )
@@ -328,7 +332,9 @@ def test_an_export_is_kept_as_records_and_comes_out_again(
 
 
 def test_ids_can_be_kept(source: ServiceDesk, target: ServiceDesk) -> None:
-    """With `ids=keep`, ids are kept in a store that has never used them, and later objects get others."""
+    """With `ids=keep`, an import into a store that has never used these ids keeps them, and later objects get other
+    ids.
+    """
     data = exported(source)
     imported(target, data, ids="keep", name=LAKE)
 
@@ -342,7 +348,7 @@ def test_ids_can_be_kept(source: ServiceDesk, target: ServiceDesk) -> None:
 
 
 def test_nothing_shows_before_it_is_whole(source: ServiceDesk, other: ServiceDesk) -> None:
-    """Imported objects are invisible until the last step, which publishes them all."""
+    """Imported objects are invisible until the last step publishes all of them."""
     records = records_of(exported(source))
     found = fed(other, begun(other), records)
 
@@ -356,7 +362,7 @@ def test_nothing_shows_before_it_is_whole(source: ServiceDesk, other: ServiceDes
 
 
 def test_secrets_leave_for_service_admins_alone_who_ask(source: ServiceDesk, other: ServiceDesk) -> None:
-    """Secrets are exported only to a service admin who owns the metalake."""
+    """An export contains secrets only if a service admin who owns the metalake asks for them."""
     owned = owner_set(
         source.ctx(), metalake=LAKE, kind=Kind.METALAKE, full_name=LAKE, owner_kind=Kind.USER, owner="ana"
     )
@@ -551,8 +557,8 @@ WRONG: dict[str, tuple[Callable[[list[ExportRecord]], None], str]] = {
 
 
 def test_what_is_wrong_is_told_with_the_number_of_its_record(source: ServiceDesk, other: ServiceDesk) -> None:
-    """An invalid record is refused with its number, and nothing of its part is stored, so a corrected part can
-    follow.
+    """An invalid record is refused with its number. Nothing of its chunk is stored, so the client can send the
+    corrected chunk.
     """
     data = exported(source)
     for name, (spoil, words) in WRONG.items():
@@ -585,8 +591,8 @@ def wipe(desk: ServiceDesk) -> None:
 
 
 def test_what_was_given_up_is_wiped(source: ServiceDesk, target: ServiceDesk) -> None:
-    """The task deletes all rows of an abandoned import, so that ids and locations can be used again; completed imports
-    are kept.
+    """The task deletes all rows of an abandoned import, so that its ids and locations can be used again. It does not
+    touch completed imports.
     """
     data = exported(source)
     empty = counts(target)
@@ -609,7 +615,7 @@ def test_what_was_given_up_is_wiped(source: ServiceDesk, target: ServiceDesk) ->
 
 
 def counts(desk: ServiceDesk) -> dict[str, int]:
-    """Return the number of rows of each table, without tasks and changes."""
+    """Return the number of rows of each table, except tasks and changes."""
     tables = (
         "node", "owner", "principal", "role", "access_grant", "role_member", "group_member", "tag_object", "policy_object", "statistic", "document", "protection", "clock",
         "model_version", "model_alias", "metalake_import", "import_object", "dependency", "lance_version", "pipeline_version",
@@ -618,7 +624,7 @@ def counts(desk: ServiceDesk) -> dict[str, int]:
 
 
 def test_a_file_that_was_cut_is_not_shown(source: ServiceDesk, other: ServiceDesk) -> None:
-    """A truncated file is detected, within a record or between two, and the import continues from the reported
+    """A file that is truncated within a record or between two is detected, and the import continues at the reported
     record.
     """
     data = exported(source)
@@ -639,7 +645,9 @@ def test_a_file_that_was_cut_is_not_shown(source: ServiceDesk, other: ServiceDes
 
 
 def test_bytes_that_are_no_export_are_refused(other: ServiceDesk) -> None:
-    """Bytes that are no export are refused in both formats, within the size of one request."""
+    """Bytes that are not an export are refused in both formats, and so are requests without records or with more than
+    500.
+    """
     found, lines = begun(other), begun(other, name="lines", form="json")
     for at, data in (
         (found, b"\x05abc"), (found, frame_message(b"\xff\xff\xff")), (found, b"\xff" * 12), (found, frame_message(b"")), (found, b""),
@@ -660,8 +668,8 @@ def header() -> bytes:
 
 
 def test_a_name_that_is_taken_is_refused_first_and_last(source: ServiceDesk, other: ServiceDesk) -> None:
-    """A taken name is refused at the beginning, and again at the end if it was taken meanwhile; the import can be
-    abandoned.
+    """A taken name is refused at the begin of the import, and at its end if it was taken meanwhile. The import can then
+    be abandoned.
     """
     other.run(fill(other.ctx()))
     with pytest.raises(AlreadyExists, match="Metalake lake already exists: import under another name"):
@@ -675,7 +683,7 @@ def test_a_name_that_is_taken_is_refused_first_and_last(source: ServiceDesk, oth
 
 
 def test_a_metalake_without_an_owner_is_its_importers(source: ServiceDesk, other: ServiceDesk) -> None:
-    """A metalake without an owner in the file belongs to the importing user."""
+    """If the file names no owner of the metalake, the importing user becomes its owner."""
     records = records_of(exported(source))
     records[1].owner_id = 0
     kept = [each for each in records if each.principal.name != ADMIN]
@@ -696,11 +704,11 @@ def test_a_metalake_without_an_owner_is_its_importers(source: ServiceDesk, other
         "SELECT operation, kind FROM change WHERE zone = 0 AND revision = (SELECT max(revision) FROM change WHERE zone = 0)"
         " ORDER BY ordinal"
     )
-    assert told == [("create", Kind.METALAKE)]  # nothing before it: the user is older than the metalake's name
+    assert told == [("create", Kind.METALAKE)]  # first: the user must be older than the metalake's name
 
 
 def test_an_export_is_of_one_moment(source: ServiceDesk) -> None:
-    """An export contains nothing that is committed while it is read."""
+    """An export is a consistent snapshot: it contains nothing that is committed while it is read."""
 
     async def read() -> bytes:
         stream = metalake_export(source.ctx(), metalake=LAKE, form="proto")
@@ -718,7 +726,9 @@ def test_an_export_is_of_one_moment(source: ServiceDesk) -> None:
 
 
 def test_a_crowd_goes_out_and_in_by_parts(source: ServiceDesk, target: ServiceDesk) -> None:
-    """Exports and imports of many objects work in pages of bounded size, with the same result."""
+    """With many objects, an export and an import work in pages of bounded size, and the imported objects equal the
+    exported ones.
+    """
     crowd(source, CROWD)
     began = time.process_time()
     pieces, largest = _pieces(source)
@@ -740,7 +750,7 @@ def test_a_crowd_goes_out_and_in_by_parts(source: ServiceDesk, target: ServiceDe
 
 
 def crowd(desk: ServiceDesk, count: int) -> None:
-    """Create a thousand topics in each of several namespaces, all owned by ana."""
+    """Create topics, all owned by ana, in namespaces of a thousand topics each."""
 
     def make(tx: Tx, permit: Permit[int]) -> None:
         space = tx.nodes.create(
@@ -780,7 +790,7 @@ def _parts(pieces: list[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def digest(pieces: list[bytes]) -> list[tuple[str, str, str]]:
-    """Return kind, name and owner of every object, in order, with ids replaced by their order."""
+    """Return kind, name and owner of every object in order, with ids replaced by their order of appearance."""
     seen: dict[int, int] = {}
     found = []
     for record in records_of(b"".join(pieces)):

@@ -1,4 +1,6 @@
-"""Locations of imported objects: each is registered in the importing store, and none belongs to another object."""
+"""Locations of imported objects: the importing store registers each of them, and refuses those that another
+object has.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,14 @@ from tests.services.exchange.test_exchange import (
 
 @pytest.fixture
 def target(lab: StoreLab, tmp_path: Path) -> Iterator[ServiceDesk]:
-    """An empty store."""
+    """A desk on an empty store."""
     desk = desk_at(lab, tmp_path / "target")
     yield desk
     desk.node.services.files.close()
 
 
 def furnish_locations(desk: ServiceDesk, folder: Path) -> None:
-    """Create an object of each kind with files: tables, one of them with a data path, a view and two filesets."""
+    """Create an object of each kind with files: two tables, one of which has a data path, a view and two filesets."""
     desk.run(fill(desk.ctx()))
     allowed = {"allowed-locations": f"file://{folder}/more"}
     for provider, name, properties in (("fileset", "files", allowed), ("lakehouse-iceberg", "paths", allowed)):
@@ -66,7 +68,7 @@ def furnish_locations(desk: ServiceDesk, folder: Path) -> None:
 
 
 def registered(desk: ServiceDesk) -> list[tuple[int, str]]:
-    """Return the registered kinds and locations, without those of catalogs."""
+    """Return the kinds and locations that the store registers, without those of catalogs."""
     wanted = (
         LocationKind.TABLE,
         LocationKind.DATA_PATH,
@@ -80,7 +82,7 @@ def registered(desk: ServiceDesk) -> list[tuple[int, str]]:
 
 @pytest.fixture
 def located(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
-    """A lake with an object of each kind that has files."""
+    """A desk whose lake has an object of each kind with files."""
     lab = fresh_lab(sqlite_template, tmp_path / "located")
     desk = desk_at(lab, tmp_path / "located")
     furnish_locations(desk, tmp_path)
@@ -117,7 +119,7 @@ def _move_fileset(records: list[ExportRecord], name: str, location: str) -> int:
 def test_imported_objects_share_no_location(
     kind: LocationKind, below: str, located: ServiceDesk, target: ServiceDesk, tmp_path: Path
 ) -> None:
-    """A fileset at or below another object's location in the file is refused with its number."""
+    """A fileset at or below the location of another object in the file is refused with its record number."""
     ((taken,),) = located.rows("SELECT location FROM place WHERE kind = ?", int(kind))
     records = records_of(exported(located))
     catalog = next(each for each in records if each.catalog.name == "files").catalog
@@ -130,7 +132,9 @@ def test_imported_objects_share_no_location(
 
 @pytest.mark.parametrize("content", ["{", '{"compact": "yes"}', '{"quietHours": ["now"]}'])
 def test_content_of_an_imported_policy_is_checked(located: ServiceDesk, target: ServiceDesk, content: str) -> None:
-    """A policy with content that no request could create is refused with its number, because tasks read policies."""
+    """A policy with content that no request could create is refused with its record number, because tasks read
+    policies.
+    """
     made = policy_create(located.ctx(), metalake=LAKE, name="nightly", request=PolicyRequest(TABLE_MAINTENANCE, {}))
     located.run(made)
     records = records_of(exported(located))
@@ -142,7 +146,9 @@ def test_content_of_an_imported_policy_is_checked(located: ServiceDesk, target: 
 
 
 def test_a_policy_of_polaris_is_translated(located: ServiceDesk, target: ServiceDesk) -> None:
-    """A Polaris policy is imported with this server's type and content; its comment names the omitted parts."""
+    """A Polaris policy is imported with this server's policy type and content; its comment names the parts that were
+    omitted.
+    """
     made = policy_create(located.ctx(), metalake=LAKE, name="nightly", request=PolicyRequest(TABLE_MAINTENANCE, {}))
     located.run(made)
     records = records_of(exported(located))
@@ -171,7 +177,9 @@ def test_a_policy_of_polaris_is_translated(located: ServiceDesk, target: Service
     ],
 )
 def test_objects_are_imported_into_catalogs_that_contain_their_kind(kind: Kind, provider: str, fits: bool) -> None:
-    """A catalog takes the kinds whose rows name its provider; a connector catalog takes placeholders of its source."""
+    """An import accepts an object in a catalog only if the catalog's provider supports the kind of object, or if the
+    catalog is a connector catalog with placeholders for that kind.
+    """
     above = ImportedObject(1, Kind.NAMESPACE, provider=provider)
 
     if fits:

@@ -22,8 +22,8 @@ PATHS = (("a", "t"), ("a", "u"), ("a", "t"))
 
 @pytest.mark.parametrize("renews", [False, True])
 def test_nodes_that_create_the_same_placeholder(lab: StoreLab, *, renews: bool) -> None:
-    """Concurrent creations of the same placeholder node all succeed and get the same node, because of the catalog's
-    lock. A renewed node replaces the earlier one.
+    """Concurrent creates of the same placeholder node all succeed and return the same node, because they take the
+    catalog's lock. With `renews`, a create replaces the earlier node.
     """
     world = make_world(lab)
     stores = [lab.open() for _ in range(WRITERS)]
@@ -31,7 +31,7 @@ def test_nodes_that_create_the_same_placeholder(lab: StoreLab, *, renews: bool) 
     def submit(writer: int, path: tuple[str, ...]) -> asyncio.Task[Node]:
         steps = tuple(zip((Kind.NAMESPACE, Kind.TABLE), ("namespace", "table"), path, strict=True))
         command = PlaceholderCreate(world.main, steps, None, renews, BLANK_TABLE)
-        permit = msgspec.structs.replace(lab.permit(world.main.id), stamps=()).about(command)  # as for a done change
+        permit = msgspec.structs.replace(lab.permit(world.main.id), stamps=()).about(command)  # done at the source
 
         def insert(tx: Tx) -> Node:
             return placeholder_insert(tx, permit)

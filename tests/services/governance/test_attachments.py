@@ -1,4 +1,6 @@
-"""Tags as nodes of the metalake: owned, granted and explained like other objects, inherited below the tagged object."""
+"""Tags: nodes of the metalake with owners, grants and explanations like other objects; objects inherit the tags of
+their ancestors.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def make(desk: ServiceDesk, *names: str, user: str = ADMIN) -> None:
 def put(
     desk: ServiceDesk, kind: Kind, full_name: str, *names: str, user: str = ADMIN, removes: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
-    """Attach tags."""
+    """Attach tags to an object, and detach others."""
     return desk.run(
         attachments_associate(
             desk.ctx(user), AttachmentTarget(LAKE, kind, full_name), kind=Kind.TAG, adds=names, removes=removes
@@ -69,7 +71,7 @@ def listed(desk: ServiceDesk, user: str = ADMIN) -> list[str]:
 
 
 def test_tags_come_down_to_what_lies_below(desk: ServiceDesk) -> None:
-    """An object has its own tags first, then those of its ancestors, each once; siblings have none of them."""
+    """An object lists its own tags first, then those of its ancestors, each once. Siblings do not inherit its tags."""
     desk.namespace("a", "b")
     desk.table("a", "b", "t")
     desk.table("a", "u")
@@ -92,7 +94,9 @@ def test_tags_come_down_to_what_lies_below(desk: ServiceDesk) -> None:
 
 
 def test_objects_of_a_tag_in_several_catalogs(desk: ServiceDesk) -> None:
-    """The objects of a tag are listed by path and catalog, without dropped and hidden ones."""
+    """The objects of a tag are listed by path and catalog, without dropped objects and without those that the caller
+    may not see.
+    """
     desk.run(add_catalog(desk.ctx(), "side"))
     for scope in (MAIN, RequestScope(LAKE, "side")):
         desk.namespace("a", scope=scope)
@@ -117,7 +121,9 @@ def test_objects_of_a_tag_in_several_catalogs(desk: ServiceDesk) -> None:
 
 
 def test_who_may_apply_sees_and_attaches(desk: ServiceDesk) -> None:
-    """A user who may apply a tag sees only that tag, may attach it to visible objects, and may not change it."""
+    """A user with APPLY_TAG on one tag sees only that tag. The user may attach it to visible objects, but may not
+    change it.
+    """
     desk.namespace("a")
     make(desk, "red", "blue")
     desk.allow("ana", Kind.TAG, "red", Privilege.APPLY_TAG)
@@ -137,7 +143,9 @@ def test_who_may_apply_sees_and_attaches(desk: ServiceDesk) -> None:
 
 
 def test_owner_grant_and_explain_come_by_themselves(desk: ServiceDesk) -> None:
-    """A tag has an owner who may alter and drop it; the right to load it is explained by role and ownership."""
+    """A tag has an owner, who may alter and drop it. The explanation of the right to load it names the role and the
+    ownership.
+    """
     desk.allow("ana", Kind.METALAKE, LAKE, Privilege.CREATE_TAG)
     make(desk, "hers", user="ana")
     owner = desk.run(owner_load(desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, full_name="hers"))
@@ -185,7 +193,9 @@ def test_renamed_tag_stays_and_a_successor_inherits_nothing(desk: ServiceDesk) -
 
 
 def test_association_is_all_or_nothing(desk: ServiceDesk) -> None:
-    """If one tag is already attached or missing, nothing is changed; a tag named for adding and removing is ignored."""
+    """If one tag is missing or already attached, nothing is changed. A tag that is both added and removed in one
+    request is ignored.
+    """
     make(desk, "red", "blue")
     put(desk, Kind.CATALOG, "main", "red")
     with pytest.raises(AlreadyExists, match="Tag red is on catalog main already"):
@@ -198,7 +208,7 @@ def test_association_is_all_or_nothing(desk: ServiceDesk) -> None:
 
 
 def test_names_and_kinds_are_checked(desk: ServiceDesk) -> None:
-    """A taken name, an invalid name and an object that takes no tags have different errors."""
+    """A taken name, an invalid name, and an object that cannot have tags are refused with different errors."""
     make(desk, "red", "blue")
 
     with pytest.raises(AlreadyExists, match="Tag red already exists"):

@@ -1,4 +1,4 @@
-"""Details of an object: its owner, tags and the caller's rights, at one moment."""
+"""Object details: owner, tags and the caller's rights, read in one request view."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_owner_has_every_right(desk: ServiceDesk) -> None:
 
 
 def test_reader_has_the_right_to_read_alone(desk: ServiceDesk) -> None:
-    """A reader's rights equal the decisions of the operations."""
+    """The rights in a reader's details equal the decisions that the operations make for the reader."""
     desk.namespace("a")
     desk.table("a", "t")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
@@ -45,7 +45,9 @@ def test_reader_has_the_right_to_read_alone(desk: ServiceDesk) -> None:
 
 
 def test_stranger_and_missing_object(desk: ServiceDesk) -> None:
-    """A stranger is refused, and a missing object is NotFound for the owner."""
+    """The details of an object are refused to a user without privileges. For the owner, a missing object is
+    NotFound.
+    """
     desk.namespace("a")
     desk.table("a", "t")
 
@@ -56,7 +58,7 @@ def test_stranger_and_missing_object(desk: ServiceDesk) -> None:
 
 
 def test_catalog_and_namespace_have_details(desk: ServiceDesk) -> None:
-    """Catalogs and namespaces have details, too, with their own rights."""
+    """Catalogs and namespaces have details with the rights of their own operations."""
     desk.namespace("a")
 
     assert load(desk, Kind.CATALOG).node.name == "main"
@@ -76,7 +78,7 @@ def test_catalog_and_namespace_have_details(desk: ServiceDesk) -> None:
 def test_one_privilege_gives_its_rights_alone(
     desk: ServiceDesk, kind: Kind, privilege: Privilege, rights: set[str]
 ) -> None:
-    """Each right is the decision of its own operation, not of one that needs fewer privileges."""
+    """Each right in the details is the decision of its own operation, not of one that needs fewer privileges."""
     desk.namespace("a")
     desk.table("a", "t")
     levels = ("a", "t") if kind is Kind.TABLE else ("a",)
@@ -87,7 +89,7 @@ def test_one_privilege_gives_its_rights_alone(
 
 
 def test_tags_of_columns_are_those_that_the_caller_may_load(desk: ServiceDesk) -> None:
-    """A column's tags are those that the caller may load."""
+    """The details contain only those tags of a column that the caller may load."""
     desk.namespace("a")
     desk.table("a", "t")
     make(desk, "red", "blue")

@@ -1,4 +1,4 @@
-"""Values of attached tags: adding and removing pairs, and the values that a tag allows."""
+"""Values of attached tags: adding and removing pairs of tag and value, and the values that a tag allows."""
 
 from __future__ import annotations
 
@@ -50,12 +50,14 @@ def test_values_after(
     before: tuple[str, ...] | None, adds: tuple[str | None, ...], removes: tuple[str | None, ...],
     after: tuple[str, ...] | None,
 ) -> None:  # fmt: skip
-    """Adding keeps other values, removing removes only the named ones, and without values the tag is detached."""
+    """Adding values keeps the earlier ones, removing values removes only the named ones, and a tag without values is
+    detached.
+    """
     assert apply_pairs(before, adds=adds, removes=removes) == after
 
 
 def test_story_of_one_tag(desk: ServiceDesk) -> None:
-    """Pairs are added and removed one by one, idempotently; the tag is detached with its last value."""
+    """Pairs are added and removed one by one, idempotently. Removing the last value detaches the tag."""
     make(desk, "red")
     steps: list[tuple[tuple[str | None, ...], tuple[str | None, ...]]] = [
         (("x", "y"), ()), (("z", "x"), ()), ((), ("y",)), ((), ("y",)), ((), ("x", "z")), ((None,), ()), (("x",), ()),
@@ -70,7 +72,9 @@ def test_story_of_one_tag(desk: ServiceDesk) -> None:
 
 
 def test_what_cannot_be_is_refused_whole(desk: ServiceDesk) -> None:
-    """Contradictory, invalid and forbidden values, and a tag with and without values, are refused as a whole."""
+    """A request with contradictory, invalid or forbidden values, or that attaches a tag both with values and without,
+    is refused and changes nothing.
+    """
     make(desk, "red")
     make(desk, "set", ("a", "b"))
     make(desk, "bare", ())
@@ -100,7 +104,9 @@ def test_what_cannot_be_is_refused_whole(desk: ServiceDesk) -> None:
 
 
 def test_what_a_tag_allows() -> None:
-    """Allowed values are unique and sorted; unset means any value, an empty list means none."""
+    """The allowed values of a tag are unique and sorted. Unset means any value; an empty list means that the tag takes
+    no value.
+    """
     assert tag_record(None, {}, allowed_values=["b", "a", "b"]).allowed_values == ("b", "a")
     assert [tag_record(None, {}, allowed_values=allowed).valueless for allowed in (None, [], ["a"])] == [
         False,
@@ -113,7 +119,7 @@ def test_what_a_tag_allows() -> None:
 
 
 def test_a_crowd_adds_each_its_own(desk: ServiceDesk) -> None:
-    """Sixty-four concurrent callers each add a value and remove another one: no value is lost or doubled."""
+    """If sixty-four concurrent callers each add one value and remove another, no value is lost or duplicated."""
     make(desk, "red")
     put(desk, *(f"old{each}" for each in range(64)))
 

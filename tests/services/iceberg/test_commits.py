@@ -39,7 +39,7 @@ def properties(desk: ServiceDesk) -> dict[str, str]:
 
 @pytest.fixture
 def table(desk: ServiceDesk) -> ServiceDesk:
-    """A desk with table a.t."""
+    """A desk with the table a.t."""
     desk.namespace("a")
     desk.table("a", "t")
     return desk
@@ -56,7 +56,7 @@ def crowd(desk: ServiceDesk, nodes: list[Node]) -> list[object]:
 
 
 def test_writers_of_one_table_stand_in_line(table: ServiceDesk) -> None:
-    """64 concurrent commits to one table succeed, and on one node none of them is built twice."""
+    """64 concurrent commits to one table succeed. If all are made on one node, no commit is built twice."""
     lost = LOST_RACES[()]
 
     assert crowd(table, [table.node]) == []
@@ -66,7 +66,9 @@ def test_writers_of_one_table_stand_in_line(table: ServiceDesk) -> None:
 
 
 def test_writers_on_two_nodes_are_all_served(table: ServiceDesk) -> None:
-    """Commits at two nodes, whose queues are separate, all succeed; a commit that loses a race is built again."""
+    """Concurrent commits on two nodes, each with its own queue, all succeed. A commit that loses the race between nodes
+    is built again.
+    """
     other = Node(table.lab.open())
 
     assert crowd(table, [table.node, other]) == []
@@ -74,7 +76,7 @@ def test_writers_on_two_nodes_are_all_served(table: ServiceDesk) -> None:
 
 
 def test_requirement_that_fails_does_not_stand_in_line(table: ServiceDesk) -> None:
-    """A commit with a failing requirement is refused without waiting in the queue."""
+    """A commit whose requirement fails is refused immediately, without waiting in the queue."""
     demand: list[object] = [{"type": "assert-table-uuid", "uuid": "00000000-0000-0000-0000-000000000000"}]
 
     async def story() -> None:
@@ -87,7 +89,7 @@ def test_requirement_that_fails_does_not_stand_in_line(table: ServiceDesk) -> No
 
 
 def test_who_gives_up_in_line_holds_up_nobody(table: ServiceDesk) -> None:
-    """A commit whose deadline passes leaves the queue and writes nothing."""
+    """A commit whose deadline passes leaves the queue, writes nothing, and does not delay the other commits."""
 
     async def story() -> None:
         ((number,),) = table.rows("SELECT node_id FROM document")
@@ -128,7 +130,9 @@ def test_race_that_is_lost_again_and_again(table: ServiceDesk, monkeypatch: pyte
 
 
 def test_access_that_moves_costs_no_second_file(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If only access changed, the commit is decided again, and the written file is used."""
+    """If only an access revision changed meanwhile, the commit is authorized again, and its written metadata file is
+    used.
+    """
     written: list[str] = []
     real = table.node.services.files.write
     moving = iter([False])
@@ -150,7 +154,7 @@ def test_access_that_moves_costs_no_second_file(table: ServiceDesk, monkeypatch:
 
 
 def test_patience_ends(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a deadline, a commit that always loses is refused at last, and nothing is changed."""
+    """A commit that loses every race is refused after the server's time limit."""
 
     async def never(*_: object, **__: object) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""Files of restricted readers that no plan needs are deleted in every catalog; everything else stays."""
+"""Deletion of restricted files that no scan plan needs, in every catalog; other files are not touched."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER = "t8-0123456789ab-0123456789abcdef"
 
 
 class Rows:
-    """A fake of the rows of directories: known ones and newly ended ones."""
+    """A fake of the rows that name directories of restricted files: current ones and newly ended ones."""
 
     def __init__(self, known: set[str]) -> None:
         self.known_rows = known
@@ -35,7 +35,7 @@ class Rows:
         return [OURS] * ENDED_AT_ONCE if len(self.homes) <= self.full_parts else []
 
     def known(self) -> set[str]:
-        """Return the directories that plans need."""
+        """Return the directories that scan plans need."""
         return self.known_rows
 
 
@@ -71,8 +71,8 @@ def prune(tasks: Tasks, *, now_ms: int = 11 * PERIOD_MS + 5) -> int:
 
 
 def test_directories_without_a_plan_go(tmp_path: Path) -> None:
-    """Directories without rows are deleted, and those of an earlier release's former periods; unknown directories
-    stay.
+    """Directories without a row, and those of an earlier release's periods, are deleted; directories with other names
+    are not touched.
     """
     files = make(tmp_path, OURS, OTHER, "8", "9", "10", "11", "notes", "t9")
     beside = tmp_path / "table" / "data.parquet"
@@ -89,7 +89,7 @@ def test_directories_without_a_plan_go(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_away_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unreachable warehouse is skipped until the next round, and the following ones are handled."""
+    """An unreachable warehouse is skipped in this round, and the task continues with the following ones."""
     away, there = tmp_path / "away", tmp_path / "there"
     files = [*make(away, OURS), *make(there, OURS)]
     store_for = restricted_files.store_for
@@ -106,7 +106,9 @@ def test_a_store_that_is_away_holds_up_no_other(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_directory_is_listed_before_its_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory that is created during the task is never deleted, because rows are read after the listing."""
+    """A directory that is created while the task runs is not deleted, because the task reads the rows after it has
+    listed the directories.
+    """
     home, tasks = f"file://{tmp_path}", Tasks([], known=set())
     tasks.homes = [(home, {})]
     made: list[Path] = []
@@ -114,7 +116,7 @@ def test_a_directory_is_listed_before_its_rows_are_read(tmp_path: Path, monkeypa
 
     def read() -> set[str]:
         found = set(known())
-        made.extend(make(tmp_path, OURS))  # after the rows were read, as its row would have been
+        made.extend(make(tmp_path, OURS))  # created after the listing; its row was read
         return found
 
     monkeypatch.setattr(tasks.restricted_reads, "known", read)

@@ -1,4 +1,4 @@
-"""Running plans on a node: limits per user and in total, and slots that ended plans free."""
+"""Running scan plans of a node: limits per user and in total, and the slots that ended plans free."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_plans_of_one_user_are_bounded() -> None:
         with pytest.raises(ServiceUnavailable, match="Too many scans"):
             await _begin(flights, "one more", caller="ann")
         await _begin(flights, "b", caller="bob")
-        await _begin(flights, "a0", caller="ann")  # under way already
+        await _begin(flights, "a0", caller="ann")  # a plan that runs already
         flights.end("a0")
         await _begin(flights, "one more", caller="ann")
 

@@ -1,4 +1,6 @@
-"""Creating Iceberg tables: the right is checked again after a delay, also for a staged create."""
+"""Creating and registering Iceberg tables: the privilege is checked again after the file access, also for a staged
+create.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ USES = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
 
 
 class Meanwhile(NoFiles):
-    """A fake object store that runs a callback while a file is read or written."""
+    """A fake object store that runs a callback whenever a file is read or written."""
 
     def __init__(self, work: Callable[[], Awaitable[object]], location: str) -> None:
         super().__init__(allow_everything())
@@ -44,7 +46,7 @@ class Meanwhile(NoFiles):
         return self.data
 
     async def read_within(self, location: str, properties: Mapping[str, str], roots: Sequence[str]) -> bytes:
-        """The same for a file that the caller names; links are not resolved here."""
+        """Read a file in the same way; symbolic links are not resolved."""
         return await self.read(location, properties)
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
@@ -54,8 +56,8 @@ class Meanwhile(NoFiles):
 
 @pytest.fixture
 def losing(desk: ServiceDesk) -> tuple[ServiceDesk, str]:
-    """A desk and a metadata file. When a file is touched, ana loses the right to create tables in `a` and the ownership
-    of `a.t`.
+    """A desk and a metadata file. While the file is accessed, ana loses CREATE_TABLE in `a` and the ownership of
+    `a.t`.
     """
     desk.namespace("a")
     for privilege in (*USES, Privilege.CREATE_TABLE):
@@ -81,7 +83,9 @@ async def _role(desk: ServiceDesk, name: str, privileges: tuple[Privilege, ...])
 
 
 def test_right_that_goes_while_the_file_is_written(losing: tuple[ServiceDesk, str]) -> None:
-    """A create whose right is revoked while its file is written is refused, and no table is created."""
+    """If the caller loses the privilege while a create writes its metadata file, the create is refused and no table is
+    created.
+    """
     desk, _ = losing
     with pytest.raises(PermissionDenied, match="CREATE_TABLE"):
         desk.run(table_create(desk.ctx("ana"), MAIN, namespace=("a",), request=request_of("new")))
@@ -93,7 +97,9 @@ def test_right_that_goes_while_the_file_is_written(losing: tuple[ServiceDesk, st
 def test_right_that_goes_while_the_file_is_read(
     losing: tuple[ServiceDesk, str], name: str, overwrite: bool, missing: str
 ) -> None:
-    """So is a register of a new or existing table while its file is read."""
+    """If the caller loses the privilege while a register reads the metadata file, the register of a new or existing
+    table is refused.
+    """
     desk, file = losing
     before = desk.rows("SELECT name, version FROM node JOIN document ON node_id = id")
 
@@ -109,7 +115,7 @@ def test_right_that_goes_while_the_file_is_read(
 
 @pytest.mark.parametrize("privileges", [USES, (*USES, Privilege.MODIFY_TABLE), (*USES, Privilege.CREATE_SCHEMA)])
 def test_staging_takes_the_right_to_create(desk: ServiceDesk, privileges: tuple[Privilege, ...]) -> None:
-    """A staged create stores nothing, but still needs the right to create tables."""
+    """A staged create stores nothing, but needs the privilege to create tables."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", *privileges)
 
@@ -121,7 +127,9 @@ def test_staging_takes_the_right_to_create(desk: ServiceDesk, privileges: tuple[
 def test_overwriting_is_refused_alike_whether_the_table_is_there(
     desk: ServiceDesk, privileges: tuple[Privilege, ...]
 ) -> None:
-    """A register with overwrite by a caller without rights is refused alike for existing and missing tables."""
+    """A caller without the required privileges gets the same refusal from a register with overwrite, whether the table
+    exists or not.
+    """
     desk.namespace("a")
     desk.table("a", "t")
     if privileges:

@@ -1,4 +1,4 @@
-"""Consequences of changes of rights: the preview's numbers equal the real effect, and nothing is written."""
+"""Consequences of changes of rights: the predicted numbers equal the real effect, and the prediction writes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ States = set[tuple[str, str, Kind, tuple[str, ...]]]
 
 @pytest.fixture(autouse=True)
 def furnished(desk: ServiceDesk) -> None:
-    """A tree of namespaces and tables."""
+    """A desk with a tree of namespaces and tables."""
     for kind, path in TREE[1:]:
         if kind is Kind.NAMESPACE:
             desk.namespace(*path[1:])
@@ -38,13 +38,15 @@ def furnished(desk: ServiceDesk) -> None:
 
 
 def rules_question(role: str, kind: Kind, name: str, *privileges: Privilege, grants: bool = True) -> RulesQuestion:
-    """Return the question what a grant to a role would change."""
+    """Return the question of what a grant to a role would change."""
     wish = PrivilegeRequest(kind, name, tuple((each, GrantCondition.ALLOW) for each in privileges))
     return RulesQuestion(LAKE, role, wish, grants)
 
 
 def test_a_grant_tells_who_gains_what(desk: ServiceDesk) -> None:
-    """Granting SELECT_TABLE on a namespace to a role lets its user read the three tables."""
+    """For a grant of SELECT_TABLE on a namespace to a role, the prediction names the role's user and three tables to
+    read.
+    """
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
 
@@ -56,7 +58,9 @@ def test_a_grant_tells_who_gains_what(desk: ServiceDesk) -> None:
 
 
 def test_names_are_bounded_and_those_that_the_caller_may_load(desk: ServiceDesk) -> None:
-    """The admin reads the first five names in order; who manages grants and no users reads the count."""
+    """The prediction names the first five affected users in order to a caller who may load them. A caller with
+    MANAGE_GRANTS only receives their number.
+    """
     people = [f"user {number}" for number in range(7)]
     desk.users("granter", *people)
     desk.allow("granter", Kind.METALAKE, LAKE, Privilege.MANAGE_GRANTS)
@@ -83,7 +87,9 @@ def test_a_grant_without_the_use_of_the_catalog_changes_nothing(desk: ServiceDes
 
 
 def test_only_who_may_change_may_ask(desk: ServiceDesk) -> None:
-    """Readers of a table may neither grant nor ask for consequences, and role holders may not for assignments."""
+    """A user who may not change the grants or the assignments of a role may not ask for the consequences of such a
+    change. A missing user is NotFound for the admin.
+    """
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     for user in ("ana", "nobody"):
         with pytest.raises(PermissionDenied):
@@ -99,7 +105,7 @@ def test_only_who_may_change_may_ask(desk: ServiceDesk) -> None:
 
 
 def test_asking_writes_nothing(desk: ServiceDesk) -> None:
-    """Asking for a consequence moves no clock."""
+    """A prediction moves no clock."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     before = desk.rows("SELECT zone, revision FROM clock ORDER BY zone")
 
@@ -110,7 +116,7 @@ def test_asking_writes_nothing(desk: ServiceDesk) -> None:
 
 
 def _states(desk: ServiceDesk) -> States:
-    """Return every user's levels on every object, by the users' own decisions."""
+    """Return every user's access levels on every object, from the decisions that the user would get."""
     return {
         (user, level, kind, path)
         for user in (ADMIN, *PEOPLE)
@@ -132,7 +138,7 @@ def _expected(before: States, after: States) -> set[ConsequenceLine]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_numbers_are_those_of_the_change(desk: ServiceDesk, seed: int) -> None:
-    """For random rights and changes, the predicted numbers equal the real differences."""
+    """For random rights and changes, the predicted numbers equal the real differences before and after the change."""
     drawn = random.Random(seed)
     draw_rights(desk, drawn)
     before = _states(desk)
@@ -147,7 +153,7 @@ def test_numbers_are_those_of_the_change(desk: ServiceDesk, seed: int) -> None:
 
 
 def _drawn_change(desk: ServiceDesk, drawn: random.Random, *, assigns: bool) -> Consequence:
-    """Ask for the consequence of a random change, and make the change."""
+    """Predict the consequence of a random change, and make the change."""
     role, does = f"r{drawn.randrange(5)}", drawn.random() < 0.7
     if assigns:
         kind, name = drawn.choice([(Kind.USER, drawn.choice(PEOPLE)), (Kind.GROUP, "north")])

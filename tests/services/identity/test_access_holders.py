@@ -1,5 +1,5 @@
-"""Holders of access: exactly the users whose requests would be allowed, with reasons, page by page, for callers who may
-ask.
+"""Holders of access: the list contains exactly the users whose requests would be allowed, with reasons, in pages, and
+only callers with the right to see it receive it.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def holders(
     desk: ServiceDesk, path: tuple[str, ...] = TABLE, *, asks: str = ADMIN, kind: Kind | None = None,
     action: Action | None = None, after: str = "", limit: int = 100,
 ) -> HoldersPage:  # fmt: skip
-    """Ask for holders of access."""
+    """Request the holders of access to an object."""
     request = HoldersRequest(action, after, limit)
     question = AccessQuestion(LAKE, kind, path)
     return desk.run(access_holders.access_holders(desk.ctx(asks), question, request=request))
 
 
 def rules(desk: ServiceDesk, path: tuple[str, ...] = TABLE, *, asks: str = ADMIN, after: int = 0) -> AccessRules:
-    """Ask for the rules that decide on an object."""
+    """Request the rules that decide on an object."""
     return desk.run(access_holders.access_rules(desk.ctx(asks), AccessQuestion(LAKE, None, path), after=after, limit=2))
 
 
 def give_reading(desk: ServiceDesk, user: str) -> None:
-    """Let a user read the table."""
+    """Grant a user the privileges to read the table."""
     desk.allow(user, Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow(user, Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
     desk.allow(user, Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
@@ -48,13 +48,13 @@ def give_reading(desk: ServiceDesk, user: str) -> None:
 
 @pytest.fixture(autouse=True)
 def furnished(desk: ServiceDesk) -> None:
-    """A table."""
+    """A desk with a table."""
     desk.namespace("a")
     desk.table("a", "t")
 
 
 def test_a_holder_comes_with_the_grant_that_decides(desk: ServiceDesk) -> None:
-    """A holder has the same reasons as the explanation: privileges, objects and roles."""
+    """A listed holder has the same reasons as the explanation of the decision: privileges, objects and roles."""
     give_reading(desk, "ana")
 
     found = {each.user: each for each in holders(desk).holders}
@@ -69,7 +69,7 @@ def test_a_holder_comes_with_the_grant_that_decides(desk: ServiceDesk) -> None:
 
 
 def test_using_a_namespace_is_no_access_to_its_tables(desk: ServiceDesk) -> None:
-    """Users of the catalog and namespace are listed as holders of these, not of the table."""
+    """A user of the catalog and of the namespace is listed as holder of these, but not of the table."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
 
@@ -95,7 +95,7 @@ def test_pages_continue_by_name(desk: ServiceDesk) -> None:
 
 
 def test_one_action_may_be_asked_about(desk: ServiceDesk) -> None:
-    """With an action, only users who may do that action are listed."""
+    """With an action in the request, only the users who may perform that action are listed."""
     give_reading(desk, "ana")
 
     page = holders(desk, action=Action.TABLE_DROP)
@@ -107,7 +107,7 @@ def test_one_action_may_be_asked_about(desk: ServiceDesk) -> None:
 
 
 def test_strangers_and_readers_may_not_ask(desk: ServiceDesk) -> None:
-    """Readers may not list other readers; the table's owner and grant managers may."""
+    """A reader of a table may not list its other readers; the table's owner and users with MANAGE_GRANTS may."""
     give_reading(desk, "ana")
     for ask in (holders, rules):
         with pytest.raises(PermissionDenied):
@@ -139,8 +139,8 @@ def test_owners_see_no_names_of_roles_that_they_may_not_load(desk: ServiceDesk) 
 
 
 def test_rules_tell_where_they_stand(desk: ServiceDesk) -> None:
-    """Rules of the object itself come before inherited ones, each with its number of holders; owners of all ancestors
-    follow.
+    """The list has the rules of the object itself before inherited ones, each with its number of holders, and the
+    owners of all ancestors.
     """
     give_reading(desk, "ana")
 
@@ -157,7 +157,9 @@ def test_rules_tell_where_they_stand(desk: ServiceDesk) -> None:
 
 
 def test_a_missing_object_is_asked_about_as_one_without_grants(desk: ServiceDesk) -> None:
-    """The holders of a missing table are those who have the rights on its namespace."""
+    """The holders of a missing table are those who have the privileges on its namespace, as if the table existed
+    without grants.
+    """
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
 
     assert [each.user for each in holders(desk, ("main", "a", "gone"), kind=Kind.TABLE).holders] == ["admin", "ana"]
@@ -165,7 +167,9 @@ def test_a_missing_object_is_asked_about_as_one_without_grants(desk: ServiceDesk
 
 @pytest.mark.parametrize("seed", range(6))
 def test_holders_are_exactly_the_users_whose_requests_are_allowed(desk: ServiceDesk, seed: int) -> None:
-    """For random rights, the holders of each level and action are exactly the users whose own requests are allowed."""
+    """For random rights, the listed holders of each level and action are exactly the users whose own requests are
+    allowed.
+    """
     drawn = random.Random(seed)
     draw_rights(desk, drawn)
     everybody = [ADMIN, *PEOPLE]

@@ -1,4 +1,6 @@
-"""Reach of a user: what the user may do below an object, counted and listed, to the user and to grant managers."""
+"""Reach of a user: the objects that the user can access below an object, counted and listed. The user itself and users
+with MANAGE_GRANTS may request it.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,14 @@ def reach(
     desk: ServiceDesk, path: tuple[str, ...] = ("main",), *, asks: str = ADMIN, user: str | None = None,
     after: tuple[str, ...] = (), limit: int = 100, kind: Kind | None = None,
 ) -> Reach:  # fmt: skip
-    """Ask for the reach of a user."""
+    """Request the reach of a user."""
     request = ReachRequest(user, after, limit)
     return desk.run(access_reach(desk.ctx(asks), AccessQuestion(LAKE, kind, path), request=request))
 
 
 @pytest.fixture(autouse=True)
 def furnished(desk: ServiceDesk) -> None:
-    """A tree of namespaces and tables."""
+    """A desk with a tree of namespaces and tables."""
     for kind, path in TREE[1:]:
         if kind is Kind.NAMESPACE:
             desk.namespace(*path[1:])
@@ -71,7 +73,7 @@ def test_pages_continue_by_path(desk: ServiceDesk) -> None:
 
 
 def test_others_reach_is_for_grant_managers(desk: ServiceDesk) -> None:
-    """Another user's reach needs the right to manage grants, and objects that the asker may not load are unnamed."""
+    """The reach of another user needs MANAGE_GRANTS. Objects that the caller may not load are counted but not named."""
     desk.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     with pytest.raises(PermissionDenied):
@@ -88,7 +90,7 @@ def test_others_reach_is_for_grant_managers(desk: ServiceDesk) -> None:
 
 
 def test_nothing_lies_below_a_table(desk: ServiceDesk) -> None:
-    """The reach below a table is refused, and that of a missing container is empty."""
+    """A request for the reach below a table is refused; the reach below a missing container is empty."""
     with pytest.raises(BadRequest, match="below"):
         reach(desk, ("main", "a", "t"))
     assert reach(desk, ("main", "gone"), kind=Kind.NAMESPACE).objects == []

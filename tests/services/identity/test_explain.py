@@ -1,5 +1,5 @@
-"""Explain: the decision that a request would get; about oneself without a right, about others with the right to
-grant.
+"""Explanations: they return the decision that a request would get. Users may explain their own access; for other users
+they need the right to grant.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ def explain(
     desk: ServiceDesk, *, asks: str = ADMIN, user: str | None = None, action: Action = Action.TABLE_LOAD,
     kind: Kind | None = None, path: tuple[str, ...] = TABLE,
 ) -> tuple[Decision, list[str]]:  # fmt: skip
-    """Ask for an explanation."""
+    """Request an explanation."""
     return desk.run(access_explain(desk.ctx(asks), metalake=LAKE, user=user, action=action, kind=kind, path=path))
 
 
 @pytest.fixture(autouse=True)
 def furnished(desk: ServiceDesk) -> None:
-    """A table to explain."""
+    """A desk with a table."""
     desk.namespace("a")
     desk.table("a", "t")
 
 
 def test_own_refusal_names_what_is_missing(desk: ServiceDesk) -> None:
-    """Every user may explain their own access; a refusal lists the missing grants, one for each clause."""
+    """Every user may explain their own access. The explanation of a refusal suggests one grant for each missing
+    privilege.
+    """
     decision, steps = explain(desk, asks="ana")
 
     assert not decision.allowed
@@ -48,7 +50,7 @@ def test_own_refusal_names_what_is_missing(desk: ServiceDesk) -> None:
 
 
 def test_steps_lead_to_permission(desk: ServiceDesk) -> None:
-    """A user who gets all suggested grants is allowed, and nothing is suggested any more."""
+    """A user who gets all suggested grants is allowed, and the next explanation suggests nothing."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
@@ -61,7 +63,7 @@ def test_steps_lead_to_permission(desk: ServiceDesk) -> None:
 
 
 def test_denial_is_named_with_its_role(desk: ServiceDesk) -> None:
-    """An explanation names the denial that decides, and its role."""
+    """The explanation of a denied request names the denial and its role."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.SELECT_TABLE, condition=GrantCondition.DENY)
 
@@ -75,7 +77,7 @@ def test_denial_is_named_with_its_role(desk: ServiceDesk) -> None:
 
 
 def test_others_take_the_right_to_grant(desk: ServiceDesk) -> None:
-    """Explaining another user needs MANAGE_GRANTS on the object or an ancestor."""
+    """Explaining another user's access needs MANAGE_GRANTS on the object or an ancestor."""
     with pytest.raises(PermissionDenied, match="MANAGE_GRANTS"):
         explain(desk, asks="ana", user="bob")
 
@@ -86,7 +88,7 @@ def test_others_take_the_right_to_grant(desk: ServiceDesk) -> None:
 
 
 def test_explained_decision_is_the_one_that_is_made(desk: ServiceDesk) -> None:
-    """For every user the explained decision equals that of a real request."""
+    """For every user, the explained decision equals the decision that a real request gets."""
     from limnos.services.catalog.tables import table_find
     from tests.inprocess import MAIN
 
@@ -104,7 +106,9 @@ def test_explained_decision_is_the_one_that_is_made(desk: ServiceDesk) -> None:
 
 
 def test_absent_object_is_explained_without_telling_that_it_is_absent(desk: ServiceDesk) -> None:
-    """A missing table is explained like an existing one without grants."""
+    """A missing table is explained like an existing one without grants, so the explanation does not reveal whether it
+    exists.
+    """
     there = explain(desk, asks="ana")[0].message()
 
     missing = explain(desk, asks="ana", path=("main", "a", "u"))[0].message()
@@ -117,7 +121,7 @@ def test_absent_object_is_explained_without_telling_that_it_is_absent(desk: Serv
     (("main", "a"), Action.NAMESPACE_LOAD, "namespace"), (TABLE, Action.TABLE_DROP, "table"),
 ])  # fmt: skip
 def test_kind_follows_from_action_and_path(desk: ServiceDesk, path: tuple[str, ...], action: Action, kind: str) -> None:
-    """Without a kind, it follows from the action and the length of the path."""
+    """If the request names no kind, the kind follows from the action and the length of the path."""
     assert explain(desk, action=action, path=path)[0].target_kind == kind
 
 
@@ -133,7 +137,7 @@ def test_action_that_does_not_fit_is_refused(desk: ServiceDesk) -> None:
     (Action.OWNER_LOAD, "main", "catalog"),
 ])  # fmt: skip
 def test_one_name_means_what_the_action_is_done_to(desk: ServiceDesk, action: Action, name: str, kind: str) -> None:
-    """A single name is a role for role actions, a user for user actions, else a catalog."""
+    """A path of one name denotes a role for role actions, a user for user actions, and a catalog for all others."""
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
 
     decision, _ = explain(desk, action=action, path=(name,))
@@ -142,7 +146,7 @@ def test_one_name_means_what_the_action_is_done_to(desk: ServiceDesk, action: Ac
 
 
 def test_role_is_explained_as_it_is_met(desk: ServiceDesk) -> None:
-    """Holders of a role may load it, which the explanation says; other users see the missing right on the role."""
+    """The explanation of `role_load` is allowed for a holder of the role and refused for other users."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     asked = {"action": Action.ROLE_LOAD, "path": ("of ana",)}
 
@@ -156,7 +160,7 @@ def test_role_is_explained_as_it_is_met(desk: ServiceDesk) -> None:
 def test_path_that_no_such_object_has_is_refused(
     desk: ServiceDesk, action: Action, kind: Kind, path: tuple[str, ...]
 ) -> None:
-    """A path below a catalog for a role, or another metalake, is BadRequest."""
+    """A path below a catalog for a role, and a path of another metalake, are BadRequest."""
     with pytest.raises(BadRequest, match=r"only its name|alone|leave the path out"):
         explain(desk, action=action, kind=kind, path=path)
 
@@ -165,7 +169,9 @@ def test_path_that_no_such_object_has_is_refused(
     (("main", "a", "u"), "table main.a.u"), (("main", "b", "t"), "namespace main.b"), (("mian", "a", "t"), "catalog mian"),
 ])  # fmt: skip
 def test_misspelt_path_is_told_to_who_may_know(desk: ServiceDesk, path: tuple[str, ...], missing: str) -> None:
-    """A user who may know it is told the first missing part of a path, without suggested grants."""
+    """To a caller who may see the objects, the explanation names the first missing part of a path and suggests no
+    grants. Other callers get the suggestions that an existing path would give.
+    """
     for user in (None, "ana"):
         assert explain(desk, user=user, path=path)[1] == [f"There is no {missing}: check the spelling of the path."]
 

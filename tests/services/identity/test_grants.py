@@ -1,4 +1,6 @@
-"""Grants: a caller who may not grant learns nothing about the named objects, and long requests need few reads."""
+"""Grants: a caller who may not grant learns nothing about the objects that the request names, and long requests need
+few reads.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tests.services.conftest import ServiceDesk
 
 
 def wish(kind: Kind, full_name: str, *privileges: Privilege) -> PrivilegeRequest:
-    """Return a request for privileges on an object."""
+    """Return a request for a privilege on an object."""
     return PrivilegeRequest(kind, full_name, tuple((privilege, GrantCondition.ALLOW) for privilege in privileges))
 
 
@@ -29,7 +31,7 @@ def create(desk: ServiceDesk, user: str, *wishes: PrivilegeRequest) -> None:
 
 
 def override(desk: ServiceDesk, user: str, *wishes: PrivilegeRequest) -> None:
-    """Replace the rules of the role `r`, which exists only for callers who get that far."""
+    """Replace the rules of the role `r`. The role is created only if the test needs a target."""
     desk.run(rules_override(desk.ctx(user), metalake=LAKE, role="r", wishes=wishes))
 
 
@@ -51,7 +53,7 @@ Way = Callable[..., None]
 def test_who_may_not_learns_nothing(
     desk: ServiceDesk, way: Way, user: str, named: tuple[Kind, str, str, Privilege]
 ) -> None:
-    """A caller who may neither create roles nor replace rules gets the same refusal, whatever the body names."""
+    """A caller who may neither create roles nor replace rules gets the same refusal for every request body."""
     desk.namespace("hid")
     desk.table("hid", "t")
     kind, there, missing, privilege = named
@@ -69,7 +71,7 @@ def test_who_may_not_learns_nothing(
 def test_refusal_comes_before_any_object_is_looked_up(
     desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, way: Way
 ) -> None:
-    """A refused request that names a thousand objects looks up none of them."""
+    """A refused request that names a thousand objects looks none of them up."""
     searched: list[str] = []
     monkeypatch.setattr(grants, "target_find", lambda *args: searched.append(args[2]))
 
@@ -80,7 +82,7 @@ def test_refusal_comes_before_any_object_is_looked_up(
 
 
 def test_missing_object_is_told_to_who_may(desk: ServiceDesk) -> None:
-    """A missing object is 400 when a role is created, and 404 when a role's rules are replaced."""
+    """If a named object does not exist, creating a role with it is 400 and replacing a role's rules with it is 404."""
     missing = wish(Kind.NAMESPACE, "main.none", Privilege.USE_SCHEMA)
 
     with pytest.raises(IllegalObject, match="does not exist"):
@@ -90,7 +92,7 @@ def test_missing_object_is_told_to_who_may(desk: ServiceDesk) -> None:
 
 
 def test_many_objects_cost_few_cold_reads(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fresh node finds the 150 objects of a new role in a few reads, not one read per object."""
+    """A node with an empty view loads the 150 objects of a new role in a few reads, not with one read per object."""
     for i in range(150):
         desk.namespace(f"n{i}")
     fresh, fetch, rounds = ServiceDesk(desk.lab), InlineFreshnessGate.fetch, []
@@ -109,7 +111,7 @@ def test_many_objects_cost_few_cold_reads(desk: ServiceDesk, monkeypatch: pytest
 
 @WAYS
 def test_too_many_rules_are_refused(desk: ServiceDesk, way: Way) -> None:
-    """The number of rules in a request is limited for everybody, and is checked first."""
+    """The number of rules in a request is limited for all callers, and the limit is checked first."""
     both = (Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
     wishes = [wish(Kind.TABLE, f"main.a.t{i}", *both) for i in range(RULES_MAX // 2 + 1)]
 
@@ -119,7 +121,9 @@ def test_too_many_rules_are_refused(desk: ServiceDesk, way: Way) -> None:
 
 
 def test_many_roles_are_given_at_once(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two hundred roles are granted in one request on a fresh node; ten thousand are refused."""
+    """A node with an empty view grants two hundred roles in one request; a request with ten thousand roles is
+    refused.
+    """
     names = tuple(f"r{i}" for i in range(200))
     for name in names:
         desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=()))
@@ -138,7 +142,7 @@ def test_many_roles_are_given_at_once(desk: ServiceDesk, monkeypatch: pytest.Mon
 def test_right_that_goes_between_the_look_and_the_change(
     desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, room: ModuleType, privilege: Privilege
 ) -> None:
-    """A caller who loses the right between the lookup and the write is refused."""
+    """A caller who loses the privilege between the lookup and the write is refused."""
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
     desk.allow("ana", Kind.METALAKE, LAKE, privilege)
     find = grants.privilege_requests_resolve

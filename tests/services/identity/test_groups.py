@@ -1,4 +1,4 @@
-"""Members of groups: changed all or none, shown to members and group managers."""
+"""Group members: a request changes all named members or none, and only members and group managers may list them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.services.conftest import ServiceDesk
 
 @pytest.fixture
 def crew(desk: ServiceDesk) -> ServiceDesk:
-    """A lake with the group `crew`."""
+    """A desk with the group `crew`."""
     desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name="crew"))
     return desk
 
@@ -34,12 +34,12 @@ def join(desk: ServiceDesk, *users: str, by: str = "admin") -> tuple[str, ...]:
 
 
 def members(desk: ServiceDesk, user: str = "admin") -> tuple[str, ...]:
-    """Return the members of `crew` that a user sees."""
+    """Return the members of `crew` as one user sees them."""
     return desk.run(desk.ctx(user).read(RequestScope(LAKE), lambda request_view: members_list(request_view, "crew")))
 
 
 def test_joining_is_all_or_none(crew: ServiceDesk) -> None:
-    """One unknown user refuses the whole request. Adding is idempotent, and members are sorted."""
+    """One unknown user refuses the whole request. Adding is idempotent, and members are listed in order."""
     with pytest.raises(NotFound, match="nobody"):
         join(crew, "ana", "nobody")
     assert members(crew) == ()
@@ -49,13 +49,13 @@ def test_joining_is_all_or_none(crew: ServiceDesk) -> None:
 
 
 def test_too_many_at_once(crew: ServiceDesk) -> None:
-    """More users than the limit are refused before any is looked up."""
+    """A request with more users than the limit is refused before any user is looked up."""
     with pytest.raises(BadRequest, match=str(MEMBERS_MAX)):
         join(crew, *(f"u{number}" for number in range(MEMBERS_MAX + 1)))
 
 
 def test_members_see_each_other_and_nobody_else_does(crew: ServiceDesk) -> None:
-    """Members see the group's members, other users do not; members may not add members."""
+    """Members see the group's members and other users do not. Members may not add members."""
     join(crew, "ana")
 
     assert members(crew, "ana") == ("ana",)
@@ -66,7 +66,9 @@ def test_members_see_each_other_and_nobody_else_does(crew: ServiceDesk) -> None:
 
 
 def test_leaving(crew: ServiceDesk) -> None:
-    """Leaving ends the group's rights. A removed user is no member, nor is a new user of the same name."""
+    """A user who leaves a group loses the group's rights. A removed user is no longer a member, and a new user of the
+    same name does not become one.
+    """
     crew.allow("ana", Kind.METALAKE, LAKE, Privilege.MANAGE_GROUPS, Privilege.MANAGE_GRANTS)
     join(crew, "ana", "bob")
 
@@ -80,12 +82,14 @@ def test_leaving(crew: ServiceDesk) -> None:
 
 
 def groups_of(desk: ServiceDesk, user: str, *, by: str) -> tuple[str, ...]:
-    """Return the groups of a user that another user sees."""
+    """Return the groups of a user as another user sees them."""
     return desk.run(desk.ctx(by).read(RequestScope(LAKE), lambda request_view: groups_of_user(request_view, user)))
 
 
 def test_groups_of_a_user_are_those_that_the_caller_may_load(crew: ServiceDesk) -> None:
-    """A user sees her own groups. A manager of users without the right to load groups sees none, others are refused."""
+    """A user sees their own groups. A user with MANAGE_USERS who may not load groups gets an empty list; other users
+    are refused.
+    """
     crew.run(principal_add(crew.ctx(), metalake=LAKE, kind=Kind.GROUP, name="admins"))
     join(crew, "ana")
     crew.run(members_add(crew.ctx(), metalake=LAKE, group="admins", users=("ana",)))
@@ -99,8 +103,8 @@ def test_groups_of_a_user_are_those_that_the_caller_may_load(crew: ServiceDesk) 
 
 
 def test_changing_members_takes_the_right_to_grant(crew: ServiceDesk) -> None:
-    """A manager of groups without the right to grant roles, and a member, may load the group and not change it. Others
-    are refused.
+    """Changing members needs MANAGE_GROUPS and MANAGE_GRANTS. A member, or a user with MANAGE_GROUPS only, may load the
+    group but not change it; other users are refused.
     """
     crew.users("cyd", "dan")
     join(crew, "ana")

@@ -23,7 +23,7 @@ FAR_MS = 1 << 42
 
 
 class Vouching:
-    """A fake issuer whose tokens are texts `user/issued_ms/groups`."""
+    """A fake issuer whose tokens have the form `user/issued_ms/groups`."""
 
     metalakes = (LAKE, "nowhere")
     remember_s = 60.0
@@ -41,7 +41,7 @@ class Vouching:
 
 @pytest.fixture
 def vouched(desk: ServiceDesk) -> ServiceDesk:
-    """A lake with the groups `crew` and `guests`, and an issuer."""
+    """A desk with the groups `crew` and `guests`, and an issuer."""
     for group in ("crew", "guests"):
         desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name=group))
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
@@ -55,7 +55,7 @@ def enter(desk: ServiceDesk, user: str, issued_ms: int, groups: str) -> Credenti
 
 
 def groups_of(desk: ServiceDesk, user: str) -> tuple[str, ...]:
-    """Return the groups that decisions use."""
+    """Return the groups of a user that decisions use."""
     return desk.run(desk.ctx().read(RequestScope(LAKE), lambda request_view: request_view.subject_of(user))).group_names
 
 
@@ -71,7 +71,7 @@ def test_first_sight_makes_a_user(vouched: ServiceDesk) -> None:
 
 
 def test_memberships_follow_the_newest_token(vouched: ServiceDesk) -> None:
-    """A newer token changes memberships immediately; an older one that arrives later changes nothing."""
+    """A newer token changes memberships immediately. An older token that arrives later changes nothing."""
     enter(vouched, "ana", 20, "crew")
     enter(vouched, "ana", 30, "guests")
     assert groups_of(vouched, "ana") == ("guests",)
@@ -83,7 +83,7 @@ def test_memberships_follow_the_newest_token(vouched: ServiceDesk) -> None:
 
 
 def test_what_administrators_made_stays(vouched: ServiceDesk) -> None:
-    """Memberships that administrators made are never ended by a token, even if earlier tokens had the same groups."""
+    """Memberships that administrators made are never ended by a token, even if earlier tokens named the same groups."""
     vouched.run(members_add(vouched.ctx(), metalake=LAKE, group="crew", users=("ana",)))
 
     enter(vouched, "ana", 10, "crew+guests")
@@ -104,7 +104,7 @@ def test_tokens_that_tell_no_groups_change_none(vouched: ServiceDesk) -> None:
 
 
 def test_token_is_checked_once(vouched: ServiceDesk) -> None:
-    """A verified token is cached by its bytes; another one is verified."""
+    """A verified token is cached by its bytes. A token with other bytes is verified."""
     issuer = ISSUER.of(vouched.node.services)
     assert isinstance(issuer, Vouching)
     enter(vouched, "ana", 10, "crew")
@@ -138,7 +138,7 @@ def test_disabled_user_stays_out(vouched: ServiceDesk) -> None:
 
 
 def test_removed_user_comes_back_with_nothing(vouched: ServiceDesk) -> None:
-    """A removed user who signs in again is a new user, with the token's groups and without the old roles."""
+    """A removed user who signs in again is a new user with the token's groups, without the former roles."""
     enter(vouched, "ana", 10, "crew")
     vouched.run(principal_remove(vouched.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
 
@@ -148,7 +148,9 @@ def test_removed_user_comes_back_with_nothing(vouched: ServiceDesk) -> None:
 
 
 def test_tokens_made_by_who_signed_in_are_proven(vouched: ServiceDesk) -> None:
-    """An API token that such a user makes is fully trusted; one made by an unauthenticated name is not."""
+    """An API token that such a user creates is fully trusted. A token that an unauthenticated user name creates
+    is not.
+    """
     credential = enter(vouched, "ana", 10, "-")
 
     proven, _ = vouched.run(token_create(vouched.node.ctx(credential), user=None, name="t", expires_in_s=None))
@@ -158,7 +160,7 @@ def test_tokens_made_by_who_signed_in_are_proven(vouched: ServiceDesk) -> None:
 
 
 def test_token_ends(vouched: ServiceDesk) -> None:
-    """A cached token is refused after its expiry."""
+    """A cached token is refused after it expires."""
     late = Credential("ana", expires_ms=1)
 
     with pytest.raises(AuthenticationFailed, match="has expired"):

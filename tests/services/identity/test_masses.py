@@ -1,4 +1,6 @@
-"""Many users, groups and roles: a new node answers lists of them with few statements, whatever their number."""
+"""Large numbers of users, groups and roles: a node with an empty view answers their lists with a few statements,
+whatever their number.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ NUMBERS = f"WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n
 
 
 def ask(desk: ServiceDesk, reader: Callable[[RequestView], Any], user: str = "admin") -> tuple[Any, int]:
-    """Ask a fresh node. Returns the answer and the number of statements."""
+    """Send a request to a node with an empty view. Returns the answer and the number of statements."""
     fresh = Node(desk.lab.open())
     found = desk.run(fresh.ctx(user).read(RequestScope(LAKE), reader))
     return found, fresh.store.statements
@@ -64,7 +66,7 @@ def first(desk: ServiceDesk, statement: str) -> int:
 
 @pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
 def test_details_of_masses(desk: ServiceDesk, kind: Kind) -> None:
-    """Twenty thousand users with a role each are listed by a fresh node with as many statements as a few users."""
+    """A node with an empty view lists twenty thousand users with a role each by as many statements as a few users."""
     make_role(desk, "r")
     desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=kind, name="p"))
     give(desk, "p", "r", kind=kind)
@@ -80,7 +82,7 @@ def test_details_of_masses(desk: ServiceDesk, kind: Kind) -> None:
 
 
 def test_masses_of_roles(desk: ServiceDesk) -> None:
-    """Twenty thousand roles with a rule each are listed by a fresh node with a few statements."""
+    """A node with an empty view lists twenty thousand roles with a rule each by a few statements."""
     make_role(desk, "r", Privilege.USE_CATALOG)
     one = first(desk, "SELECT id FROM role WHERE name = 'r'")
     catalog = first(desk, "SELECT id FROM node WHERE kind = 2")
@@ -117,7 +119,7 @@ def test_details_of_many(desk: ServiceDesk, kind: Kind) -> None:
 
 
 def test_details_follow_changes(desk: ServiceDesk) -> None:
-    """Lists follow granted, revoked and dropped roles and removed users."""
+    """Lists reflect granted, revoked and dropped roles, and removed users."""
     for role in ("r", "s"):
         make_role(desk, role)
 
@@ -140,7 +142,7 @@ def test_details_follow_changes(desk: ServiceDesk) -> None:
 
 
 def test_many_roles_and_who_sees_them(desk: ServiceDesk) -> None:
-    """The list of roles takes a few statements; owners and holders see their own roles, also after a transfer."""
+    """The list of roles takes a few statements. Owners and holders see their own roles, also after a transfer."""
     for number in range(MANY):
         make_role(desk, f"r{number:03}", Privilege.USE_CATALOG)
     give(desk, "ana", "r001")

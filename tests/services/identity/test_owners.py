@@ -14,7 +14,7 @@ from tests.services.conftest import ServiceDesk
 
 
 def hand_over(desk: ServiceDesk, kind: Kind, full_name: str, owner: str) -> None:
-    """Transfer an object to a user."""
+    """Transfer the ownership of an object to a user."""
     desk.run(owner_set(desk.ctx(), metalake=LAKE, kind=kind, full_name=full_name, owner_kind=Kind.USER, owner=owner))
 
 
@@ -45,8 +45,8 @@ def test_list_of_catalogs_follows_their_owners(desk: ServiceDesk) -> None:
     "kind, full_name", [(Kind.METALAKE, LAKE), (Kind.CATALOG, "main"), (Kind.ROLE, "r"), (Kind.NAMESPACE, "main.a")]
 )
 def test_owner_moves_the_clock_that_readers_look_at(desk: ServiceDesk, kind: Kind, full_name: str) -> None:
-    """A change of owner moves the server's clock for a metalake, the metalake's for catalogs and roles, else the
-    catalog's.
+    """A change of owner moves the clock of one zone: the server's for a metalake, the metalake's for catalogs and
+    roles, and else the catalog's.
     """
     desk.namespace("a")
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
@@ -63,7 +63,7 @@ def test_owner_moves_the_clock_that_readers_look_at(desk: ServiceDesk, kind: Kin
 
 
 def test_role_of_another_is_seen_at_once(desk: ServiceDesk) -> None:
-    """A new owner of a role may load it at the next request, on another node too."""
+    """The new owner of a role may load it at the next request, also on another node."""
     other = ServiceDesk(desk.lab)
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
     hand_over(desk, Kind.ROLE, "r", "ana")

@@ -1,4 +1,4 @@
-"""Roles: created with their rules, shown to the users concerned, dropped with their grants and holders."""
+"""Roles: created with their rules, visible to their holders and owners, dropped with their grants and assignments."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def wish(kind: Kind, full_name: str, privilege: Privilege) -> PrivilegeRequest:
 
 
 def names(desk: ServiceDesk, user: str) -> list[str]:
-    """Return the roles that a user sees."""
+    """Return the roles that a user sees in the list."""
     return [role.name for role in desk.run(desk.ctx(user).read(RequestScope(LAKE), roles_list))]
 
 
@@ -58,12 +58,12 @@ def objects(desk: ServiceDesk, name: str) -> list[tuple[Kind, tuple[str, ...]]]:
 
 
 async def all_objects(desk: ServiceDesk, found: RoleWithRules) -> list[RoleObject]:
-    """Return the objects of all parts."""
+    """Return the objects of all parts of a role's rules."""
     return [each async for some in role_objects(desk.ctx(), found) for each in some]
 
 
 def test_rules_come_with_the_role(desk: ServiceDesk) -> None:
-    """A role's objects are sorted by path, the metalake first; dropped objects are left out."""
+    """The objects of a role's rules are sorted by path, the metalake first, and dropped objects are omitted."""
     desk.run(add_catalog(desk.ctx(), "attic"))
     desk.namespace("b")
     desk.namespace("a")
@@ -97,7 +97,7 @@ def test_who_sees_a_role(desk: ServiceDesk) -> None:
 
 
 def test_dropped_role_gives_nothing(desk: ServiceDesk) -> None:
-    """Rights of a dropped role end, and a new role of the same name does not have them."""
+    """The rights of a dropped role end, and a new role of the same name does not restore them."""
     make(desk, "r", wish(Kind.CATALOG, "main", Privilege.USE_CATALOG))
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
     desk.run(desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, ())))
@@ -111,7 +111,7 @@ def test_dropped_role_gives_nothing(desk: ServiceDesk) -> None:
 
 
 def test_holder_neither_makes_nor_drops(desk: ServiceDesk) -> None:
-    """Holders of a role may not drop it, and a taken name is refused."""
+    """The holder of a role may not drop it, and creating a role with a taken name is refused."""
     make(desk, "r")
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
 
@@ -122,7 +122,7 @@ def test_holder_neither_makes_nor_drops(desk: ServiceDesk) -> None:
 
 
 def test_successor_is_not_dropped_in_place_of_the_one_decided_on(desk: ServiceDesk) -> None:
-    """A drop decided for one role does not drop another role that has the name by then."""
+    """A drop that was authorized for one role does not drop another role that has taken its name since."""
     make(desk, "r")
 
     def decide(request_view: RequestView) -> Permit[RoleDrop]:
@@ -140,7 +140,7 @@ def test_successor_is_not_dropped_in_place_of_the_one_decided_on(desk: ServiceDe
 
 
 def test_a_role_of_many_is_read_and_changed_in_parts(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A grant reads only the rules on its own object. Lists of rules are read in parts, complete and sorted."""
+    """A grant reads only the rules on its own object. Lists of rules are read in parts, and are complete and sorted."""
     monkeypatch.setattr(store_roles, "PART_MAX", 5)
     monkeypatch.setattr(module, "PART_MAX", 5)
     monkeypatch.setattr(subjects, "PART_MAX", 5)
@@ -187,8 +187,8 @@ def test_the_opposite_of_what_stands_is_found_in_the_transaction(desk: ServiceDe
 
 @pytest.fixture
 def parts_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A user with a role of rules on 45 namespaces, where a part has ten rules. Returns the sizes of the parts that
-    were read.
+    """Give ana a role with rules on 45 namespaces, with ten rules per part. Returns the list of the sizes of the parts
+    that are read.
     """
     for room in (store_roles, module, subjects):
         monkeypatch.setattr(room, "PART_MAX", 10)
@@ -233,7 +233,9 @@ def may_create(desk: ServiceDesk) -> list[int]:
 
 
 def test_a_change_of_a_role_of_many_rules_reads_one_part(desk: ServiceDesk, parts_read: list[int]) -> None:
-    """Rules are read in parts; after a grant or revoke only the object's part is read again."""
+    """The rules of a large role are read in parts. After a grant or revoke, only the part of its object is read
+    again.
+    """
     before = COLD_READS[()]
 
     assert len(shown(desk)) == 45
@@ -251,7 +253,7 @@ def test_a_change_of_a_role_of_many_rules_reads_one_part(desk: ServiceDesk, part
 
 
 def test_replaced_rules_are_read_anew(desk: ServiceDesk, parts_read: list[int]) -> None:
-    """A replacement of all rules makes all parts stale."""
+    """After all rules of a role are replaced, all of its parts are read again."""
     shown(desk)
     parts_read.clear()
     wishes = tuple(wish(Kind.NAMESPACE, f"main.n{at:02}", Privilege.USE_SCHEMA) for at in range(0, 45, 2))
@@ -262,7 +264,7 @@ def test_replaced_rules_are_read_anew(desk: ServiceDesk, parts_read: list[int]) 
 
 
 def test_a_part_that_has_grown_is_cut(desk: ServiceDesk, parts_read: list[int]) -> None:
-    """A part that doubled in size is split, and the following parts are read at most once more."""
+    """A part that has doubled in size is split, and the following parts are read at most once more."""
     shown(desk)
     parts_read.clear()
     for at in range(12):
@@ -283,7 +285,7 @@ def test_a_part_that_has_grown_is_cut(desk: ServiceDesk, parts_read: list[int]) 
 
 
 def test_a_role_that_becomes_small_is_whole_again(desk: ServiceDesk, parts_read: list[int]) -> None:
-    """A role below the limit is read as one fact again."""
+    """A role whose rules fall below the limit is read as one fact again."""
     shown(desk)
     parts_read.clear()
     desk.run(
@@ -297,5 +299,5 @@ def test_a_role_that_becomes_small_is_whole_again(desk: ServiceDesk, parts_read:
 
 
 async def lists_of(desk: ServiceDesk, found: RoleWithRules) -> list[list[RoleObject]]:
-    """Return the parts as they are read."""
+    """Return the parts of a role's rules as they are read."""
     return [some async for some in role_objects(desk.ctx(), found)]

@@ -1,6 +1,4 @@
-"""Disabled users, catalogs and metalakes: refused on every node from the next request on, and accepted again when
-enabled.
-"""
+"""Disabled users, catalogs and metalakes: from the next request on every node refuses them, until they are enabled."""
 
 from __future__ import annotations
 
@@ -23,14 +21,14 @@ from tests.services.conftest import ServiceDesk
 
 @pytest.fixture(autouse=True)
 def furnished(desk: ServiceDesk) -> None:
-    """A namespace that ana may load."""
+    """A desk with a namespace that ana may load."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
 
 
 @pytest.fixture
 def open_desk(file_lab: StoreLab) -> Iterator[ServiceDesk]:
-    """A desk on the same lake, on a node with access control off."""
+    """Return a desk on the same store, on a node with access control off."""
     desk = ServiceDesk(file_lab, access=False)
     yield desk
     desk.node.services.files.close()
@@ -51,7 +49,9 @@ def enable(desk: ServiceDesk, name: str, *, enabled: bool) -> None:
 
 
 def test_disabled_user_is_refused_at_the_next_request(desk: ServiceDesk) -> None:
-    """Disabling takes effect immediately, with a message that names it, and so does enabling."""
+    """Disabling a user takes effect at the next request, with a message that says so; enabling takes effect
+    immediately, too.
+    """
     told = [loads(desk, "ana")]
     enable(desk, "ana", enabled=False)
     told.append(loads(desk, "ana"))
@@ -65,7 +65,7 @@ def test_disabled_user_is_refused_at_the_next_request(desk: ServiceDesk) -> None
 
 
 def test_disabled_user_is_refused_without_access_control(desk: ServiceDesk, open_desk: ServiceDesk) -> None:
-    """With access control off everybody may do everything, except disabled users."""
+    """With access control off every user may do everything, except disabled users."""
     assert loads(open_desk, "nobody at all") == "loaded"
 
     enable(desk, "ana", enabled=False)
@@ -76,7 +76,7 @@ def test_disabled_user_is_refused_without_access_control(desk: ServiceDesk, open
 
 
 def test_disabled_user_sees_no_metalake(desk: ServiceDesk) -> None:
-    """A metalake is not listed to users who are disabled in it or not in it."""
+    """A metalake is not listed to users who are disabled in it or do not belong to it."""
     listed = [[node.name for node in desk.run(metalakes_visible(desk.ctx(user)))] for user in ("ana", "stranger")]
     enable(desk, "ana", enabled=False)
 
@@ -95,7 +95,7 @@ def test_owner_of_the_metalake_cannot_be_lost(desk: ServiceDesk) -> None:
 
 
 def test_removed_user_inherits_nothing_when_added_again(desk: ServiceDesk) -> None:
-    """A new user under a removed user's name has none of the rights."""
+    """A user who is added under a removed user's name has none of the removed user's rights."""
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
     gone = loads(desk, "ana")
     desk.users("ana")
@@ -104,7 +104,7 @@ def test_removed_user_inherits_nothing_when_added_again(desk: ServiceDesk) -> No
 
 
 def test_disabled_catalog_refuses_what_lies_below(desk: ServiceDesk) -> None:
-    """Below a disabled catalog nothing can be read or created; the catalog itself can be loaded and enabled."""
+    """In a disabled catalog nothing can be read or created. The catalog itself can be loaded and enabled."""
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
     told = loads(desk, "ana")
     with pytest.raises(NotInUse, match="enable it first"):
@@ -116,7 +116,7 @@ def test_disabled_catalog_refuses_what_lies_below(desk: ServiceDesk) -> None:
 
 
 def test_disabled_metalake_refuses_what_lies_below(desk: ServiceDesk) -> None:
-    """Below a disabled metalake nothing can be read or created until it is enabled."""
+    """In a disabled metalake nothing can be read or created until it is enabled."""
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
     told = loads(desk, "ana")
     with pytest.raises(NotInUse):
@@ -127,7 +127,9 @@ def test_disabled_metalake_refuses_what_lies_below(desk: ServiceDesk) -> None:
 
 
 def test_catalog_in_use_is_not_dropped(desk: ServiceDesk) -> None:
-    """A catalog is dropped if it is disabled and empty, or by force; its name is then NotFound."""
+    """A catalog is dropped only if it is disabled and empty, or by force. A request that names it then gets
+    NotFound.
+    """
     with pytest.raises(InUse, match="disable it first"):
         desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
@@ -142,7 +144,9 @@ def test_catalog_in_use_is_not_dropped(desk: ServiceDesk) -> None:
 
 
 def test_metalake_in_use_is_not_dropped(desk: ServiceDesk) -> None:
-    """A metalake is dropped if it is disabled and empty, or by force; a new one of its name is another metalake."""
+    """A metalake is dropped only if it is disabled and empty, or by force. A new metalake of the same name has nothing
+    of the old one.
+    """
     with pytest.raises(InUse):
         desk.run(metalake_drop(desk.ctx(), name=LAKE, force=False))
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))

@@ -1,4 +1,6 @@
-"""API tokens: users manage their own, service admins those of others; wrong, expired and revoked ones are refused."""
+"""API tokens: users manage their own tokens and service admins those of others. Wrong, expired and revoked tokens are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ SERVER = RequestScope()
 def make(
     desk: ServiceDesk, user: str = "ana", *, of: str | None = None, expires_in_s: int | None = None
 ) -> tuple[int, bytes]:
-    """Create a token. Returns its id and the header that uses it."""
+    """Create a token. Returns its id and the header that presents it."""
     token, text = desk.run(token_create(desk.ctx(user), user=of, name="laptop", expires_in_s=expires_in_s))
     return token.id, f"Bearer {text}".encode()
 
@@ -40,7 +42,7 @@ def who(desk: ServiceDesk, header: bytes) -> str:
 
 
 def test_token_speaks_for_its_user(desk: ServiceDesk) -> None:
-    """A token authenticates its user, and its secret is not stored."""
+    """A token authenticates its user, and the store does not contain its secret."""
     _, header = make(desk)
     secret = header.decode().rsplit("_", 1)[1] if header.count(b"_") == 2 else header.decode().split("_", 2)[2]
 
@@ -65,13 +67,13 @@ def test_expired_token_is_refused_the_moment_it_expires(desk: ServiceDesk, monke
 
 @pytest.mark.parametrize("seconds", [0, -1, 10**12])
 def test_expiry_must_make_sense(desk: ServiceDesk, seconds: int) -> None:
-    """An expiry is in the future and within the maximum lifetime, or never."""
+    """The expiry of a token must be in the future and within the maximum lifetime; a token may also have no expiry."""
     with pytest.raises(BadRequest, match="A token must expire in 1 to"):
         make(desk, expires_in_s=seconds)
 
 
 def test_revoked_token_is_refused_at_the_next_request_on_every_node(desk: ServiceDesk) -> None:
-    """A token that another node has just accepted is refused there after its revocation here."""
+    """A token that another node has just accepted is refused by that node after this node has revoked it."""
     other = ServiceDesk(desk.lab)
     token_id, header = make(desk)
     assert who(other, header) == "ana"
@@ -84,7 +86,7 @@ def test_revoked_token_is_refused_at_the_next_request_on_every_node(desk: Servic
 
 
 def test_wrong_secret_of_an_existing_token(desk: ServiceDesk) -> None:
-    """A token's id with a wrong secret is refused."""
+    """A token with a valid id and a wrong secret is refused."""
     _, header = make(desk)
 
     with pytest.raises(AuthenticationFailed, match="not valid"):
@@ -92,7 +94,7 @@ def test_wrong_secret_of_an_existing_token(desk: ServiceDesk) -> None:
 
 
 def test_absent_token_is_found_once_it_is_made(desk: ServiceDesk) -> None:
-    """A cached absence of a token ends when a token of that id is created."""
+    """The cached absence of a token ends when a token of that id is created."""
     first, _ = make(desk)
     with pytest.raises(AuthenticationFailed):
         who(desk, f"Bearer lim_{first + 1}_guess".encode())
@@ -115,7 +117,7 @@ def test_malformed_credentials_are_refused(desk: ServiceDesk, header: bytes) -> 
 
 @pytest.mark.parametrize("header", [b"", b"Bearer None"])
 def test_no_credential_is_anonymous(desk: ServiceDesk, header: bytes) -> None:
-    """No header, and the header that PyIceberg sends without a token, mean the user `anonymous`."""
+    """A request without a header, or with the header that PyIceberg sends without a token, has the user `anonymous`."""
     assert who(desk, header) == "anonymous"
 
 
@@ -130,7 +132,7 @@ def test_anonymous_has_no_tokens(desk: ServiceDesk) -> None:
 
 
 def test_others_tokens_are_the_admins_affair(desk: ServiceDesk) -> None:
-    """Users may not create, list or revoke other users' tokens, nor learn which exist; service admins may."""
+    """Users may not create, list or revoke tokens of other users, nor learn which tokens exist; service admins may."""
     token_id, _ = make(desk, "bob")
 
     for work in (
@@ -151,18 +153,18 @@ def test_others_tokens_are_the_admins_affair(desk: ServiceDesk) -> None:
         desk.run(token_revoke(desk.ctx(), token_id=token_id + 1))
 
 
-# -- what a token's worth rests on ---------------------------------------------------------------------------------
+# -- trust of tokens ---------------------------------------------------------------------------------------------
 
 
 def refused(desk: ServiceDesk, header: bytes, scope: RequestScope = SERVER) -> str:
-    """Return the message of the refusal of a header."""
+    """Return the message with which a header is refused."""
     with pytest.raises(AuthenticationFailed) as told:
         desk.run(desk.node.ctx(credential(desk, header)).read(scope, lambda request_view: request_view.user))
     return str(told.value)
 
 
 def remake(desk: ServiceDesk, header: bytes, *, of: str | None = None) -> bytes:
-    """Create a token with a token."""
+    """Create a token by a request that is authenticated with a token."""
     ctx = desk.node.ctx(credential(desk, header))
     return f"Bearer {desk.run(token_create(ctx, user=of, name='next', expires_in_s=None))[1]}".encode()
 
@@ -171,7 +173,7 @@ def remake(desk: ServiceDesk, header: bytes, *, of: str | None = None) -> bytes:
 def test_what_was_made_while_access_was_off_is_void_when_it_is_on(
     desk: ServiceDesk, who_asks: str, of: str | None
 ) -> None:
-    """A token created with access control off is valid only while it is off."""
+    """A token that was created with access control off is valid only while it is off."""
     closed = ServiceDesk(desk.lab)
     opened = ServiceDesk(desk.lab, access=False)
     _, header = make(opened, who_asks, of=of)
@@ -184,8 +186,8 @@ def test_what_was_made_while_access_was_off_is_void_when_it_is_on(
 
 
 def test_what_a_believed_user_made_is_void_where_only_tokens_count(desk: ServiceDesk) -> None:
-    """Tokens made by an unauthenticated name, and tokens made with those, are not trusted where only tokens are
-    accepted.
+    """If only tokens are accepted as proof, tokens made by an unauthenticated user name are refused, and so are tokens
+    made with those.
     """
     strict = ServiceDesk(desk.lab, believes_basic=False)
     _, header = make(desk, "admin")
@@ -197,7 +199,7 @@ def test_what_a_believed_user_made_is_void_where_only_tokens_count(desk: Service
 
 
 def test_proven_tokens_beget_proven_ones(desk: ServiceDesk) -> None:
-    """The server's own admin token, and tokens made with it with access control on, are trusted everywhere."""
+    """The server's own admin token, and tokens made with it while access control is on, are trusted everywhere."""
     strict = ServiceDesk(desk.lab, believes_basic=False)
     _, text = desk.run(token_create(strict.ctx(), user=None, name="", expires_in_s=None, by_server=True))
     header = f"Bearer {text}".encode()
@@ -209,7 +211,7 @@ def test_proven_tokens_beget_proven_ones(desk: ServiceDesk) -> None:
     assert who(strict, remake(strict, gift)) == "ana"
 
 
-# -- whom a token belongs to ---------------------------------------------------------------------------------------
+# -- users of tokens ---------------------------------------------------------------------------------------------
 
 
 def replace_user(desk: ServiceDesk, name: str) -> None:
@@ -220,9 +222,7 @@ def replace_user(desk: ServiceDesk, name: str) -> None:
 
 @pytest.mark.parametrize("access", [True, False])
 def test_successor_does_not_inherit_tokens(desk: ServiceDesk, access: bool) -> None:
-    """After a user is removed and added again, the old tokens are invalid in the metalake, on every node,
-    immediately.
-    """
+    """After a user is removed and added again, every node immediately refuses the old user's tokens in the metalake."""
     node = ServiceDesk(desk.lab, access=access)
     _, header = make(node)
     heir = remake(node, header)
@@ -236,7 +236,9 @@ def test_successor_does_not_inherit_tokens(desk: ServiceDesk, access: bool) -> N
 
 
 def test_predecessor_does_not_touch_the_successors_tokens(desk: ServiceDesk) -> None:
-    """An invalid token of a former user can neither list, create or revoke tokens nor read the audit."""
+    """A token of a former user can neither list, create or revoke tokens of the new user with that name, nor read or
+    export the audit.
+    """
     _, header = make(desk)
     replace_user(desk, "ana")
     fresh, text = desk.run(token_create(desk.ctx(), user="ana", name="", expires_in_s=None))
@@ -258,7 +260,9 @@ def test_predecessor_does_not_touch_the_successors_tokens(desk: ServiceDesk) -> 
 
 
 def test_line_of_tokens_is_as_old_as_its_first(desk: ServiceDesk) -> None:
-    """A token made with an old token is as old as that one; a token made by an administrator is new."""
+    """A token that is made with another token counts as made when the first token of the line was. A token that an
+    administrator makes counts as new.
+    """
     _, header = make(desk)
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
     heir = remake(desk, header)
@@ -285,8 +289,8 @@ def test_a_name_that_nobody_has_gets_no_token(desk: ServiceDesk) -> None:
 
 
 def test_a_disabled_user_gets_no_token(desk: ServiceDesk) -> None:
-    """A user who is disabled in every metalake gets no token, from an administrator or by a token; one enabled metalake
-    is enough.
+    """A user who is disabled in every metalake gets no token, neither from an administrator nor by another token. One
+    metalake in which the user is enabled suffices.
     """
     desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
     desk.run(principal_add(desk.ctx(), metalake="pond", kind=Kind.USER, name="ana"))
@@ -301,7 +305,7 @@ def test_a_disabled_user_gets_no_token(desk: ServiceDesk) -> None:
 
 
 def test_removal_in_one_metalake_is_no_removal_in_another(desk: ServiceDesk) -> None:
-    """A token stays valid in metalakes from which its user was not removed."""
+    """A token stays valid in the metalakes from which its user was not removed."""
     desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
     desk.run(principal_add(desk.ctx(), metalake="pond", kind=Kind.USER, name="ana"))
     _, header = make(desk)

@@ -29,7 +29,7 @@ USER, GROUP = Kind.USER, Kind.GROUP
 
 
 def names(desk: ServiceDesk, kind: Kind, user: str = "admin") -> list[str]:
-    """Return the names of the users that a user sees."""
+    """Return the names of the users that a user sees in the list."""
     return [each.name for each in desk.run(desk.ctx(user).read(RequestScope(LAKE), lambda s: principals_list(s, kind)))]
 
 
@@ -57,7 +57,7 @@ def test_names_that_are_none(desk: ServiceDesk, name: str) -> None:
 
 
 def test_everybody_may_load_oneself(desk: ServiceDesk) -> None:
-    """Users may load themselves; loading and adding others needs MANAGE_USERS."""
+    """Users may load themselves. Loading and adding other users needs MANAGE_USERS."""
     assert load(desk, "ana", "ana") == "ana"
     with pytest.raises(PermissionDenied):
         load(desk, "bob", "ana")
@@ -70,7 +70,7 @@ def test_everybody_may_load_oneself(desk: ServiceDesk) -> None:
 
 
 def test_owner_of_the_metalake_stays(desk: ServiceDesk) -> None:
-    """The owner of the metalake can be neither removed nor disabled, also by the owner."""
+    """The owner of the metalake can be neither removed nor disabled, not even by the owner."""
     for work in (
         principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="admin"),
         user_enable(desk.ctx(), metalake=LAKE, name="admin", enabled=False),
@@ -80,7 +80,7 @@ def test_owner_of_the_metalake_stays(desk: ServiceDesk) -> None:
 
 
 def test_disabled_user_is_refused_everywhere(desk: ServiceDesk) -> None:
-    """A disabled user can read nothing, whatever the rights, until enabled again."""
+    """A disabled user, whatever its privileges, can read nothing until it is enabled."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
 
     def look() -> object:
@@ -96,7 +96,7 @@ def test_disabled_user_is_refused_everywhere(desk: ServiceDesk) -> None:
 
 
 def test_successor_is_not_removed_in_place_of_the_one_decided_on(desk: ServiceDesk) -> None:
-    """A removal decided for one user does not remove another user who has the name by then."""
+    """A removal that was authorized for one user does not remove another user who has taken the name since."""
 
     def decide(request_view: RequestView) -> Permit[PrincipalRemove]:
         decision = request_view.require(Action.USER_MANAGE, request_view.settled.outer)
@@ -113,6 +113,6 @@ def test_successor_is_not_removed_in_place_of_the_one_decided_on(desk: ServiceDe
 
 
 def test_missing_user(desk: ServiceDesk) -> None:
-    """A missing user is named in the refusal."""
+    """A request about a missing user is refused with the user's name."""
     with pytest.raises(NotFound, match="nobody"):
         desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="nobody"))

@@ -1,5 +1,5 @@
-"""Orphan files of Lance tables: files that no version names are deleted when they are old, and every version stays
-readable.
+"""Orphan files of Lance tables: files that no version names are deleted when they are old enough, and every version
+stays readable.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def table_at(path: Path, staged: frozenset[str] = frozenset()) -> DebrisTable:
-    """A table of a catalog whose warehouse is the directory above."""
+    """Return a table at a directory, in a catalog whose warehouse is the parent directory."""
     record = CatalogRecord(type="RELATIONAL", provider="lakehouse-generic", comment=None, properties={}, in_use=True)
     return DebrisTable(
         f"file://{path}",
@@ -55,50 +55,50 @@ def age(path: Path) -> None:
 
 
 def swept(path: Path, **more: frozenset[str]) -> set[str]:
-    """Clean up a table. Returns the deleted files."""
+    """Delete the orphan files of a table. Returns the deleted files."""
     before_ms = int((time.time() - OLD_S / 2) * 1000)
     return set(delete_debris(table_at(path, **more), lambda _: None, before_ms=before_ms))
 
 
 def rows(start: int, count: int = 20) -> pa.Table:
-    """Return rows."""
+    """Return rows with consecutive ids."""
     return pa.table(
         {"id": pa.array(range(start, start + count), pa.int64()), "text": [f"w{each % 5}" for each in range(count)]}
     )
 
 
 class Story(NamedTuple):
-    """A table with a random history, and the files of killed writers."""
+    """A table with a random history that includes files of killed writers."""
 
     path: Path
     dice: random.Random
     litter: set[str]
 
     def open(self) -> lance.LanceDataset:
-        """Open the newest version."""
+        """Open the newest version of the table."""
         return lance.dataset(str(self.path))
 
     def leave(self, name: str, data: bytes = b"x") -> None:
-        """Leave an unknown file."""
+        """Write a file that belongs to no commit."""
         file = self.path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
         self.litter.add(name)
 
     def killed_insert(self) -> None:
-        """Leave rows that were written and not committed."""
+        """Write rows without committing them."""
         before = {each.name for each in (self.path / "data").iterdir()}
         lance.fragment.write_fragments(rows(0), str(self.path), schema=self.open().schema)
         self.litter.update(f"data/{each.name}" for each in (self.path / "data").iterdir() if each.name not in before)
 
     def killed_commit(self) -> None:
-        """Leave a staged manifest with its transaction and a deletion file."""
+        """Write a staged manifest with its transaction and a deletion file, without committing it."""
         newest = min(each.name for each in (self.path / "_versions").glob("*.manifest"))
         self.leave(f"_versions/{int(newest.partition('.')[0]) - 1:020d}.manifest-{uuid.uuid4()}", b"LANC")
         self.leave(f"_deletions/0-1-{self.dice.getrandbits(64)}.arrow")
 
     def killed_index(self) -> None:
-        """Leave an index that was built and not committed."""
+        """Build an index without committing it."""
         self.leave(f"_indices/{uuid.uuid4()}/page_data.lance")
 
     def unfinished(self) -> None:
@@ -145,7 +145,7 @@ class Story(NamedTuple):
         self.open().tags.create(f"t{self.dice.getrandbits(32)}", self.open().version)
 
     def whole(self) -> dict[tuple[str, int], list[object]]:
-        """Read every version of every branch, also by its index."""
+        """Read every version of every branch, by a scan and by the index."""
         found: dict[tuple[str, int], list[object]] = {}
         main = self.open()
         for branch in ("", *main.branches.list()):
@@ -180,8 +180,8 @@ def story(path: Path, seed: int) -> Story:
 
 @pytest.mark.parametrize("seed", range(STORIES))
 def test_what_nobody_knows_goes_and_every_version_reads_whole(tmp_path: Path, seed: int) -> None:
-    """After random histories with kills, exactly the orphan files are deleted, and all versions of all branches are
-    unchanged.
+    """After random histories with killed writers, exactly the orphan files are deleted, and all versions of all
+    branches return the same rows.
     """
     told = story(tmp_path / "t", seed)
     before = told.whole()
@@ -193,7 +193,7 @@ def test_what_nobody_knows_goes_and_every_version_reads_whole(tmp_path: Path, se
 
 
 def test_young_files_stay(tmp_path: Path) -> None:
-    """Young files stay, because they may still be committed."""
+    """Young orphan files are not deleted, because a writer may still commit them."""
     told = story(tmp_path / "t", 99)
 
     assert swept(told.path) == set()
@@ -201,7 +201,7 @@ def test_young_files_stay(tmp_path: Path) -> None:
 
 
 def test_a_commit_that_comes_while_it_is_looked_loses_nothing(tmp_path: Path) -> None:
-    """Old files of a version that is restored, or committed, after the listing are kept."""
+    """Old files are not deleted if they belong to a version that is restored or committed after the listing."""
     told = story(tmp_path / "t", 5)
     age(told.path)
     lance.dataset(str(told.path), version=1).restore()
@@ -211,7 +211,7 @@ def test_a_commit_that_comes_while_it_is_looked_loses_nothing(tmp_path: Path) ->
 
 
 def test_what_is_no_kind_of_lances_stays(tmp_path: Path) -> None:
-    """Foreign files in a table's directories are never deleted."""
+    """Files in a table's directories that are not Lance's own are never deleted."""
     told = Story(tmp_path / "t", random.Random(1), set())
     told_names = (
         "notes.txt",
@@ -230,7 +230,7 @@ def test_what_is_no_kind_of_lances_stays(tmp_path: Path) -> None:
 
 
 def test_staged_manifests_that_commits_need_stay(tmp_path: Path) -> None:
-    """The staged manifest of a managed table's newest version stays until the next version exists."""
+    """The staged manifest of a managed table's newest version is not deleted before the next version exists."""
     told = Story(tmp_path / "t", random.Random(1), set())
     lance.write_dataset(rows(0), str(told.path))
     told.killed_commit()
@@ -257,7 +257,9 @@ def test_a_manifest_that_cannot_be_read_keeps_everything(tmp_path: Path, monkeyp
 
 
 def test_a_way_of_writing_that_is_not_known_deletes_nothing() -> None:
-    """A file name at an unexpected place of a manifest is found by the second check."""
+    """A file whose name is at an unexpected place of a manifest is found by the second check, which searches the
+    manifest's bytes, and is not deleted.
+    """
     marks = {b"a" * 40, varint(1 << 50), uuid.uuid4().bytes}
     search = ReferenceSearch(marks)
     odd = b"\x00".join(marks)
@@ -267,7 +269,7 @@ def test_a_way_of_writing_that_is_not_known_deletes_nothing() -> None:
 
 
 def test_one_round_looks_for_so_many_and_leaves_the_rest() -> None:
-    """Manifests beyond the limit of a round count as unread, so none of their files are deleted."""
+    """A round searches for at most `SUSPECTS_MAX` files; the others are left for a later round."""
     search = ReferenceSearch(varint((1 << 40) + each) for each in range(SUSPECTS_MAX + 10))
     search.narrow()
 
@@ -282,12 +284,14 @@ def test_one_round_looks_for_so_many_and_leaves_the_rest() -> None:
     ],
 )  # fmt: skip
 def test_branches_have_directories_of_their_own(name: str, own: str) -> None:
-    """Branch names may contain slashes."""
+    """The name of a file is taken relative to its branch's directory, also if the branch name contains slashes."""
     assert own_name(name) == own
 
 
 def test_files_are_sorted_by_what_stands_for_them() -> None:
-    """Files are identified by name, deletion files by number, indexes by UUID; files of unknown age stay."""
+    """Files are identified by name, deletion files by number, and indexes by UUID. Files of unknown age are not
+    deleted.
+    """
     index = str(uuid.uuid4())
     files = [AgedFile(f"data/{'ab' * 25}.lance", 1), AgedFile(f"_indices/{index}/f", 1), AgedFile("_deletions/0-1-300.arrow", 1),
              AgedFile("data/.tmp1", 0), AgedFile("_versions/1.manifest", 1)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Cached descriptions of tables: when a directory counts as unchanged, and the size of the cache."""
+"""Cache of table descriptions: the conditions under which a directory counts as unchanged, and the size limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOUND = LanceDescription(1, msgspec.Raw(b"[]"), msgspec.Raw(b"[]"), {}, {}, {})
 
 
 class Disk:
-    """A fake disk with the calls that the cache uses."""
+    """A fake disk with the calls that the cache makes."""
 
     def __init__(self) -> None:
         self.marks: dict[str, FileIdentity] = {}
@@ -42,7 +42,7 @@ def table(name: str) -> LanceTable:
 
 
 def top(version: int, staged: str = "s", *, settled: bool = False) -> LanceVersion:
-    """Return a managed table's newest version."""
+    """Return a row of a managed table's newest version."""
     return LanceVersion("", version, V2, staged, 1, None, "{}", 0, settled=settled)
 
 
@@ -53,7 +53,7 @@ def disk() -> Disk:
 
 
 def kept(disk: Disk, *tables: str, bytes_max: int = 1 << 20, newest: LanceVersion | None = None) -> DescriptionCache:
-    """A cache whose clock is at NOW."""
+    """Return a cache with descriptions of tables, whose clock stands at NOW."""
     made = DescriptionCache(disk.marks.get, bytes_max=bytes_max, now_ns=lambda: NOW)
     for each in tables:
         directory_snapshot = made.directory_snapshot(table(each))
@@ -63,14 +63,14 @@ def kept(disk: Disk, *tables: str, bytes_max: int = 1 << 20, newest: LanceVersio
 
 
 def found(made: DescriptionCache, name: str = "t", newest: LanceVersion | None = None) -> bool:
-    """Return whether a description comes from the cache."""
+    """Return whether the cache answers a description."""
     directory_snapshot = made.directory_snapshot(table(name))
     return directory_snapshot is not None and made.find(directory_snapshot, top=newest) is FOUND
 
 
 @pytest.mark.parametrize("scheme", [V1, V2])
 def test_a_table_that_is_left_alone_is_told_again(disk: Disk, scheme: int) -> None:
-    """An unchanged table is answered from the cache, in both naming schemes of manifests."""
+    """The description of an unchanged table is answered from the cache, in both naming schemes of manifests."""
     disk.lay("t", scheme=scheme)
 
     assert found(kept(disk, "t"))
@@ -78,8 +78,8 @@ def test_a_table_that_is_left_alone_is_told_again(disk: Disk, scheme: int) -> No
 
 @pytest.mark.parametrize("at_ns", [NOW - SETTLED_NS, NOW, NOW + SETTLED_NS], ids=["just now", "now", "later than now"])
 def test_what_changed_just_now_is_not_trusted(disk: Disk, at_ns: int) -> None:
-    """A directory that changed just now is not cached, because the next change could have the same time; nor with a
-    clock ahead of ours.
+    """A description is not cached if the directory changed just now, because the next change could have the same time,
+    or if its time is in the future.
     """
     disk.lay("t", at_ns=at_ns)
 
@@ -87,7 +87,7 @@ def test_what_changed_just_now_is_not_trusted(disk: Disk, at_ns: int) -> None:
 
 
 def test_another_directory_or_manifest_is_looked_at_anew(disk: Disk) -> None:
-    """A directory or manifest that differs in any attribute is read again."""
+    """If any attribute of the directory or of the manifest differs, the table is read again."""
     disk.lay("t")
     for name in tuple(disk.marks):
         made, before = kept(disk, "t"), disk.marks[name]
@@ -100,7 +100,7 @@ def test_another_directory_or_manifest_is_looked_at_anew(disk: Disk) -> None:
 
 
 def test_nothing_is_kept_when_the_table_changed_while_it_was_read(disk: Disk) -> None:
-    """A description is not stored if the table changed while it was read."""
+    """A description is not cached if the table changed while it was read."""
     disk.lay("t")
     made = kept(disk)
     directory_snapshot = made.directory_snapshot(table("t"))
@@ -113,7 +113,7 @@ def test_nothing_is_kept_when_the_table_changed_while_it_was_read(disk: Disk) ->
 
 
 def test_links_and_tables_elsewhere_are_not_kept(disk: Disk) -> None:
-    """Symbolic links and object stores are not cached."""
+    """Descriptions of tables behind symbolic links and in object stores are not cached."""
     disk.lay("t")
     at = "/t/_versions"
     for name, mode in ((at, 0o120777), (f"{at}/{manifest_name(1, V2)}", 0o120777)):
@@ -130,8 +130,8 @@ def test_links_and_tables_elsewhere_are_not_kept(disk: Disk) -> None:
 
 
 def test_of_a_managed_table_the_store_says_which_version_is_the_newest(disk: Disk) -> None:
-    """For a managed table another row is another state, except for its settled flag; without a row nothing is
-    cached.
+    """A managed table counts as changed if the row of its newest version differs in anything but the `settled` flag.
+    Without a row, nothing is cached.
     """
     disk.lay("t")
     for newest, stands in (

@@ -1,5 +1,5 @@
-"""Rows of a directory that is served without a store: requests to worker processes, parsed names, and answers to
-callers.
+"""Rows of tables in a directory that is served without a store: requests to worker processes, references of versions,
+and answers to callers.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tests.services.lance_workers import DONE, FakeLanceWorkers, lay
 def folders(
     root: Path, workers: FakeLanceWorkers, *, seconds: float = 60.0, layout: DirectoryLayout = DirectoryLayout.V2
 ) -> FolderTables:
-    """A directory's tables."""
+    """Return the tables of a directory."""
     return FolderTables(LanceDirectory(str(root), layout=layout), workers, limits=FolderLimits(1000, 0, seconds))
 
 
 async def body(*pieces: bytes, cut: bool = False) -> AsyncGenerator[bytes, None]:
-    """Yield the pieces of a request body; with `cut` the client disconnects after them."""
+    """Yield the chunks of a request body. With `cut`, the client disconnects after them."""
     for piece in pieces:
         yield piece
     if cut:
@@ -46,8 +46,8 @@ async def body(*pieces: bytes, cut: bool = False) -> AsyncGenerator[bytes, None]
 
 
 def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
-    """A request to a worker has the table's location and expected state, or none for a table without data; wrong states
-    are refused first.
+    """A request to a worker has the table's location and the requested version. Missing versions, tables without data
+    and invalid references are refused without a request to a worker.
     """
     place, workers = lay(tmp_path, "t.lance"), FakeLanceWorkers()
     found = folders(tmp_path, workers, layout=DirectoryLayout.V1)
@@ -79,10 +79,10 @@ def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
 
 
 def test_explaining_asks_about_the_same_state(tmp_path: Path) -> None:
-    """The query inside EXPLAIN has the table's location and version, too."""
+    """The query inside EXPLAIN has the table's location and version."""
     place, workers = lay(tmp_path, "t.lance"), FakeLanceWorkers()
     rows = folders(tmp_path, workers, layout=DirectoryLayout.V1).table(("t",))
-    with suppress(msgspec.ValidationError):  # the answer is no text here
+    with suppress(msgspec.ValidationError):  # the fake's answer is not a text
         asyncio.run(rows.explain(Query("", {}, limit=1), at=VersionReference(7), runs=True))
 
     (asked,) = workers.asked
@@ -92,8 +92,8 @@ def test_explaining_asks_about_the_same_state(tmp_path: Path) -> None:
 
 
 def test_a_table_is_made_with_its_rows_or_not_at_all(tmp_path: Path) -> None:
-    """Creating a table reserves its name first and releases it if the body is incomplete; the modes work as on a
-    server.
+    """Creating a table first reserves its name, and releases the name if the body is incomplete. The modes `create`,
+    `existok` and `overwrite` work as on a server with a store.
     """
     workers = FakeLanceWorkers()
     found = folders(tmp_path, workers)
@@ -118,7 +118,9 @@ def test_a_table_is_made_with_its_rows_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_what_was_declared_is_filled_and_stays_when_it_fails(tmp_path: Path) -> None:
-    """A failed create of a declared table keeps its name; a folder that is no table is refused."""
+    """A failed create of a declared table leaves it declared, and a later create fills it. A folder that is no table is
+    refused.
+    """
     found = folders(tmp_path, FakeLanceWorkers())
     found.directory.declare(("t",))
     with pytest.raises(BadRequest):
@@ -136,7 +138,9 @@ def test_what_was_declared_is_filled_and_stays_when_it_fails(tmp_path: Path) -> 
 
 
 def test_many_who_make_the_same_table(tmp_path: Path) -> None:
-    """Of concurrent creates one succeeds and the others are refused; incomplete bodies do not affect it."""
+    """Of concurrent creates of one table exactly one succeeds and the others are refused. Creates with incomplete
+    bodies do not affect the result.
+    """
     found = folders(tmp_path, FakeLanceWorkers())
 
     async def all_of_them() -> list[object]:
@@ -153,7 +157,9 @@ def test_many_who_make_the_same_table(tmp_path: Path) -> None:
 
 
 def test_a_table_that_was_replaced_meanwhile_is_not_changed(tmp_path: Path) -> None:
-    """A table that is replaced while the body is read is not changed."""
+    """If a table is replaced while the body of a change is read, the change is refused and does not touch the new
+    table.
+    """
     found = folders(tmp_path, FakeLanceWorkers())
     found.directory.create_namespace(("a",), {})
     lay(tmp_path, found.directory.declare(("a", "t")).folder)
@@ -169,13 +175,13 @@ def test_a_table_that_was_replaced_meanwhile_is_not_changed(tmp_path: Path) -> N
 
 
 async def late(_errand: WorkerTask) -> None:
-    """Let the deadline pass now."""
+    """Simulate that the deadline passes."""
     raise TimeoutError
 
 
 def test_time_is_limited(tmp_path: Path) -> None:
-    """After a timeout, a reader is told that nothing was changed, a writer that the outcome is unknown, and a table
-    keeps its name.
+    """After a timeout, a read is ServiceUnavailable, the outcome of a write is StateUnknown, and the name of a table
+    that is being created stays reserved.
     """
 
     async def hang(_errand: WorkerTask) -> None:
@@ -196,7 +202,9 @@ def test_time_is_limited(tmp_path: Path) -> None:
 
 
 def test_pieces_come_within_the_time(tmp_path: Path) -> None:
-    """The deadline applies to each piece of an answer, not to the whole."""
+    """If a piece of an answer comes too late, the stream ends with ServiceUnavailable after the earlier pieces have
+    been sent.
+    """
     lay(tmp_path, "t.lance")
     seen: list[bytes] = []
 

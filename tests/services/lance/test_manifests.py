@@ -1,4 +1,6 @@
-"""Manifests of a server-managed table: two nodes, and a writer that bypasses them, write the same name."""
+"""Manifests of a server-managed table while two nodes, and a writer that bypasses them, write a manifest of the same
+name.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ VERSION = LanceVersion("", 5, V2, "staged", len(RIGHT), None, "{}", 0, settled=F
 
 
 class Shelf:
-    """Files by name. `meanwhile` is the action of another node just before a move."""
+    """A fake directory: files by name. `meanwhile` is the action of another node just before a move."""
 
     def __init__(self, held: dict[str, bytes], meanwhile: Callable[[Shelf], None]) -> None:
         self.held = held
@@ -38,7 +40,7 @@ class Shelf:
             raise AlreadyExists(target, kind="file")
 
     async def move(self, source: str, target: str, **_: object) -> None:
-        """Let the other node act, then move."""
+        """Let the other node act, then move the file."""
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:
             meanwhile(self)
@@ -57,31 +59,31 @@ class Shelf:
 
 
 class Catalog:
-    """A fake catalog with the calls that manifests use."""
+    """A fake catalog with the calls that manifests make."""
 
     properties: Mapping[str, str] = MappingProxyType({})
 
 
 class Here:
-    """A fake location with the calls that manifests use."""
+    """A fake location with the calls that manifests make."""
 
     catalog = Catalog
     roots = ("file:///t", "s3://lake/t")
 
 
 def manifests_on(shelf: Shelf, location: str = "file:///t") -> BranchManifests:
-    """Return the manifests of a table there."""
+    """Return the manifests of a table on a fake directory."""
     return BranchManifests(cast("FileOperations", shelf), location, branch="", place=cast("CatalogStorage", Here))
 
 
 def settled(shelf: Shelf) -> bool:
-    """Settle the version at our node."""
+    """Settle the version as this node. Returns whether it succeeded."""
     return asyncio.run(manifests_on(shelf).settle(VERSION))
 
 
 def test_what_another_node_put_right_meanwhile_is_not_lost() -> None:
-    """If another node has settled the version, the manifest that this node moves aside is the version's, and is moved
-    back.
+    """If another node has settled the version meanwhile, the manifest that this node moves aside is the right one, and
+    this node moves it back.
     """
 
     def other(shelf: Shelf) -> None:
@@ -95,7 +97,9 @@ def test_what_another_node_put_right_meanwhile_is_not_lost() -> None:
 
 
 def test_what_was_never_the_version_does_not_come_back() -> None:
-    """If the staged manifest was deleted, the foreign manifest stays aside, and the version is reported as lost."""
+    """If the staged manifest was deleted, the foreign manifest stays moved aside, and the version is reported as
+    lost.
+    """
 
     def deleted(shelf: Shelf) -> None:
         del shelf.held[STAGED]
@@ -108,7 +112,9 @@ def test_what_was_never_the_version_does_not_come_back() -> None:
 
 
 def test_the_name_is_taken_again_and_again() -> None:
-    """A foreign manifest that takes the name again is moved aside each time, until the version has the name."""
+    """A foreign manifest that takes the name repeatedly is moved aside each time, until the version's manifest has the
+    name.
+    """
 
     def again(shelf: Shelf) -> None:
         shelf.held[FINAL] = ROGUE + b"!"
@@ -120,7 +126,7 @@ def test_the_name_is_taken_again_and_again() -> None:
 
 
 class Bucket(Shelf):
-    """A fake object store: a move is a read, a write, a check and a delete, and the other node acts before the
+    """A fake object store. A move consists of a read, a write, a check and a delete; the other node acts before the
     delete.
     """
 
@@ -151,7 +157,9 @@ FINAL_THERE, STAGED_THERE = f"{IN_BUCKET}/{manifest_name(5, V2)}", f"{IN_BUCKET}
 
 
 def test_a_manifest_that_is_deleted_in_the_place_of_another_comes_back() -> None:
-    """If a late node deletes the version's manifest in place of the foreign one, it puts it back."""
+    """If a late node deletes the version's manifest instead of the foreign one, it writes the version's manifest
+    back.
+    """
 
     def other(shelf: Shelf) -> None:
         del shelf.held[FINAL_THERE]
@@ -175,7 +183,9 @@ def test_a_manifest_that_is_deleted_in_the_place_of_another_comes_back() -> None
 
 
 def test_what_is_aside_in_an_object_store_is_not_taken_for_the_version() -> None:
-    """A file aside in an object store may not be the deleted one, so the version is reported as lost."""
+    """In an object store the file moved aside is not necessarily the one that was deleted, so the version is reported
+    as lost.
+    """
     shelf = Bucket({FINAL_THERE: b"wrong"}, lambda _: None)
 
     async def late() -> bool:
@@ -187,8 +197,8 @@ def test_what_is_aside_in_an_object_store_is_not_taken_for_the_version() -> None
 
 
 def test_what_nobody_contended_for_does_not_stay_staged() -> None:
-    """Once the version has its name, its staged manifest is deleted, in an object store too, even if a foreign one is
-    aside.
+    """Once the version's manifest has its name, the staged manifest is deleted, also in an object store and also if a
+    foreign manifest was moved aside.
     """
     shelf = Bucket({STAGED_THERE: RIGHT, f"s3://lake/t/{BYPASSED}/{manifest_name(4, V2)}-1a": ROGUE}, lambda _: None)
 

@@ -1,4 +1,4 @@
-"""Names of new users, groups and roles: every route that creates one checks them."""
+"""Names of new users, groups and roles: every request that creates one checks its name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DOORS: dict[str, Door] = {
 
 @pytest.mark.parametrize("door", DOORS)
 def test_every_door_refuses_a_name_that_deceives(desk: ServiceDesk, door: str) -> None:
-    """Every route refuses a deceptive name, and nothing of it is stored."""
+    """Every request that creates a principal refuses a deceptive name, and nothing of the request is stored."""
     with pytest.raises(BadRequest, match=r"U\+200B"):
         desk.run(DOORS[door](desk.ctx(), DOUBLE))
 
@@ -50,14 +50,14 @@ def test_every_door_refuses_a_name_that_deceives(desk: ServiceDesk, door: str) -
 
 
 def tables(desk: ServiceDesk, name: str) -> list[int]:
-    """Return the number of rows with a name among users, groups, roles, tokens and passwords."""
+    """Return the number of rows with a name in the tables of users, groups, roles, tokens and passwords."""
     asked = [("principal", "name"), ("role", "name"), ("token", "user_name"), ("password", "user_name")]
     return [desk.rows(f"SELECT count(*) FROM {table} WHERE {column} = ?", name)[0][0] for table, column in asked]
 
 
 @pytest.mark.parametrize("door", ["user", "group", "role"])
 def test_every_door_of_a_metalake_compares_with_the_names_there(desk: ServiceDesk, door: str) -> None:
-    """Every route refuses a name that looks like an existing user's, group's or role's."""
+    """Every request that creates a principal refuses a name that looks like that of an existing user, group or role."""
     desk.run(DOORS[door](desk.ctx(), "scope"))
 
     with pytest.raises(BadRequest, match="looks like scope"):
@@ -65,10 +65,10 @@ def test_every_door_of_a_metalake_compares_with_the_names_there(desk: ServiceDes
 
 
 def test_a_name_that_looks_like_a_service_admins_is_refused(desk: ServiceDesk) -> None:
-    """A name that looks like a service admin's is refused, also for groups, whether or not the metalake has that
-    user.
+    """A name of a user or group that looks like a service admin's name is refused, whether or not the metalake has that
+    service admin as a user.
     """
-    desk.run(DOORS["role"](desk.ctx(), "adm\u0131n"))  # nothing of the sort is called admin
+    desk.run(DOORS["role"](desk.ctx(), "adm\u0131n"))  # no role is called admin
 
     with pytest.raises(BadRequest, match="looks like admin"):
         desk.run(DOORS["group"](desk.ctx(), "adm\u0131n"))
@@ -76,7 +76,7 @@ def test_a_name_that_looks_like_a_service_admins_is_refused(desk: ServiceDesk) -
 
 @pytest.mark.parametrize("user", [DOUBLE, "\u0430dmin", "adm\u0131n"])
 def test_an_issuers_token_makes_no_double_of_a_user(desk: ServiceDesk, user: str) -> None:
-    """An issuer's token with a deceptive name is refused, and no metalake has the user afterwards."""
+    """A token of an issuer with a deceptive user name is refused, and no metalake has the user afterwards."""
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
     ISSUER.put(desk.node.services, Vouching())
 
@@ -91,13 +91,13 @@ def bearer(user: str) -> bytes:
 
 
 def stored(desk: ServiceDesk, name: str) -> None:
-    """Give user ana a name that is refused today, as an older release allowed."""
+    """Rename user ana in the store to a name that is refused today and that an older release accepted."""
     desk.lab.database.sql("UPDATE principal SET name = ? WHERE name = 'ana'", name)
 
 
 def test_a_stored_name_goes_on_working(desk: ServiceDesk) -> None:
-    """A user with such a stored name signs in and gets tokens, secrets and roles; adding the user again is
-    AlreadyExists.
+    """A user whose stored name would be refused today can sign in and get tokens, secrets and roles. Adding the user
+    again is AlreadyExists.
     """
     stored(desk, DOUBLE)
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
@@ -111,8 +111,8 @@ def test_a_stored_name_goes_on_working(desk: ServiceDesk) -> None:
 
 
 def test_stored_names_that_deceive_are_told(desk: ServiceDesk) -> None:
-    """Deceptive stored names are listed with metalake, kind and reason, except those of the settings' service
-    admins.
+    """The list of deceptive stored names has metalake, kind and reason of each, without the names of the settings'
+    service admins.
     """
     stored(desk, DOUBLE)
     desk.lab.database.sql("UPDATE principal SET name = ? WHERE name = 'bob'", "adm\u0131n")
@@ -129,8 +129,8 @@ def test_stored_names_that_deceive_are_told(desk: ServiceDesk) -> None:
 
 
 def test_without_access_control_nobody_becomes_a_double(file_lab: StoreLab) -> None:
-    """With access control off, an unauthenticated name that looks like another can create neither metalakes nor
-    tokens.
+    """With access control off, an unauthenticated user whose name looks like another user's can create neither
+    metalakes nor tokens.
     """
     desk = ServiceDesk(file_lab, access=False)
 

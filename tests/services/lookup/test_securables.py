@@ -1,4 +1,4 @@
-"""Securable objects by full name: names with dots, several readings, back-quotes."""
+"""Resolution of full names to securable objects: names that contain dots, ambiguous names, and backquotes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def named(target: SecurableTarget) -> tuple[str, str | None]:
 
 
 def test_only_live_reading_wins(desk: ServiceDesk) -> None:
-    """A full name with dots has the one reading that exists."""
+    """A full name with dots resolves to the only reading that exists."""
     desk.namespace("a.b")
     desk.table("a.b", "c.d")
 
@@ -39,7 +39,9 @@ def test_only_live_reading_wins(desk: ServiceDesk) -> None:
 
 
 def test_several_live_readings_are_ambiguous(desk: ServiceDesk) -> None:
-    """If two readings exist, the name is refused, and the message has an unambiguous spelling of each."""
+    """If two readings of a full name exist, the name is refused, and the message has an unambiguous spelling of
+    each.
+    """
     desk.namespace("a")
     desk.namespace("a.b")
     desk.table("a", "b.c")
@@ -55,7 +57,9 @@ def test_several_live_readings_are_ambiguous(desk: ServiceDesk) -> None:
 
 
 def test_drop_ends_the_ambiguity(desk: ServiceDesk) -> None:
-    """After one of two readings is dropped, the name means the other one at the next request."""
+    """After one of two objects with the same full name is dropped, the name resolves to the other one at the next
+    request.
+    """
     from limnos.services.catalog.tables import table_drop
     from tests.inprocess import MAIN
 
@@ -69,7 +73,7 @@ def test_drop_ends_the_ambiguity(desk: ServiceDesk) -> None:
 
 
 def test_nested_namespaces_are_joined_by_the_separator(desk: ServiceDesk) -> None:
-    """A nested namespace is spelled with the separator."""
+    """The full name of a nested namespace joins its levels with the separator."""
     desk.namespace("a", "b", "c")
     desk.table("a", "b", "c", "t")
 
@@ -84,7 +88,7 @@ def test_nested_namespaces_are_joined_by_the_separator(desk: ServiceDesk) -> Non
     (Kind.TAG, "x", NotFound), (Kind.POLICY, "x", NotFound), (Kind.JOB, "x", BadRequest),
 ])  # fmt: skip
 def test_what_is_not_there_or_not_a_name(desk: ServiceDesk, kind: Kind, name: str, error: type[Exception]) -> None:
-    """Missing objects are NotFound, and malformed names are BadRequest."""
+    """A missing object is NotFound, and a malformed full name is BadRequest."""
     desk.namespace("a")
 
     with pytest.raises(error):
@@ -92,7 +96,9 @@ def test_what_is_not_there_or_not_a_name(desk: ServiceDesk, kind: Kind, name: st
 
 
 def test_kinds_are_read_in_any_case() -> None:
-    """Kinds are case-insensitive, and `schema` means namespace; the refusal of an unknown kind lists the known ones."""
+    """Kinds are case-insensitive, and `schema` means namespace. The refusal of an unknown kind lists the valid
+    kinds.
+    """
     assert parse_kind("SCHEMA") is Kind.NAMESPACE
     assert parse_kind("Table") is Kind.TABLE
     with pytest.raises(BadRequest, match="catalog"):

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of maintenance: a node with files, over SQLite and over PostgreSQL."""
+"""Fixtures of the maintenance tests: a node with files on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.http.iceberg.wire import make_space, node_over
 
 @pytest.fixture
 def lake(database: Database, tmp_path: Path) -> Iterator[DriverNode]:
-    """A node over either backend, with a namespace `a`."""
+    """A node on either database, with a namespace `a`."""
     url = None if database.kind == "sqlite" else database.address
     with node_over(tmp_path, database=url) as running:
         make_space(running, "a")
@@ -23,7 +23,7 @@ def lake(database: Database, tmp_path: Path) -> Iterator[DriverNode]:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[DriverNode]:
-    """A node over SQLite, with a namespace `a`: which database it has makes no difference."""
+    """A node on SQLite with a namespace `a`, for tests whose result does not depend on the database."""
     with node_over(tmp_path) as running:
         make_space(running, "a")
         yield running

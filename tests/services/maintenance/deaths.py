@@ -1,7 +1,7 @@
-"""Deaths of a node in the middle of its work, as by `kill -9`, and its next start over the same store and files.
+"""Simulated crashes of a node in the middle of its work, as by `kill -9`, and its restart on the same store and files.
 
-A node dies at a transaction (before it, within it, or after its commit), at a fault point, or at the deletion of a
-file. From then on it writes nothing: whatever its code still does on the way out, no row and no file changes.
+A node crashes at a transaction (before it, within it, or after its commit), at a fault point, or at the deletion of a
+file. From then on it writes nothing: whatever code still runs, no row and no file changes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ MOMENTS = ("before", "within", "after")
 
 
 class _RolledBackError(Exception):
-    """Ends a mutation before its commit."""
+    """Raised in a mutation to roll it back."""
 
 
 @dataclass
 class NodeDeath:
-    """The death of a node at one of the next steps of its work."""
+    """A simulated crash of a node at one of the next steps of its work."""
 
     steps: int
     """The number of the step at which it dies."""
@@ -43,7 +43,9 @@ class NodeDeath:
     happened: bool = False
 
     def passed(self) -> bool:
-        """Count a step. Returns whether it is the one; raises CancelledError if the node is dead."""
+        """Count a step. Returns whether the node crashes at it. Raises CancelledError if the node has crashed
+        already.
+        """
         if self.happened:
             raise asyncio.CancelledError
         self.steps -= 1
@@ -51,12 +53,12 @@ class NodeDeath:
         return self.happened
 
     def at_point(self, _point: str = "") -> None:
-        """Pass a fault point or the deletion of a file."""
+        """Count a fault point or the deletion of a file as a step. Raises CancelledError if the node crashes there."""
         if self.passed():
             raise asyncio.CancelledError
 
     async def at_transaction(self, real: Callable[..., Any], permit: Any, mutation: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
-        """Pass a transaction."""
+        """Execute a transaction, which counts as a step. Raises CancelledError if the node crashes there."""
         if not self.passed():
             return await real(permit, mutation, **named)
         if self.moment == "after":
@@ -74,7 +76,7 @@ class NodeDeath:
 
 @contextmanager
 def mortal(node: DriverNode, death: NodeDeath) -> Iterator[None]:
-    """Let a node die in the body of a `with` if it does this many steps there. Then start it again."""
+    """Let a node crash at the given step in the body of a `with`, and then start it again."""
     services = node.built.services
     store, files, point = services.store, services.files, rounds.fault_point
     submit, delete, staged = store.submit, files.delete, files.delete_staged
@@ -95,7 +97,7 @@ def mortal(node: DriverNode, death: NodeDeath) -> Iterator[None]:
         module.fault_point = death.at_point  # type: ignore[attr-defined]
     try:
         yield
-    except (asyncio.CancelledError, AssertionError):  # a request of a dead node gets no answer
+    except (asyncio.CancelledError, AssertionError):  # a request to a crashed node gets no answer
         if not death.happened:
             raise
     finally:
@@ -107,7 +109,7 @@ def mortal(node: DriverNode, death: NodeDeath) -> Iterator[None]:
 
 
 def restart(node: DriverNode) -> None:
-    """Close a node, and start another one over its store, with the same clock and settings of maintenance."""
+    """Close a node, and start another one on its store with the same clock and the same maintenance settings."""
     old = node.built
     services = old.services
     database = DatabaseSection.model_validate({"url": node.database})
@@ -124,5 +126,5 @@ def restart(node: DriverNode) -> None:
 
 
 def random_death(chance: random.Random, steps_max: int) -> NodeDeath:
-    """Return a death at one of the next steps."""
+    """Return a crash at one of the next steps, chosen at random."""
     return NodeDeath(chance.randrange(1, steps_max + 1), chance.choice(MOMENTS))

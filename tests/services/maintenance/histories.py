@@ -1,4 +1,4 @@
-"""Tables with a history for the tests of maintenance, and a clock that the tests move."""
+"""Tables with many snapshots for the maintenance tests, and a clock that only the tests advance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAINTENANCE = f"{OWN}/metalakes/lake/catalogs/main/maintenance"
 
 
 class MovedClock:
-    """A clock that only tests move."""
+    """A clock that only the tests advance."""
 
     offset_ms = 0
 
@@ -31,7 +31,7 @@ class MovedClock:
 
 
 def set_clock(node: DriverNode, now_ms: int) -> MovedClock:
-    """Set the store's time. Tokens and leases use it."""
+    """Set the store's time, on which tokens and leases depend."""
     clock = MovedClock(now_ms)
     node.built.services.store.time = clock  # type: ignore[misc, assignment]
     return clock
@@ -47,7 +47,7 @@ class HistoryTable(WrittenTable):
         """How many snapshots were committed to other branches than `main`."""
 
     def append(self, count: int = 1, *, size: int = 1_000, **summary: str) -> None:
-        """Commit snapshots, each with one more data file, whose file is written."""
+        """Commit snapshots, and write one more data file for each."""
         for _ in range(count):
             number = self.snapshots + 1
             location = f"{self.location}/data/{number}.parquet"
@@ -93,14 +93,14 @@ class HistoryTable(WrittenTable):
 
 
 def assess(node: DriverNode, at: AssessmentPosition | None = None, *, tables_max: int = 50_000) -> AssessmentPosition:
-    """Run a round of the assessment. Returns the next position."""
+    """Run a round of the assessment task. Returns the position of the next round."""
     return assess_counted(node, at, tables_max=tables_max)[0]
 
 
 def assess_counted(
     node: DriverNode, at: AssessmentPosition | None = None, *, tables_max: int = 50_000
 ) -> tuple[AssessmentPosition, int]:
-    """Run a round. Returns the number of assessed tables."""
+    """Run a round of the assessment task. Returns the number of assessed tables."""
     round_ = AssessmentRound(node.built.services, tables_max=tables_max)
     found = node.runner.run(round_.run(at or AssessmentPosition()))
     return found, round_.tables
@@ -114,7 +114,7 @@ def findings(node: DriverNode, *, user: str = "admin") -> dict[tuple[str, str], 
 
 
 def explained(node: DriverNode, table: str = "a.t", *, user: str = "admin") -> dict[str, Any]:
-    """Return the route's explanation of a table."""
+    """Return the route's explanation of the maintenance of a table."""
     answer = node.get(f"{MAINTENANCE}/table?table={table}", user=user)
     assert answer.status == 200, answer.body
     return answer.json()
@@ -138,8 +138,8 @@ def attach(node: DriverNode, *names: str, on: str, kind: str) -> None:
 
 
 def robot_token(node: DriverNode, **secret: object) -> tuple[str, int]:
-    """Create a service account that may maintain tables of `main`. Returns a token of its secret, and the secret's
-    id.
+    """Create a service account that may maintain the tables of `main`. Returns a token that its secret yields, and the
+    secret's id.
     """
     grant(node, "robot", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
     made = node.done("POST", f"{OWN}/users/robot/secrets", secret)
@@ -153,5 +153,5 @@ def robot_token(node: DriverNode, **secret: object) -> tuple[str, int]:
 
 
 def end_secret(node: DriverNode, secret_id: int) -> None:
-    """End a secret of the service account."""
+    """Revoke a secret of the service account."""
     node.done("DELETE", f"{OWN}/users/robot/secrets/{secret_id}")

@@ -1,7 +1,7 @@
-"""An independent reader of Iceberg tables: which files must exist, by metadata on the disk alone.
+"""An independent reader of Iceberg tables that determines from metadata on disk which files must exist.
 
-Uses fastavro and JSON, and no code of the product, so it does not share the product's errors. Entries of status DELETED
-name files that need not exist.
+It uses fastavro and JSON and no code of the product, so it does not share the product's errors. Manifest entries of
+status DELETED name files that need not exist.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DELETED: Final = 2
 
 
 def local(location: str) -> Path:
-    """Return the path of a `file:` location."""
+    """Return the local path of a `file:` location."""
     return Path(location.removeprefix("file://"))
 
 
@@ -41,8 +41,8 @@ def files_of_snapshot(snapshot: dict[str, Any]) -> dict[str, int | None]:
 
 @lru_cache(maxsize=4_096)
 def _rows(location: str, fields: tuple[str, str]) -> tuple[tuple[str, int], ...]:
-    """Return two fields of each row of a manifest list, or of each live entry of a manifest. Such a file never
-    changes.
+    """Return two fields of each row of a manifest list, or of each live entry of a manifest. The result is cached,
+    because such a file never changes.
     """
     with local(location).open("rb") as opened:
         rows: list[Any] = list(fastavro.reader(opened))
@@ -51,8 +51,8 @@ def _rows(location: str, fields: tuple[str, str]) -> tuple[tuple[str, int], ...]
 
 
 def files_of_table(location: str) -> dict[str, int | None]:
-    """Return the files that a table needs: its metadata file, those in its log, statistics, and those of all its
-    snapshots.
+    """Return the files that a table needs: its metadata file, those in its metadata log, statistics, and those of all
+    its snapshots.
     """
     metadata = read_metadata(location)
     found: dict[str, int | None] = {location: None}
@@ -65,7 +65,7 @@ def files_of_table(location: str) -> dict[str, int | None]:
 
 
 def lost_files(needed: dict[str, int | None]) -> list[str]:
-    """Return the needed files that are missing or have another size than stated."""
+    """Return the needed files that are missing or whose size differs from the stated one."""
     return [location for location, size in needed.items() if not _is_there(location, size)]
 
 

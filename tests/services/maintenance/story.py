@@ -1,8 +1,8 @@
-"""A random story of tables with writers, readers and maintenance, compared with a model.
+"""A random sequence of operations on tables with writers, readers and maintenance, compared with a model.
 
-The model records its own actions: snapshots with their times, references with their retention, the needs of runs, plans
-and incremental readers. After each step it computes, by its own rules, which snapshots and files must still exist. It
-does not ask the product.
+The model records its own actions: snapshots with their times, references with their retention, and the needs of runs,
+scan plans and incremental readers. After each step it computes by its own rules which snapshots and files must still
+exist. It does not ask the product.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FAR_MS = 4_000_000_000_000
 
 @dataclass
 class ModelTable:
-    """The model's knowledge of one table."""
+    """The model's state of one table."""
 
     writer: HistoryTable
     times: dict[int, int] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class ModelTable:
 
 
 class Story:
-    """One random story on a node, with a seed."""
+    """One random sequence of operations on a node, determined by a seed."""
 
     start_ms = START_MS
     often: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Story:
     # ------------------------------------------------------------------------------------------ steps
 
     def make(self, name: str) -> None:
-        """Create a table with a short log."""
+        """Create a table with a short metadata log."""
         writer = HistoryTable(self.node, name)
         update = wire.set_properties(**{"write.metadata.previous-versions-max": "3"})
         assert wire.commit(self.node, "a", name, updates=[update]).status == 200
@@ -94,7 +94,7 @@ class Story:
         return act.__name__
 
     def weights(self) -> dict[Callable[[], None], int]:
-        """Return the steps of a story with their frequencies."""
+        """Return the steps with their frequencies."""
         return {
             self.append: 10, self.wait: 8, self.tag: 3, self.branch: 3, self.retention: 1, self.start_run: 2,
             self.end_run: 2, self.plan: 2, self.read_incrementally: 2, self.policy: 1, self.share: 1,
@@ -102,7 +102,7 @@ class Story:
         }  # fmt: skip
 
     def append(self) -> None:
-        """A writer commits a snapshot, sometimes with a checkpoint."""
+        """Let a writer commit a snapshot, sometimes with a checkpoint."""
         name = self._live()
         if name is None:
             return
@@ -117,16 +117,16 @@ class Story:
         number, now_ms = table.writer.snapshots + 1, self.clock.at_ms
         parent = table.writer.snapshots or None
         if not table.writer.append_at(now_ms, **summary):
-            return False  # a clock that went back: a writer's times would not be in order
+            return False  # after the clock was set back, the snapshot times would not be in order
         table.times[number], table.parents[number] = now_ms, parent
         if parent is not None:
             table.replaced[parent] = now_ms
-        table.refs["main"] = {"snapshot": number, "type": "branch"}  # the writer's update has no retention
+        table.refs["main"] = {"snapshot": number, "type": "branch"}  # the writer's update carries no retention
         table.checkpoints |= dict.fromkeys(summary, number)
         return True
 
     def wait(self) -> None:
-        """Time passes; rarely the clock jumps by months, or is set back."""
+        """Advance the time; the clock rarely jumps by months or is set back."""
         kind = self.random.random()
         if kind < 0.03:
             self.clock.at_ms -= self.random.randrange(20) * HOUR_MS
@@ -160,7 +160,7 @@ class Story:
             self._acknowledged(name)
 
     def retention(self) -> None:
-        """The owner of a table sets the number of snapshots of `main` to keep."""
+        """Set the number of snapshots of `main` that a table keeps, as its owner."""
         name = self._live()
         if name is None or "main" not in self.tables[name].refs:
             return
@@ -171,7 +171,7 @@ class Story:
         self._acknowledged(name)
 
     def start_run(self) -> None:
-        """A pipeline run pins a snapshot."""
+        """Let a pipeline run pin a snapshot."""
         name = self._live()
         numbers = [] if name is None else self._present(name)
         if name is None or not numbers or len(self.runs) > 3:
@@ -183,14 +183,14 @@ class Story:
         self.runs[run] = (name, number)
 
     def end_run(self) -> None:
-        """A held run is discarded."""
+        """Discard a held run."""
         if self.runs:
             run = self.random.choice(sorted(self.runs))
             assert finish(self.node, run, "discarded").status == 200
             del self.runs[run]
 
     def plan(self) -> None:
-        """A client plans a scan and reads its files later."""
+        """Let a client plan a scan and read its files later."""
         name = self._live()
         numbers = [] if name is None else self._present(name)
         if name is None or not numbers:
@@ -204,7 +204,7 @@ class Story:
         self.plans.append((name, number, self.clock.at_ms + keep_ms))
 
     def read_incrementally(self) -> None:
-        """An incremental step reads a table and records that in its output."""
+        """Let an incremental step read a table and record that in its output."""
         live = [name for name, table in self.tables.items() if not table.dropped and table.writer.snapshots]
         if len(live) < 2:
             return
@@ -222,14 +222,14 @@ class Story:
         self._acknowledged(output)
 
     def policy(self) -> None:
-        """Attach a policy to the catalog, once."""
+        """Attach a policy to the catalog, at most once."""
         if self.policy_days is None:
             self.policy_days = self.random.randrange(0, 8)
             content: dict[str, object] = {"olderThanDays": self.policy_days, "minSnapshotCount": 0}
             add_policy(self.node, "p", "system_iceberg_snapshot_expiration", content, on="main", kind="catalog")
 
     def share(self) -> None:
-        """The owner of a table sets or removes the mark that its files are shared."""
+        """Set or remove the property that says that a table's files are shared, as the table's owner."""
         name = self._live()
         if name is not None:
             table = self.tables[name]
@@ -253,7 +253,7 @@ class Story:
             table.dropped = answer.status != 200
 
     def maintain(self) -> None:
-        """Each live table is expired on request, or the recurring task runs its round."""
+        """Expire each existing table on request, or run a round of the recurring task."""
         if self.random.random() < 0.5:
             assess(self.node)
             self._round()
@@ -264,7 +264,7 @@ class Story:
             self._tasks()
 
     def maintain_and_plan(self) -> None:
-        """A client plans a scan between the decision of an expiry and its commit."""
+        """Let a client plan a scan between the decision of an expiry and its commit."""
         real = expiry._commit
 
         async def commit(*args: Any, path: Any, plan: Any, **named: Any) -> None:  # noqa: ANN401 - passed on
@@ -282,7 +282,9 @@ class Story:
             expiry._commit = real
 
     def maintain_and_die(self) -> None:
-        """The node dies before or after the commit of an expiry; another one takes over the task after the lease."""
+        """Let the node crash before or after the commit of an expiry. Another node takes over the task after the
+        lease.
+        """
         name = self._live()
         if name is None:
             return
@@ -318,7 +320,7 @@ class Story:
         round_ = MaintenanceRound(work, services, now_ms=self.clock.at_ms)
         self.node.runner.run(round_.expire(0))
         self.expired += round_.expired
-        later = MaintenanceRound(work, services, now_ms=FAR_MS)  # names of files have the machine's time
+        later = MaintenanceRound(work, services, now_ms=FAR_MS)  # file names contain the machine's time
         self.node.runner.run(later.delete_metadata_files(MaintenancePosition(1, 0)))
         self.files += later.files
 
@@ -333,18 +335,20 @@ class Story:
         return [each["snapshot-id"] // 100 for each in metadata["snapshots"]]
 
     def metadata_location(self, name: str) -> str:
-        """Return the table's present metadata file, as the server states; for a dropped table the last one stated."""
+        """Return the table's current metadata file as the server states it. For a dropped table, return the last one
+        stated.
+        """
         if not self.tables[name].dropped:
             self._acknowledged(name)
         return self.tables[name].location
 
     def _acknowledged(self, name: str) -> None:
         answer = self.node.get(wire.table_path("a", name))
-        if answer.status == 200:  # else its metadata file is gone, and the check says so
+        if answer.status == 200:  # else the metadata file is lost, which the check reports
             self.tables[name].location = str(answer["metadata-location"])
 
     def check(self) -> list[str]:
-        """Return what is lost: required snapshots and files."""
+        """Return the required snapshots and files that are lost."""
         found: list[str] = []
         for name, table in self.tables.items():
             location = self.metadata_location(name)
@@ -403,7 +407,7 @@ class Story:
 
 
 class _Task:
-    """A leased task for a round that the story begins by itself."""
+    """A leased task, for a round that a test starts directly."""
 
     def __init__(self, node: DriverNode) -> None:
         from limnos.app.task_kinds import KINDS

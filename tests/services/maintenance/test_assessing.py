@@ -1,4 +1,4 @@
-"""The assessment: it follows changed tables, stores differences, and has no findings of dropped tables."""
+"""Assessment: it follows changed tables, stores only differences, and deletes the findings of dropped tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from tests.services.maintenance.histories import (
 
 
 def test_what_tables_need(lake: DriverNode) -> None:
-    """A table with many small files and old snapshots needs compaction and expiry; one with two needs nothing."""
+    """A table with many small files and old snapshots needs compaction and expiry; a table with two snapshots needs
+    neither.
+    """
     HistoryTable(lake).append(12)
     HistoryTable(lake, "small").append(2)
     set_clock(lake, FIRST_MS + 30 * DAY_MS)
@@ -42,7 +44,9 @@ def test_what_tables_need(lake: DriverNode) -> None:
 
 
 def test_when_findings_of_an_explanation_were_found(node: DriverNode) -> None:
-    """A stored finding has the time of its assessment, any other one that of the request."""
+    """A stored finding has the time of its assessment; a finding that the explanation computes has the time of the
+    request.
+    """
     HistoryTable(node).append(12)
     clock = set_clock(node, FIRST_MS + 30 * DAY_MS)
     before = {each["kind"]: each["found_at"] for each in explained(node)["findings"]}
@@ -55,7 +59,9 @@ def test_when_findings_of_an_explanation_were_found(node: DriverNode) -> None:
 
 
 def test_manifests_that_are_not_read(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table with more manifests than a round reads has at least the files that were counted."""
+    """A table with more manifests than a round reads is reported as having at least the number of files counted
+    so far.
+    """
     monkeypatch.setattr(assessing, "MANIFESTS_MAX", 7)
     HistoryTable(node).append(12)
     assess(node)
@@ -66,7 +72,9 @@ def test_manifests_that_are_not_read(node: DriverNode, monkeypatch: pytest.Monke
 
 
 def test_only_what_changed_is_assessed_again(lake: DriverNode) -> None:
-    """After all tables were assessed, a round reads only the tables in the change feed, and none if nothing changed."""
+    """After all tables were assessed, a round reads only the tables that the change feed names, and none if nothing
+    changed.
+    """
     one, two = HistoryTable(lake), HistoryTable(lake, "u")
     one.append()
     at = assess(lake)
@@ -82,7 +90,7 @@ def test_only_what_changed_is_assessed_again(lake: DriverNode) -> None:
 
 
 def test_all_tables_in_slices(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An assessment of all tables continues where the last round ended, and changes in the meantime are included."""
+    """An assessment of all tables continues where the last round ended, and includes changes made meanwhile."""
     monkeypatch.setattr(assessing, "AT_ONCE", 2)
     tables = [HistoryTable(lake, f"t{number}") for number in range(5)]
     at, count = assess_counted(lake, tables_max=2)
@@ -94,7 +102,9 @@ def test_all_tables_in_slices(lake: DriverNode, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_restored_store_is_assessed_anew(lake: DriverNode) -> None:
-    """After a new epoch, a gap in the feed, a day, or a clock set back, all tables are assessed."""
+    """All tables are assessed again after a new epoch, after a gap in the feed, after a day, and after the clock is set
+    back.
+    """
     HistoryTable(lake).append()
     HistoryTable(lake, "u").append()
     at = assess(lake)
@@ -105,7 +115,7 @@ def test_a_restored_store_is_assessed_anew(lake: DriverNode) -> None:
 
 
 def test_findings_go(lake: DriverNode) -> None:
-    """Repaired findings and those of dropped tables are deleted; a rename changes only the name."""
+    """Repaired findings and those of dropped tables are deleted. A rename changes only the name of a finding."""
     table = HistoryTable(lake)
     table.append(11)
     set_clock(lake, FIRST_MS + 30 * DAY_MS)
@@ -146,7 +156,9 @@ def test_manifests_are_read_once(node: DriverNode, monkeypatch: pytest.MonkeyPat
 
 
 def test_an_explanation_reads_the_manifests_itself(node: DriverNode) -> None:
-    """A table that no round has assessed, and one that has changed since, are shown as they are now."""
+    """The explanation of a table that no round has assessed, or that has changed since, describes the table's current
+    state.
+    """
     table = HistoryTable(node)
     table.append(12)
     assert findings(node) == {}
@@ -161,7 +173,7 @@ def test_an_explanation_reads_the_manifests_itself(node: DriverNode) -> None:
 
 
 def test_storage_that_is_away(node: DriverNode) -> None:
-    """If a manifest cannot be read, the earlier finding stays, and other tables are assessed."""
+    """If a manifest cannot be read, the table's earlier finding is kept, and other tables are assessed."""
     table = HistoryTable(node)
     table.append(12)
     set_clock(node, FIRST_MS + 30 * DAY_MS)
@@ -189,7 +201,7 @@ def test_manifests_elsewhere_are_not_read(node: DriverNode) -> None:
 
 
 def test_policies_set_thresholds(lake: DriverNode) -> None:
-    """The nearest policy decides; attaching one has all tables assessed again."""
+    """The nearest policy decides. Attaching a policy causes the assessment of all tables."""
     HistoryTable(lake).append(6)
     HistoryTable(lake, "u").append(6)
     set_clock(lake, FIRST_MS + 30 * DAY_MS)
@@ -204,7 +216,7 @@ def test_policies_set_thresholds(lake: DriverNode) -> None:
 
 
 def test_what_incremental_readers_have_read(lake: DriverNode) -> None:
-    """A checkpoint is stored by the source's path below the metalake, and replaced by the reader's next one."""
+    """A checkpoint is stored by the source's path below the metalake. The reader's next checkpoint replaces it."""
     table = HistoryTable(lake)
     table.append(**{"limnos.inputs": json.dumps({"main.a.source": 7, "`main`.a.`so.urce`": 9, "..": 1})})
     at = assess(lake)
@@ -231,7 +243,7 @@ async def _metalake_id(node: DriverNode) -> int:
 
 
 def test_the_task(node: DriverNode) -> None:
-    """The recurring task assesses tables and reports their number; switched off it does nothing."""
+    """The recurring task assesses tables and reports their number. If it is disabled, it does nothing."""
     HistoryTable(node).append(12)
     upkeep, services = node.built.upkeep, node.built.services
     store, permit = services.store, upkeep._permit
@@ -252,8 +264,8 @@ def test_the_task(node: DriverNode) -> None:
 
 
 def test_changes_before_an_expiry(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Changes since the task's position are assessed. The result says if there are too many, or if all tables were
-    never assessed. Neither a day nor a policy has all tables assessed here.
+    """An expiry assesses the changes since the task's position. The result says if there are too many, or if all tables
+    were never assessed. Neither a day nor a policy causes an assessment of all tables here.
     """
     services = node.built.services
     one, two = HistoryTable(node), HistoryTable(node, "u")
@@ -272,11 +284,11 @@ def test_changes_before_an_expiry(node: DriverNode, monkeypatch: pytest.MonkeyPa
     one.append()
     two.append()
     assert not up_to_date()
-    assert up_to_date(), "the next one continues behind them"
+    assert up_to_date(), "the next expiry starts after these changes"
 
 
 def test_expiries_assess_each_change_once(node: DriverNode) -> None:
-    """Between two rounds of the task, an expiry assesses only what changed since the last one on its node. After a
+    """Between two rounds of the task, an expiry assesses only the changes since the last expiry on its node. After a
     restore of the store it assesses all tables.
     """
     services = node.built.services
@@ -300,8 +312,8 @@ def test_expiries_assess_each_change_once(node: DriverNode) -> None:
 
 
 def test_an_old_assessment_takes_no_checkpoint_away(lake: DriverNode) -> None:
-    """The checkpoints of a reader's last commit are not replaced by those of an earlier version of its metadata, which
-    a slower round has assessed.
+    """A slow assessment of an earlier version of a reader's metadata does not replace the checkpoints of the reader's
+    last commit.
     """
     source, reader = HistoryTable(lake), HistoryTable(lake, "out")
     source.append(5)
@@ -314,7 +326,9 @@ def test_an_old_assessment_takes_no_checkpoint_away(lake: DriverNode) -> None:
     (head,) = [each for each in heads if each.node_id == row.reader_id]
 
     def replace(version: int) -> int:
-        """Replace the reader's checkpoint by that of its first commit. Returns the snapshot of the stored one."""
+        """Store a checkpoint of snapshot 100, as an assessment of the given version would. Returns the snapshot of the
+        stored checkpoint.
+        """
         old = row._replace(snapshot_id=100)
         versions = {row.reader_id: version}
         lake.runner.run(

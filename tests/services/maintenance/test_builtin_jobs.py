@@ -1,4 +1,4 @@
-"""Built-in job templates: their operations, who may run, see and cancel their jobs, and refused fields."""
+"""Built-in job templates: their operations, the users who may run, load and cancel their jobs, and refused fields."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_job_from_queue_to_end(node: DriverNode, table: HistoryTable) -> None:
     assert (made["jobTemplateName"], made["status"], made["audit"]["creator"]) == (COMPACT, "queued", "admin")
     assert leased["options"]["min-input-files"] == "2"
     assert [started["status"], ended["status"], "finishedAt" in ended] == ["started", "succeeded", True]
-    assert job(node.post(address, {}))["status"] == "succeeded", "an ended job stays as it is"
+    assert job(node.post(address, {}))["status"] == "succeeded", "an ended job does not change"
 
 
 @pytest.mark.parametrize("name, kind", [(NAMES[0], "expire"), (NAMES[1], "orphans"), (NAMES[3], "manifests"), (NAMES[4], "statistics")])  # fmt: skip
@@ -88,7 +88,7 @@ def test_each_template(node: DriverNode, table: HistoryTable, name: str, kind: s
 
 
 def test_a_cancelled_job(node: DriverNode, table: HistoryTable) -> None:
-    """After a cancellation the executor loses its lease, its token is invalid, and the operation is not leased
+    """After a cancellation the executor loses its lease, its token is invalid, and the operation is never leased
     again.
     """
     made = job(run_job(node))
@@ -124,7 +124,7 @@ def test_the_list(node: DriverNode, table: HistoryTable) -> None:
 
 
 def test_rights(node: DriverNode, table: HistoryTable) -> None:
-    """A reader of the table can neither run, see nor cancel a job on it; a user who may modify it can."""
+    """A reader of the table can neither run, load nor cancel a job on it; a user who may modify the table can."""
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
     made = job(run_job(node))
@@ -171,8 +171,8 @@ def test_bad_jobs(node: DriverNode, table: HistoryTable, conf: dict[str, str], w
 
 
 def test_other_options_for_an_open_job(node: DriverNode, table: HistoryTable) -> None:
-    """A request with options that the open job does not have is 409, queued or running; one with the same options, or
-    without any, returns the job. Nothing changes its options.
+    """If a job is queued or running, a request for other options is 409. A request with the same options, or without
+    any, returns the job. The job's options never change.
     """
     first = job(run_job(node, options='{"min-input-files": "2"}'))
     same, bare = job(run_job(node, options='{"min-input-files": "2"}')), job(run_job(node))
@@ -187,7 +187,9 @@ def test_other_options_for_an_open_job(node: DriverNode, table: HistoryTable) ->
 
 
 def test_options_of_a_job_that_a_policy_waits_for(node: DriverNode, table: HistoryTable) -> None:
-    """A request makes a policy's waiting job its own: its options are added to those of the policy."""
+    """A request for a job that a policy has planned turns it into a requested job, and adds the request's options to
+    those of the policy.
+    """
     assess(node)
     options = {"min-input-files": "1000", "max-file-group-input-files": "9"}
     add_policy(node, "small", COMPACTION, {"rewriteOptions": options}, on="main", kind="catalog")
@@ -207,7 +209,9 @@ def test_missing_objects(node: DriverNode, table: HistoryTable) -> None:
 
 
 def test_who_asks_is_not_held_back(node: DriverNode, table: HistoryTable) -> None:
-    """A request for an operation that waits for a policy makes it the caller's own, which does not wait."""
+    """A request for an operation that waits because a policy planned it turns it into the caller's operation, which
+    does not wait.
+    """
     assess(node)
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     plan(node)
@@ -219,4 +223,4 @@ def test_who_asks_is_not_held_back(node: DriverNode, table: HistoryTable) -> Non
 
     assert (before["policy"], before["user"]) == ("small", "admin")
     assert (again["policy"], again["user"]) == (None, "writer")
-    assert told(node)[0]["user"] == "writer", "what somebody asked for stays theirs"
+    assert told(node)[0]["user"] == "writer", "a requested operation stays the caller's"

@@ -1,4 +1,6 @@
-"""Expiry: one commit removes the snapshots that no rule keeps, and is decided again after a concurrent commit."""
+"""Expiry: one commit removes the snapshots that no rule keeps. After a concurrent commit the expiry is decided
+again.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,8 @@ def table(lake: DriverNode) -> HistoryTable:
 
 
 def test_old_snapshots_go(table: HistoryTable) -> None:
-    """All snapshots but the head are removed by an ordinary commit; no data file, manifest or manifest list is
-    deleted.
+    """An expiry removes all snapshots but the head by an ordinary commit, and deletes no data file, manifest or
+    manifest list.
     """
     before = [path for path in wire.files_of(table.node) if not path.endswith(".metadata.json")]
     found = expire(table.node)
@@ -53,7 +55,7 @@ def test_old_snapshots_go(table: HistoryTable) -> None:
 
 
 def test_no_commit_for_nothing(table: HistoryTable) -> None:
-    """An expiry without expired snapshots commits nothing."""
+    """An expiry that finds no expired snapshot commits nothing."""
     expire(table.node)
     location = table.node.get(table.path)["metadata-location"]
     expire(table.node)
@@ -61,7 +63,7 @@ def test_no_commit_for_nothing(table: HistoryTable) -> None:
 
 
 def test_policies_and_properties(table: HistoryTable) -> None:
-    """The policy's numbers apply, and a table property that keeps more."""
+    """The numbers of the policy apply, unless a table property keeps more snapshots."""
     add_policy(table.node, "p", "system_iceberg_snapshot_expiration", {"retainLast": 4}, on="main", kind="catalog")
     expire(table.node)
     assert table.ids() == [9, 10, 11, 12]
@@ -81,7 +83,7 @@ def test_what_a_run_needs(table: HistoryTable) -> None:
 
 
 def test_a_pin_between_decision_and_commit(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pin written after the decision is seen by the commit, and the expiry is decided again."""
+    """The commit of an expiry reads pins that were written after the decision, and the expiry is then decided again."""
     pins = {"pins": [{"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}]}
     found = expire_around(table, monkeypatch, lambda: started(table.node, options=pins))
     assert 300 not in found.removed
@@ -100,7 +102,7 @@ def test_a_tag_between_decision_and_commit(table: HistoryTable, monkeypatch: pyt
 
 
 def test_a_table_that_never_rests(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An expiry that loses several races gives up and leaves the table unchanged."""
+    """An expiry that loses several races ends without a change of the table."""
     numbers = iter(range(100))
 
     def other() -> None:
@@ -116,7 +118,7 @@ def test_a_table_that_never_rests(table: HistoryTable, monkeypatch: pytest.Monke
 def expire_around(
     table: HistoryTable, monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], *, times: int = 1
 ) -> ExpiryResult:
-    """Run an expiry with a callback between decision and commit, this number of times."""
+    """Run an expiry with a callback that runs between decision and commit, this number of times."""
     commit, reached, left = expiry.table_commit, asyncio.Event(), [times]
     go = asyncio.Event()
 
@@ -160,7 +162,7 @@ def test_incremental_readers(lake: DriverNode) -> None:
     reader.append(**{"limnos.inputs": json.dumps({"main.a.t": 400})})
     clock.at_ms = FIRST_MS + 6 * DAY_MS
     expire(lake)
-    assert source.ids() == list(range(4, 13))  # the reader walks along them
+    assert source.ids() == list(range(4, 13))  # the reader reads the snapshots in this order
     clock.at_ms = FIRST_MS + 8 * DAY_MS
     expire(lake)
     assert source.ids() == [12]

@@ -1,4 +1,4 @@
-"""The explanation says for each finding why nobody acts on it."""
+"""The maintenance explanation says for each finding why no operation repairs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def small(node: DriverNode) -> DriverNode:
 
 
 def test_without_a_policy(small: DriverNode) -> None:
-    """The settings that would act are named while they are off."""
+    """The explanation names the settings that would cause an operation, while they are off."""
     before = explained(small)["inactions"]
     services = small.built.services
     services.defaults = services.defaults._replace(
@@ -34,7 +34,7 @@ def test_without_a_policy(small: DriverNode) -> None:
 
 
 def test_a_policy_that_turns_it_off(small: DriverNode) -> None:
-    """A policy with `compact` false, and a disabled one, are named to users who may load them."""
+    """The explanation names a policy with `compact` false, and a disabled policy, to users who may load them."""
     add_policy(small, "w", WHOLE, {"compact": False}, on="main", kind="catalog")
     grant(small, "writer", "use_catalog use_schema modify_table select_table", kind="CATALOG", on="main")
     told = explained(small)
@@ -49,7 +49,7 @@ def test_a_policy_that_turns_it_off(small: DriverNode) -> None:
 
 
 def test_a_policy_that_acts(small: DriverNode) -> None:
-    """A finding about which an enabled policy decides leads to an operation."""
+    """The explanation gives no reason for inaction for a finding that an enabled policy covers."""
     add_policy(small, "w", WHOLE, {}, on="main", kind="catalog")
 
     assert "compact" not in explained(small)["inactions"]

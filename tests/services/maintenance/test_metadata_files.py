@@ -1,4 +1,4 @@
-"""Old metadata files: those that left a live table's log are deleted after their age, and no others."""
+"""Old metadata files: files that have left the log of an existing table are deleted after their age, and no others."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def document(current: str, *logged: str) -> MetadataDocument:
 
 
 def test_which_files_are_old() -> None:
-    """Only files with this server's name pattern, in the window, with versions below all that the metadata names, are
-    old.
+    """Old files are only those with this server's name pattern, within the time window, and with versions below all
+    that the metadata names.
     """
     current, logged = name(7), name(5)
     old, gz = name(3), name(2).replace(".metadata", ".gz.metadata")
@@ -78,7 +78,7 @@ async def _node_id(table: HistoryTable) -> int:
 
 
 def test_a_table(table: HistoryTable) -> None:
-    """Files that left the log are deleted; those in the log are kept, and the table can be read."""
+    """Files that have left the log are deleted, those in the log are kept, and the table can be read."""
     assert len(metadata_files_of(table)) == 6
     metadata = wire.metadata_of(table.node, "a", "t")
     now_ms = table.node.built.services.store.time.now_ms()
@@ -103,8 +103,8 @@ def test_links_are_not_followed(table: HistoryTable, tmp_path: Path) -> None:
 
 
 def test_the_setting(table: HistoryTable) -> None:
-    """By default all files are kept. With an age they are deleted once it has passed since the store's epoch was first
-    seen.
+    """By default all files are kept. With an age set, files are deleted once that age has passed since the node first
+    saw the store's epoch.
     """
     node = table.node
     services = node.built.services
@@ -117,7 +117,7 @@ def test_the_setting(table: HistoryTable) -> None:
     defaults = services.defaults.maintenance._replace(metadata_keep_ms=7 * DAY_MS)
     services.defaults = services.defaults._replace(maintenance=defaults)
     at = maintain(node, MaintenancePosition(at.epoch + 1, 0))
-    assert len(metadata_files_of(table)) == 6  # the files are older than this epoch: a backup may name them
+    assert len(metadata_files_of(table)) == 6  # a backup may name files that are older than this epoch
     maintain(node, MaintenancePosition(at.epoch, 1))
     assert len(metadata_files_of(table)) == 3
 
@@ -129,7 +129,7 @@ def audited(table: HistoryTable) -> list[str]:
 
 
 def test_each_deleted_file_is_audited(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each deleted file has an audit record with the reason, also after a kill between deletion and record."""
+    """Each deleted file has an audit record with the reason, also if the node crashes between deletion and record."""
     now_ms = table.node.built.services.store.time.now_ms()
     with monkeypatch.context() as patch:
         patch.setattr(metadata_files, "_record", killed)
@@ -145,6 +145,6 @@ def test_each_deleted_file_is_audited(table: HistoryTable, monkeypatch: pytest.M
 
 
 async def killed(*_: object, names: list[str]) -> None:
-    """Die if there is something to record."""
+    """Crash if there is something to record."""
     if names:
         raise SystemExit

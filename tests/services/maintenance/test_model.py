@@ -1,4 +1,4 @@
-"""Random stories of maintenance lose nothing that the model keeps, and the model finds each planted bug."""
+"""Random sequences of maintenance lose nothing that the model requires, and the model detects each planted bug."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEARCHES: Final = 12
 
 
 def tell(story: Story, steps: int) -> list[str]:
-    """Execute steps until something is lost. Returns what is lost."""
+    """Execute steps until something is lost. Returns what is lost, or an empty list."""
     for number in range(steps):
         act = story.step()
         lost = story.check()
@@ -36,7 +36,7 @@ def tell(story: Story, steps: int) -> list[str]:
 
 
 def test_nothing_is_lost(lake: DriverNode) -> None:
-    """Whatever maintenance, kills and clocks do, no required snapshot or file is lost."""
+    """Whatever maintenance, crashes and clocks do, no required snapshot or file is lost."""
     story = Story(lake, seed=17)
     assert tell(story, STEPS) == []
     assert story.kills > 0
@@ -45,13 +45,13 @@ def test_nothing_is_lost(lake: DriverNode) -> None:
 
 
 def planning(change: Callable[..., Any]) -> tuple[Any, str, Any]:
-    """Patch the pure planning function; the patch gets the real one and its arguments."""
+    """Patch the pure planning function of an expiry. The patch receives the original function and its arguments."""
     real = rules.plan_expiry
     return explanation, "plan_expiry", lambda metadata, rule, **named: change(real, metadata, rule, **named)
 
 
 def pinned_by(*holders: str) -> Callable[..., Any]:
-    """Planted bug: know only the pins whose reasons begin with certain words."""
+    """Planted bug: the expiry considers only the pins whose reasons begin with certain words."""
 
     def change(real: Any, metadata: Any, rule: Any, *, guards: Any, now_ms: int) -> Any:  # noqa: ANN401
         pinned = {key: reason for key, reason in guards.pinned.items() if reason.startswith(holders)}
@@ -61,12 +61,12 @@ def pinned_by(*holders: str) -> Callable[..., Any]:
 
 
 def without_readers(real: Any, metadata: Any, rule: Any, *, guards: Any, now_ms: int) -> Any:  # noqa: ANN401
-    """Planted bug: leave out what incremental readers have read."""
+    """Planted bug: the expiry ignores what incremental readers have read."""
     return real(metadata, rule, guards=guards._replace(checkpoints={}), now_ms=now_ms)
 
 
 def only_of_kind(*kinds: str) -> Callable[..., Any]:
-    """Planted bug: know only references of some kinds, and `main`."""
+    """Planted bug: the expiry considers only references of some kinds, and `main`."""
 
     def change(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:  # noqa: ANN401
         import msgspec
@@ -78,7 +78,7 @@ def only_of_kind(*kinds: str) -> Callable[..., Any]:
 
 
 def without_retention(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:  # noqa: ANN401
-    """Planted bug: leave out the retention numbers of references."""
+    """Planted bug: the expiry ignores the retention numbers of references."""
     import msgspec
 
     refs = {
@@ -88,28 +88,28 @@ def without_retention(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:
 
 
 def with_old_refs(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:  # noqa: ANN401
-    """Planted bug: expire every reference other than `main` immediately."""
+    """Planted bug: the expiry removes every reference other than `main` immediately."""
     found = real(metadata, rule, **named)
     refs = tuple(name for name in metadata.references if name != "main")
     return found if found.blocked else found._replace(refs=refs)
 
 
 def named_too(names: Any, document: Any, *, window: Any) -> list[str]:  # noqa: ANN401
-    """Planted bug: treat metadata files in the log as old."""
+    """Planted bug: metadata files in the log count as old."""
     current = document.metadata_location.rpartition("/")[2]
     del window
     return [each for each in names if each.endswith(".metadata.json") and each != current]
 
 
 def any_version(names: Any, document: Any, *, window: Any) -> list[str]:  # noqa: ANN401
-    """Planted bug: treat the present metadata file as old, by a wrong comparison of versions."""
+    """Planted bug: the current metadata file counts as old, by a wrong comparison of versions."""
     del window
     version = iceberg_metadata.version_of(document.metadata_location)
     return [each for each in names if each.endswith(".metadata.json") and iceberg_metadata.version_of(each) <= version]
 
 
 def nobody_pins(tx: Any, table_id: int, *, removed: frozenset[int]) -> None:  # noqa: ANN401
-    """Planted bug: leave out the check in the commit's transaction."""
+    """Planted bug: the commit's transaction does not check pins."""
     del tx, table_id, removed
 
 
@@ -144,12 +144,12 @@ async def _assessed(services: object) -> bool:
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the bug the model finds a loss. The check in the commit's transaction is left out, too, because it would
-    prevent some.
+    """With each planted bug the model reports a loss. The check in the commit's transaction is disabled, too, because
+    it would prevent some losses.
     """
     monkeypatch.setattr("limnos.services.iceberg.commits.pins_check", nobody_pins)
     if bug != OUTSIDE:
-        monkeypatch.setattr(Story, "maintain_and_plan", Story.maintain)  # without the check it loses by itself
+        monkeypatch.setattr(Story, "maintain_and_plan", Story.maintain)  # the disabled check alone causes the loss
     for where, name, put in BUGS[bug]:
         monkeypatch.setattr(where, name, _assessed if put is None else put)
     for seed in range(SEARCHES):

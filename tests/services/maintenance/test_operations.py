@@ -1,4 +1,4 @@
-"""Operations: requested by a user or a policy, executed by a task in that user's name, and listed."""
+"""Operations: requested by a user or a policy, executed by a task in that user's name, and listed in the status."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOW_MS = FIRST_MS + 30 * DAY_MS
 
 @pytest.fixture
 def table(lake: DriverNode) -> HistoryTable:
-    """A table with twelve old snapshots, which is assessed."""
+    """A table with twelve old snapshots that has been assessed."""
     made = HistoryTable(lake)
     made.append(12)
     set_clock(lake, NOW_MS)
@@ -96,7 +96,7 @@ def test_a_request(table: HistoryTable) -> None:
 
 
 def test_who_may_ask(table: HistoryTable) -> None:
-    """Readers may not request an operation; a missing table is 404, an unknown operation 400."""
+    """Readers may not request an operation. A missing table is 404, an unknown operation 400."""
     node = table.node
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     assert ask(node, user="reader").status == 403
@@ -107,7 +107,7 @@ def test_who_may_ask(table: HistoryTable) -> None:
 
 
 def test_who_may_only_read_sees_no_row(table: HistoryTable) -> None:
-    """Findings and operations of a table are visible only to users who may maintain it."""
+    """Findings and operations of a table are listed only to users who may maintain it."""
     node = table.node
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     assert ask(node).status == 200
@@ -124,7 +124,9 @@ def test_who_may_only_read_sees_no_row(table: HistoryTable) -> None:
 
 
 def test_a_right_that_goes_meanwhile(table: HistoryTable) -> None:
-    """If the user loses the right before the task runs, nothing is changed, and the row says why."""
+    """If the user loses the privilege before the task runs, nothing is changed, and the row of the operation has the
+    reason.
+    """
     node = table.node
     role = grant(node, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     assert ask(node, user="writer").status == 200
@@ -137,7 +139,7 @@ def test_a_right_that_goes_meanwhile(table: HistoryTable) -> None:
 
 
 def test_a_table_that_goes_meanwhile(table: HistoryTable) -> None:
-    """A dropped table is left alone, and a renamed one is found by its id."""
+    """An operation does not touch a dropped table, and finds a renamed table by its id."""
     node = table.node
     assert ask(node).status == 200
     names = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
@@ -152,7 +154,7 @@ def test_a_table_that_goes_meanwhile(table: HistoryTable) -> None:
 
 
 def test_storage_that_is_away(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the storage is unreachable, the task waits and runs when it is back."""
+    """If the storage is unreachable, the task waits and runs when the storage is reachable."""
     node, real, left = table.node, operations.table_expire, [1]
 
     async def away(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
@@ -179,7 +181,7 @@ def clock(node: DriverNode) -> MovedClock:
 
 
 def test_a_policy_is_carried_out(table: HistoryTable) -> None:
-    """A policy's operation runs in its owner's name, once a day, on the tables below its object."""
+    """A policy's operation runs in its owner's name, once a day, on the tables below the policy's object."""
     node = table.node
     other = HistoryTable(node, "other")
     other.append(12)
@@ -201,7 +203,9 @@ def test_a_policy_is_carried_out(table: HistoryTable) -> None:
 
 
 def test_a_policy_is_named_to_those_who_may_load_it(table: HistoryTable) -> None:
-    """Users who may maintain the table see the operation, and the policy's name only with a right on the policy."""
+    """Users who may maintain the table see the operation. They see the policy's name only with a privilege on the
+    policy.
+    """
     node = table.node
     add_policy(node, "p", EXPIRATION, {"retainLast": 3}, on="main.a.t", kind="table")
     maintain(node)
@@ -217,7 +221,7 @@ def test_a_policy_is_named_to_those_who_may_load_it(table: HistoryTable) -> None
 
 
 def test_nothing_is_done_without_policy_or_setting(table: HistoryTable) -> None:
-    """By default nothing is expired; with the setting tables are expired in their owners' names."""
+    """By default no table is expired. With the setting, tables are expired in their owners' names."""
     node = table.node
     at = maintain(node)
     assert len(table.ids()) == 12
@@ -241,7 +245,9 @@ def test_a_disabled_policy_excludes_a_table(table: HistoryTable) -> None:
 
 
 def test_an_owner_without_the_right(table: HistoryTable) -> None:
-    """A policy whose owner may not modify the table does nothing, and the row names the missing right."""
+    """A policy whose owner may not modify the table does nothing, and the row of the operation names the missing
+    privilege.
+    """
     node = table.node
     grant(node, "maker", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     add_policy(node, "p", EXPIRATION, {}, on="main", kind="catalog")
@@ -254,7 +260,7 @@ def test_an_owner_without_the_right(table: HistoryTable) -> None:
 
 
 def test_a_policy_of_a_group(table: HistoryTable) -> None:
-    """A policy owned by a group is not executed, and the row says so."""
+    """An operation of a policy that a group owns is not executed, and its row says so."""
     node = table.node
     node.done("POST", f"{API}/lake/groups", {"name": "crew"})
     add_policy(node, "p", EXPIRATION, {}, on="main", kind="catalog")
@@ -266,7 +272,7 @@ def test_a_policy_of_a_group(table: HistoryTable) -> None:
 
 
 def test_a_task_that_is_lost(table: HistoryTable) -> None:
-    """The operation of a dead node is marked as lost in the next round, and the round continues."""
+    """The operation of a crashed node is marked as lost in the next round, and the round continues."""
     node = table.node
     store, permit = node.built.services.store, node.built.upkeep._permit
     assert ask(node).status == 200
@@ -287,7 +293,7 @@ def test_a_task_that_is_lost(table: HistoryTable) -> None:
 
 
 def test_a_lease_of_a_node_that_died(table: HistoryTable) -> None:
-    """While a lease is valid no round begins an operation on the table; afterwards one does."""
+    """While an operation's lease is valid, no round begins an operation on the table; afterwards a round does."""
     node = table.node
     add_policy(node, "p", EXPIRATION, {"retainLast": 3, "minSnapshotCount": 2}, on="main.a.t", kind="table")
     assess(node)
@@ -310,7 +316,7 @@ def operations_state() -> Any:  # noqa: ANN401 - a statement
 
 
 def test_a_secret_that_ended(lake: DriverNode, table: HistoryTable) -> None:
-    """The server does not execute an operation of a service account whose secret was ended after the request."""
+    """The server does not execute an operation of a service account whose secret was revoked after the request."""
     token, secret_id = robot_token(lake)
     asked = lake.ask("POST", f"{MAINTENANCE}/operations", {"table": "a.t"}, user=None, authorization=f"Bearer {token}")
     assert asked.status == 200, asked.body

@@ -1,4 +1,4 @@
-"""Effective policies: random trees of policies against a model of a few lines, and policies that contradict."""
+"""Effective policies: random trees of policies compared with a small model, and contradicting policies."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def policy_node(number: int, random_: random.Random) -> Any:  # noqa: ANN401 - a
 
 
 def model_effective(attached: list[tuple[int, Any]], policy_type: str) -> Any:  # noqa: ANN401 - a policy or None
-    """Return the policy of a type: that of the nearest object, the first by name."""
+    """Return the effective policy of a type by the model: the first by name on the nearest object."""
     here = [(CHAIN.index(on), node.name, node) for on, node in attached if node.record.policy_type == policy_type]
     return min(here, key=lambda each: each[:2], default=(0, "", None))[2]
 
 
 def model_asking(attached: list[tuple[int, Any]], kind: str) -> str | None:
-    """Return the name of the policy that requests a kind: the nearest one about that kind decides."""
+    """Return the name of the policy that requests a kind by the model: the nearest policy that has the kind decides."""
     types = (WHOLE,) if kind == "manifests" else (COMPACTION, WHOLE)
     known = [(CHAIN.index(on), types.index(node.record.policy_type), node.name, node)
              for on, node in attached if node.record.policy_type in types]  # fmt: skip
@@ -78,7 +78,7 @@ def test_a_random_tree(seed: int) -> None:
 def test_policies_that_contradict(
     node: DriverNode, near_type: str, near_content: dict[str, object], *, is_enabled: bool, planned: int
 ) -> None:
-    """A table's own policy overrides the catalog's policy of another type, whether it requests or forbids a
+    """A table's own policy overrides the catalog's policy of another type, whether it enables or disables
     compaction.
     """
     far_type = WHOLE if near_type == COMPACTION else COMPACTION

@@ -1,4 +1,6 @@
-"""Leases of tables: an expired one keeps nobody away, and the server renews its own while it works."""
+"""Leases of tables: an expired lease does not block other operations, and the server renews its own lease while it
+works.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ LOOKS_MAX = 10_000
 
 @pytest.fixture
 def table(lake: DriverNode) -> HistoryTable:
-    """A table with twelve old snapshots and small files, which is assessed."""
+    """A table with twelve old snapshots and small files that has been assessed."""
     made = HistoryTable(lake)
     made.append(12)
     set_clock(lake, NOW_MS)
@@ -40,20 +42,22 @@ def table(lake: DriverNode) -> HistoryTable:
 
 
 def clock_of(node: DriverNode) -> MovedClock:
-    """The clock that the fixture set."""
+    """Return the clock that the fixture has set."""
     clock = node.built.services.store.time
     assert isinstance(clock, MovedClock)
     return clock
 
 
 def test_an_executor_that_died_keeps_no_expiry_away(lake: DriverNode, table: HistoryTable) -> None:
-    """Although nobody asks for leases any more: its operation waits again, and its token opens nothing."""
+    """After an executor's lease has expired, an expiry runs although no executor asks for leases. The executor's
+    operation waits again, and its token is invalid.
+    """
     add_policy(lake, "p", EXPIRATION, {"retainLast": 3, "minSnapshotCount": 2}, on="main.a.t", kind="table")
     assess(lake)
     rewrite = ask(lake).json()["operation"]
     (lost,) = FakeExecutor(lake).lease()
     at = maintain(lake)
-    assert [each["kind"] for each in told(lake)] == ["compact"], "the lease lasts"
+    assert [each["kind"] for each in told(lake)] == ["compact"], "the lease has not expired"
     clock_of(lake).at_ms += LEASE_MS
     maintain(lake, at)
 
@@ -62,11 +66,11 @@ def test_an_executor_that_died_keeps_no_expiry_away(lake: DriverNode, table: His
     assert len(table.ids()) == 3
     assert commit_with(lake, lost["token"], "t", replacement(table)).status == 401
     assert [each["operation"] for each in FakeExecutor(lake, "two").lease()] == [rewrite]
-    assert told(lake)[-1]["result"] is None, "the text about the lost executor is not about the new one"
+    assert told(lake)[-1]["result"] is None, "the result of the lost executor does not show for the new one"
 
 
 def test_an_operation_of_a_dead_executor_wakes_the_servers_own(lake: DriverNode, table: HistoryTable) -> None:
-    """It is due as soon as the lease is over, before anybody ends that."""
+    """When an executor's lease expires, the server's own executor has work at once, before any task ends the lease."""
     assert ask(lake).status == 200
     assert len(FakeExecutor(lake).lease()) == 1
     look_up, clock = lake.built.services.gate.look_up, clock_of(lake)
@@ -79,7 +83,7 @@ def test_an_operation_of_a_dead_executor_wakes_the_servers_own(lake: DriverNode,
 
 
 def work_of(node: DriverNode, *, lease_ms: int) -> TaskContext:
-    """A leased task."""
+    """Return a leased task."""
     services = node.built.services
     return TaskContext(
         0, store=services.store, permit=node.built.upkeep._permit, allowed=services.defaults.allowed,
@@ -98,7 +102,7 @@ async def until_lease(node: DriverNode, node_id: int, *, ends_at: int) -> LeaseR
 
 
 def test_work_of_the_server_renews_its_lease(lake: DriverNode, table: HistoryTable) -> None:
-    """A short lease is enough for long work, and ends a dead server's hold on the table."""
+    """While its work takes longer than the table's lease, the server renews the lease."""
     clock, work = clock_of(lake), work_of(lake, lease_ms=30)
     (head,) = lake.runner.run(lake.built.services.gate.look_up(lambda: tables_page(0, limit=10)))
     ident = {"table_id": head.node_id, "lease_ms": work.lease_ms}
@@ -117,7 +121,9 @@ def test_work_of_the_server_renews_its_lease(lake: DriverNode, table: HistoryTab
 
 
 def test_work_whose_lease_was_taken_ends(lake: DriverNode, table: HistoryTable) -> None:
-    """A server that stood still for longer than its lease stops, if another operation has begun meanwhile."""
+    """If the server is suspended for longer than its lease and another operation has begun meanwhile, the server's work
+    stops.
+    """
     clock, work = clock_of(lake), work_of(lake, lease_ms=30)
     (head,) = lake.runner.run(lake.built.services.gate.look_up(lambda: tables_page(0, limit=10)))
     ident = {"table_id": head.node_id, "lease_ms": work.lease_ms}

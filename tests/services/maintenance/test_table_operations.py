@@ -1,4 +1,4 @@
-"""Metrics of Gravitino's table operations: read from the newest snapshots of a table."""
+"""Metrics for Gravitino's table operations, read from the newest snapshots of a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from limnos.services.maintenance.table_operations import METRICS, SNAPSHOTS_MAX,
 
 
 def document(snapshots: int) -> MetadataDocument:
-    """Return the document of a table with that many snapshots, each with one more file."""
+    """Return the document of a table with this number of snapshots, each with one more file."""
     summaries = [{"operation": "append", "total-data-files": str(number)} for number in range(1, snapshots + 1)]
     body = {
         "format-version": 2,
@@ -32,7 +32,9 @@ def document(snapshots: int) -> MetadataDocument:
 
 
 def test_metrics_are_those_of_the_newest_snapshots() -> None:
-    """The number of points is limited for a table with a long history, and they are sorted, oldest first."""
+    """The number of metrics points is limited for a table with a long history, and the points are sorted, oldest
+    first.
+    """
     points = _points(document(SNAPSHOTS_MAX + 2))
 
     assert (len(points), {each.name for each in points}) == (SNAPSHOTS_MAX, {METRICS[0]})

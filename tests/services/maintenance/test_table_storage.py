@@ -1,4 +1,6 @@
-"""Files of one table: several are read with one call in a thread, and none outside of the table's location."""
+"""Files of one table: several are read with one call in a thread, and no file outside of the table's location is
+read.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def read_parts(table: HistoryTable, *names: str, part_bytes: int) -> list[list[b
 
 
 def test_parts_have_a_bounded_size(table: HistoryTable) -> None:
-    """Files come in order. A part ends with the file that exceeds its size, and no file ends a part of its own."""
+    """Files are returned in order. A part ends with the file that exceeds the part's size, and each part has at least
+    one file.
+    """
     for name in "abcd":
         wire.local(f"{table.location}/data/{name}").write_bytes(name.encode() * 4)
 
@@ -58,7 +62,7 @@ def test_parts_have_a_bounded_size(table: HistoryTable) -> None:
 
 
 def test_files_elsewhere_are_not_read(table: HistoryTable) -> None:
-    """Neither by their names nor by links; then no file of the list is returned."""
+    """If a file of the list is outside of the table's location, by its name or by a link, none is returned."""
     inside, outside = wire.local(f"{table.location}/data/a"), wire.local(f"{table.location}-other")
     for each in (inside, outside):
         each.write_bytes(b"text")
@@ -73,7 +77,9 @@ def test_files_elsewhere_are_not_read(table: HistoryTable) -> None:
 def test_a_check_reads_lists_with_one_call_and_manifests_with_another(
     table: HistoryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call in a thread costs more CPU than a small manifest."""
+    """A check reads all manifest lists with one call in a thread and all manifests with another, because a call costs
+    more CPU than a small manifest.
+    """
     node, real, calls = table.node, ThreadShares.run, []
 
     async def run(shares: ThreadShares, key: object, call: object, **named: object) -> object:

@@ -1,4 +1,4 @@
-"""Operations that wait say why: for another operation of the table, or for an executor."""
+"""The status has the reason why an operation waits: another operation of the table, or no executor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, tol
 
 
 def test_reasons(node: DriverNode) -> None:
-    """Without a stored reason, the status and the explanation say for what an operation waits."""
+    """Without a stored reason, the status and the explanation name what an operation waits for."""
     HistoryTable(node).append(3)
     HistoryTable(node, "u").append(3)
     set_clock(node, FIRST_MS + 60_000)
@@ -27,7 +27,9 @@ def test_reasons(node: DriverNode) -> None:
 
 
 def test_an_executor_that_asks(node: DriverNode) -> None:
-    """The status says whether an executor asked for operations within the last minute, and the format of the tables."""
+    """The status says whether an executor has asked for operations within the last minute, and the format of the
+    tables.
+    """
     clock = set_clock(node, FIRST_MS)
     states = [node.get(f"{MAINTENANCE}/operations").json()]
     FakeExecutor(node).lease()

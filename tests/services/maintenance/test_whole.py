@@ -1,4 +1,6 @@
-"""Random stories of all maintenance together lose nothing: neither a file that a reader opens nor a needed snapshot."""
+"""Random sequences of all maintenance operations together lose nothing: neither a file that a reader opens nor a
+required snapshot.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ KILLS_OF_WHOLE: Final = 200
 
 
 def test_nothing_is_lost(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever writers, readers, executors, clocks and deaths of the node do concurrently, nothing is lost."""
+    """Whatever writers, readers, executors, clocks and crashes of the node do concurrently, nothing is lost."""
     no_wait(monkeypatch)
     story = WholeStory(lake, seed=SEED)
     began = time.process_time()

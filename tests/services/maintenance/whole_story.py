@@ -1,8 +1,8 @@
-"""The whole of maintenance in one random story: expiry, removal of orphan files, and compactions beside all others.
+"""All maintenance in one random sequence of operations: expiry, removal of orphan files, and compactions.
 
-Beside what the stories of expiry and of orphan files do, incremental readers read, writers commit to branches,
-executors lease compactions and commit them late, without a lease, or never, and the node dies at any step of its work
-and starts again.
+In addition to the steps of the tests of expiry and of orphan files, incremental readers read, writers commit to
+branches, executors lease compactions and commit them late, without a lease, or never, and the node crashes at any step
+of its work and starts again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Compaction(NamedTuple):
 
 
 class WholeStory(OrphanStory):
-    """One story on a node, with a seed."""
+    """One sequence of operations on a node, determined by a seed."""
 
     def __init__(self, node: DriverNode, seed: int) -> None:
         self.compacted = self.yielded = self.branched = self.executors = 0
@@ -58,7 +58,7 @@ class WholeStory(OrphanStory):
     # ------------------------------------------------------------------------------------------ branches
 
     def write_branch(self) -> None:
-        """A writer commits a snapshot to a branch other than `main`, with a file that no other snapshot names."""
+        """Let a writer commit a snapshot to a branch other than `main`, with a file that no other snapshot names."""
         name = self._live()
         table = None if name is None else self.tables[name]
         refs = (
@@ -88,7 +88,7 @@ class WholeStory(OrphanStory):
     # ------------------------------------------------------------------------------------------ compactions
 
     def compact(self) -> None:
-        """A user requests a compaction; an executor leases it, and commits it, dies, or is too slow."""
+        """Request a compaction. An executor leases it, and commits it, crashes, or is too slow."""
         name = self._live()
         if name is None or not self.tables[name].writer.snapshots:
             return
@@ -102,18 +102,18 @@ class WholeStory(OrphanStory):
     def _carry_out(self, executor: FakeExecutor, leased: dict[str, Any]) -> None:
         name, fate = leased["path"][-1], self.random.random()
         compaction = self._prepared_compaction(name, leased["token"])
-        if fate < 0.15:  # dies before its commit
+        if fate < 0.15:  # crashes before its commit
             self.dead_leases.append(compaction)
             return
         if fate < 0.3:
             self.append()  # perhaps to the same table
         status = self._send(compaction)
-        if fate > 0.85:  # dies after its commit
+        if fate > 0.85:  # crashes after its commit
             return
         executor.report(leased["operation"], "done" if status == 200 else "yielded")
 
     def commit_without_lease(self) -> None:
-        """An executor that lost its lease commits, which the server refuses."""
+        """Let an executor that has lost its lease commit, which the server refuses."""
         if self.dead_leases:
             compaction = self.dead_leases.pop(self.random.randrange(len(self.dead_leases)))
             self.clock.at_ms += LEASE_MS
@@ -121,7 +121,7 @@ class WholeStory(OrphanStory):
                 self.wrong.append(f"{compaction.table}: a compaction without a lease was committed")
 
     def _prepared_compaction(self, name: str, token: str) -> Compaction:
-        """Write what a compaction of all files of `main` commits: the new file, and the old ones as deleted entries."""
+        """Write the files of a compaction of all files of `main`: the new file, and the old ones as deleted entries."""
         table = self.tables[name]
         writer, head = table.writer, table.writer.snapshots
         live = [row for each in writer.manifests for row in _live_files(each["manifest_path"])]
@@ -165,7 +165,7 @@ class WholeStory(OrphanStory):
         return status
 
     def _carried(self, name: str, before: set[int], *, number: int) -> None:
-        """The summary of the compaction has the checkpoints of writers before it."""
+        """Check that the summary of the compaction has the checkpoints of earlier writers."""
         table = self.tables[name]
         metadata = read_metadata(self.metadata_location(name))
         (summary,) = [each["summary"] for each in metadata["snapshots"] if each["snapshot-id"] == number * 100]
@@ -175,10 +175,10 @@ class WholeStory(OrphanStory):
             elif before.issuperset(range(at, number)):
                 self.wrong.append(f"{name}: checkpoint {key} is not in the summary of a compaction")
 
-    # ------------------------------------------------------------------------------------------ deaths
+    # ------------------------------------------------------------------------------------------ crashes
 
     def die(self) -> None:
-        """The node dies at one of the next steps of its work, and starts again."""
+        """Let the node crash at one of the next steps of its work, and start it again."""
         acts = [self.maintain, self.maintain, self._assess, self.remove_orphans, self.remove_orphans, self.compact]
         death = random_death(self.random, DEATH_STEPS_MAX)
         with mortal(self.node, death):
@@ -193,7 +193,7 @@ class WholeStory(OrphanStory):
         assess(self.node)
 
     def _seen_again(self) -> None:
-        """Learn commits whose answers were lost from the metadata, as clients do."""
+        """Read from the metadata which commits succeeded whose answers were lost, as clients do."""
         for name, table in self.tables.items():
             metadata = read_metadata(self.metadata_location(name))
             head = metadata["refs"].get("main", {}).get("snapshot-id", 0) // 100
@@ -214,7 +214,7 @@ class WholeStory(OrphanStory):
         table.writer.snapshots = head
 
     def check(self) -> list[str]:
-        """Return what is lost, and what the server should have refused."""
+        """Return what is lost, and the requests that the server should have refused."""
         wrong, self.wrong = self.wrong, []
         return wrong or super().check()
 

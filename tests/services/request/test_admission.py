@@ -1,4 +1,4 @@
-"""Admission of long bodies: whose bodies are read, decided by a request view before the body is known."""
+"""Admission of long bodies: a request view decides which callers' bodies are read, before the body is known."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def ask(desk: ServiceDesk, user: str, *actions: Action, name: Levels = (), scope
 
 
 def test_who_holds_nothing_is_refused(desk: ServiceDesk) -> None:
-    """The refusal names the first action, and is the same for existing and missing tables."""
+    """The refusal of a user without privileges names the first action, and is the same for existing and missing
+    tables.
+    """
     desk.namespace("a")
     desk.table("a", "t")
     told = []
@@ -41,7 +43,7 @@ def test_who_holds_nothing_is_refused(desk: ServiceDesk) -> None:
 
 
 def test_any_of_the_actions_is_enough(desk: ServiceDesk) -> None:
-    """A user who may do the second action is admitted, also with a right that is held elsewhere."""
+    """A user who may perform the second action is admitted, also by a privilege on another object."""
     desk.namespace("a")
     desk.namespace("b")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)

@@ -1,5 +1,5 @@
-"""Lists of containers have exactly the names above objects that the caller may use: compared with a model, after any
-change.
+"""Lists of containers have exactly the names above objects that the caller may use. They are compared with a model
+after each change.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ RIGHTS = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, P
 def grant(
     desk: ServiceDesk, kind: Kind, name: str, *privileges: Privilege, role: str = "yes", takes: bool = False
 ) -> None:
-    """Let a role allow a privilege (`no`: deny it), or remove the rule."""
+    """Let a role allow a privilege, deny it (`no`), or remove its rule."""
     condition = GrantCondition.ALLOW if ROLES[role] else GrantCondition.DENY
     wish = PrivilegeRequest(kind, name, tuple((each, condition) for each in privileges))
     desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role=role, wish=wish, grants_them=not takes))
 
 
 def own(desk: ServiceDesk, kind: Kind, name: str, who: str, *, as_kind: Kind = Kind.USER) -> None:
-    """Transfer an object to a user."""
+    """Transfer the ownership of an object to a user."""
     desk.run(owner_set(desk.ctx(), metalake=LAKE, kind=kind, full_name=name, owner_kind=as_kind, owner=who))
 
 
@@ -83,7 +83,7 @@ def deep(lake: ServiceDesk) -> ServiceDesk:
 
 
 def listed(desk: ServiceDesk, *parent: str, user: str = "ana", node: Node | None = None) -> list[str] | None:
-    """List namespaces; None if that is refused."""
+    """List namespaces. Returns None if the list is refused."""
     ctx = (node or desk.node).ctx(user)
     scope, levels = RequestScope(LAKE, parent[0]), parent[1:]
     try:
@@ -97,11 +97,13 @@ def catalogs(desk: ServiceDesk, *, user: str = "ana", node: Node | None = None) 
     return desk.run(catalog_names((node or desk.node).ctx(user), LAKE))
 
 
-# -- by hand -------------------------------------------------------------------------------------------------------
+# -- examples ------------------------------------------------------------------------------------------------------
 
 
 def test_a_right_deep_down_names_what_lies_above_it(deep: ServiceDesk) -> None:
-    """A user of one nested namespace reaches it from the root by lists alone, and sees no siblings on the way."""
+    """A user with a right on one nested namespace can reach it from the root by lists, which show none of its
+    siblings.
+    """
     grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG)
     assert listed(deep, "main") == []
 
@@ -117,7 +119,9 @@ def test_a_right_deep_down_names_what_lies_above_it(deep: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("how", ["right", "owner", "group", "group's right"])
 def test_one_table_names_what_lies_above_it(deep: ServiceDesk, how: str) -> None:
-    """So does a user with a right on one table, or its owner, also through a group and without USE_CATALOG."""
+    """A user with a right on one table, its owner, and a member of a group with such a right can reach the table by
+    lists, also without USE_CATALOG.
+    """
     if how.startswith("group"):
         deep.run(members_add(deep.ctx(), metalake=LAKE, group="crew", users=("ana",)))
     assert (catalogs(deep), listed(deep, "main")) == ([], None)
@@ -151,7 +155,9 @@ def test_one_table_names_what_lies_above_it(deep: ServiceDesk, how: str) -> None
     ],
 )
 def test_a_denial_takes_the_names_away(deep: ServiceDesk, kind: Kind, name: str, privilege: Privilege) -> None:
-    """A right that is denied at some level, or behind a denied USE, makes no container visible."""
+    """A privilege that is denied at some level, or whose USE privilege is denied above it, makes no container
+    visible.
+    """
     grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE, role="ours")
     deep.run(members_add(deep.ctx(), metalake=LAKE, group="crew", users=("ana",)))
     assert listed(deep, "main") == ["P"]
@@ -164,7 +170,9 @@ def test_a_denial_takes_the_names_away(deep: ServiceDesk, kind: Kind, name: str,
 
 
 def test_rights_from_above_name_nothing_more(deep: ServiceDesk) -> None:
-    """A right on the whole catalog makes no containers visible in lists, because it is on no object in the catalog."""
+    """A privilege on the whole catalog makes no container visible in lists, because it is not on an object in the
+    catalog.
+    """
     grant(deep, Kind.CATALOG, "main", Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     assert (catalogs(deep), listed(deep, "main")) == ([], None)
 
@@ -174,7 +182,7 @@ def test_rights_from_above_name_nothing_more(deep: ServiceDesk) -> None:
 
 
 def test_names_follow_moves_drops_and_what_comes_back(deep: ServiceDesk) -> None:
-    """A move moves the visible names; a drop hides them until the undrop."""
+    """After a move, lists show the new names; after a drop they omit the names until the undrop."""
     grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE)
     admin = deep.ctx()
     deep.run(namespace_move(admin, MAIN, source=("P", "Q"), target=("other", "Q")))
@@ -195,7 +203,7 @@ def test_names_follow_moves_drops_and_what_comes_back(deep: ServiceDesk) -> None
 
 
 def test_what_the_caller_makes_names_its_way_at_once(deep: ServiceDesk) -> None:
-    """A create moves no access revision, but a cached list has the new containers nevertheless."""
+    """A create moves no access revision, but a cached list has the new containers at the next request."""
     grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG)
     grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.CREATE_SCHEMA)
     assert listed(deep, "main") == []
@@ -206,7 +214,9 @@ def test_what_the_caller_makes_names_its_way_at_once(deep: ServiceDesk) -> None:
 
 
 def test_pages_go_on_over_what_is_hidden(lake: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each page of names is full, and all pages together have every name once, however many are hidden."""
+    """Each page of names is full, and all pages together have every visible name once, however many names are
+    hidden.
+    """
     monkeypatch.setattr(listings, "BLOCK", 4)
     monkeypatch.setattr(name_pages, "READ_MAX", 8)
     grant(lake, Kind.CATALOG, "main", Privilege.USE_CATALOG)
@@ -232,16 +242,16 @@ def test_pages_go_on_over_what_is_hidden(lake: ServiceDesk, monkeypatch: pytest.
     assert all(len(part) == 3 for part in found[:-1])
 
 
-# -- what it costs -------------------------------------------------------------------------------------------------
+# -- costs ---------------------------------------------------------------------------------------------------------
 
 
 def shown(desk: ServiceDesk, node: Node, user: str = "ana") -> Any:  # noqa: ANN401 - compared by identity
-    """Return the browse paths of `main`."""
+    """Return the cached browse paths of `main`."""
     return desk.run(node.ctx(user).read(MAIN, paths_of))
 
 
 def test_a_hot_list_is_one_statement(deep: ServiceDesk) -> None:
-    """Both lists, once cached, ask the store only for changes."""
+    """If both lists are cached, each sends only the store's freshness check."""
     grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE)
     node = Node(deep.lab.open())
     for ask, expected in (
@@ -253,7 +263,7 @@ def test_a_hot_list_is_one_statement(deep: ServiceDesk) -> None:
         for _ in range(3):
             deep.run(
                 namespace_alter(deep.ctx(), MAIN, levels=("other",), edits=PropertyEdits(comment="new"))
-            )  # so that it asks
+            )  # so that the list checks the store
             start = node.store.statements
             assert ask() == expected
             statements.append(node.store.statements - start)
@@ -261,7 +271,7 @@ def test_a_hot_list_is_one_statement(deep: ServiceDesk) -> None:
 
 
 def test_unrelated_changes_leave_the_names(deep: ServiceDesk) -> None:
-    """The cached paths stay identical over commits, other users' objects and rights, and renames."""
+    """The same cached paths are used after commits, renames, and changes of other users' objects and rights."""
     grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.USE_SCHEMA)
     own(deep, Kind.TABLE, "main.P:S.t", "ana")
     node = Node(deep.lab.open())
@@ -310,11 +320,11 @@ def test_many_rules_are_read_in_parts(lake: ServiceDesk, monkeypatch: pytest.Mon
     assert listed(lake, "main", node=node) == [f"{letter}{number:02}" for letter in "ao" for number in range(20)]
 
 
-# -- against the model ---------------------------------------------------------------------------------------------
+# -- comparison with the model -------------------------------------------------------------------------------------
 
 
 class Story:
-    """Random changes of a lake; after each one the lists of two nodes are compared with the model."""
+    """Random changes of a lake. After each change the lists of two nodes are compared with the model."""
 
     def __init__(self, desk: ServiceDesk, seed: int) -> None:
         self.desk = desk
@@ -336,7 +346,7 @@ class Story:
         return self.random.choice(self.objects(*kinds))
 
     def step(self) -> None:
-        """Make a random change; impossible changes have no effect."""
+        """Make a random change. A change that the server refuses has no effect."""
         change: Callable[[], None] = self.random.choices(
             [self.rule, self.give, self.make, self.drop, self.move, self.join], weights=[8, 4, 4, 3, 4, 1]
         )[0]

@@ -1,4 +1,4 @@
-"""Catalog properties in answers: an allow-list for readers, masked values for owners."""
+"""Catalog properties in answers: an allow-list for readers, and masked secrets for owners."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ SECRETS = [
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_secrets_are_known_by_name(name: str) -> None:
-    """A property whose name looks secret, in any case and spelling, is hidden from readers and masked for the owner."""
+    """A property whose name suggests a secret, in any case and spelling, is hidden from readers and masked for the
+    owner.
+    """
     assert is_secret(name)
     assert properties_for_reader({name: "T0p"}) == {}
     assert properties_for_owner({name: "T0p"}) == {name: MASK}
@@ -38,13 +40,13 @@ def test_secrets_are_known_by_name(name: str) -> None:
     "name", ["note", "owner-team", "allowed-locations", "jdbc-user", "gravitino.bypass.x", "S3.ENDPOINT"]
 )
 def test_readers_see_no_name_that_is_not_listed(name: str) -> None:
-    """Properties that are not on the list for engines are hidden from readers."""
+    """Properties that are not on the allow-list are hidden from readers."""
     assert properties_for_reader({name: "v"}) == {}
     assert properties_for_owner({name: "v"}) == {name: "v"}
 
 
 def test_list_for_readers_holds_no_secret() -> None:
-    """Properties on the list for readers have no secret names, and are returned unchanged."""
+    """The allow-list contains no secret name, and its properties are returned unchanged."""
     assert [name for name in FOR_READERS if is_secret(name)] == []
     assert properties_for_reader(dict.fromkeys(FOR_READERS, "v")) == dict.fromkeys(FOR_READERS, "v")
 
@@ -64,7 +66,7 @@ def test_passwords_inside_of_values_are_masked(value: str, shown: str) -> None:
 
 
 def test_masked_values_are_refused() -> None:
-    """A value that contains the mask is refused, because it was copied from an answer."""
+    """A value that contains the mask is refused, because the client has copied it from an answer."""
     check_unmasked({"a": "b"})
     with pytest.raises(BadRequest, match="Property uri is"):
         check_unmasked({"uri": "https://ana:******@host"})

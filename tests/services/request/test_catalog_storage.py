@@ -1,4 +1,4 @@
-"""Locations of new tables: the fast computation of a normal location equals the careful one."""
+"""Locations of new tables: the fast computation gives the same result as the full check."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_own_location_has_one_normal_form(warehouse: str, allowed: str) -> None:
 
 
 def test_location_of_its_own_is_checked() -> None:
-    """A requested location is normalized, and refused outside of the roots."""
+    """A requested location is normalized, and is refused outside of the catalog's roots."""
     where = place("/x", "s3://other/x")
 
     assert where.normal_location("s3a://other/x/t/", UUID) == "s3://other/x/t"
@@ -41,7 +41,7 @@ def test_location_of_its_own_is_checked() -> None:
 
 @pytest.mark.parametrize("made_up", ["../../etc", ".", "a/../../b", "%2e%2e"])
 def test_uuid_that_is_none_opens_no_way_out(made_up: str) -> None:
-    """An invalid table UUID from a client never becomes part of a location unchecked."""
+    """A table UUID from a client that is not a valid UUID never becomes part of a location."""
     where = place("/x")
 
     with pytest.raises((BadRequest, OutsideRoots)):
@@ -53,7 +53,9 @@ def test_uuid_that_is_none_opens_no_way_out(made_up: str) -> None:
     ["s3://b/wh", "s3a://B//wh/", "s3://b", "s3://b/wh/7", "s3://b/wh/7/x", "s3://b/w%68/8/x"],
 )
 def test_no_catalog_names_what_is_the_servers(location: str) -> None:
-    """The server's warehouse, its parents, and other catalogs' directories in it are refused in every spelling."""
+    """A catalog may not name the server's warehouse, its parents, or other catalogs' directories in it, in any
+    spelling.
+    """
     with pytest.raises(BadRequest, match="choose another"):
         check_server_location(location, "s3://b/wh", catalog_id=9)
 
@@ -62,7 +64,7 @@ def test_no_catalog_names_what_is_the_servers(location: str) -> None:
     "location, catalog", [("s3://b/wh/9/x", 9), ("s3://b/wh/7", None), ("s3://b/wh/main", 0), ("s3://b/wh-2", 0)]
 )
 def test_what_a_catalog_may_name_beside_it(location: str, catalog: int | None) -> None:
-    """A catalog may use its own directory, a named directory and locations beside them; an import uses the directory in
-    its file.
+    """A catalog may name its own directory, a directory of the settings, and locations beside these. An import uses the
+    directory in its file.
     """
     check_server_location(location, "s3://b/wh", catalog_id=catalog)

@@ -1,4 +1,4 @@
-"""The retry loops: a write restarts after a stale permit, a read after a changed answer; both stop after some tries."""
+"""Retry loops: a write restarts after a stale permit, a read after a changed answer. Both stop after some attempts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def interfere(desk: ServiceDesk, patch: pytest.MonkeyPatch, times: int, work: Ca
 
 
 def other_change(desk: ServiceDesk) -> Callable[[], Any]:
-    """Commit a change by another node that moves the access revision and does not concern the writer."""
+    """Let another node commit a change that moves the access revision and does not concern the writer."""
     other = ServiceDesk(desk.lab)
     other.node.store = other.node.services.store = desk.lab.open()
     other.node.gate.store = other.node.store
@@ -51,7 +51,9 @@ def create(desk: ServiceDesk, user: str = "admin") -> Node:
 
 
 def test_stale_permit_is_decided_again(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If access moved between decision and transaction, the write starts over, and is counted."""
+    """If the access revision moves between decision and transaction, the write is decided again, and a metric counts
+    it.
+    """
     tries = interfere(desk, monkeypatch, 1, other_change(desk))
     before = STALE_PERMITS[()]
 
@@ -88,8 +90,8 @@ def test_endless_staleness_is_unavailable(desk: ServiceDesk, monkeypatch: pytest
 
 
 def test_refusal_leaves_no_doubt(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a refusal it is certain that nothing was changed; only while the store executes the mutation it is
-    unknown.
+    """After a refusal, nothing was changed for certain. The outcome is unknown only while the store executes the
+    mutation.
     """
     hold_off(desk, monkeypatch)
     ctx = desk.ctx()
@@ -101,7 +103,7 @@ def test_refusal_leaves_no_doubt(desk: ServiceDesk, monkeypatch: pytest.MonkeyPa
 
 
 def test_doubt_lasts_while_the_store_has_it(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A caller cancelled after the mutation began cannot know the outcome, also with locks first."""
+    """If a caller is cancelled after the mutation began, the outcome is unknown, also with locks first."""
     for name in ("submit", "submit_held"):
         ctx = desk.ctx()
         seen: list[bool] = []
@@ -136,7 +138,7 @@ def _watch_begin(desk: ServiceDesk, patch: pytest.MonkeyPatch, name: str, look: 
 
 
 def test_write_that_waits_leaves_no_doubt(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A caller cancelled before the mutation began knows that nothing was changed."""
+    """If a caller is cancelled before the mutation began, nothing was changed for certain."""
     ctx = desk.ctx()
     seen: list[bool] = []
     _watch(desk, monkeypatch, "submit", lambda: seen.append(ctx.submitted))
@@ -155,7 +157,9 @@ def held_writes(desk: ServiceDesk, patch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_writer_that_was_outrun_decides_under_locks(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A writer whose permit was stale twice takes the locks first, and succeeds however often access moves."""
+    """A writer whose permit was stale twice takes the locks first, and then succeeds however often the access revision
+    moves.
+    """
     held = held_writes(desk, monkeypatch)
     tries = interfere(desk, monkeypatch, 99, other_change(desk))
 
@@ -165,7 +169,7 @@ def test_writer_that_was_outrun_decides_under_locks(desk: ServiceDesk, monkeypat
 
 
 def test_refusal_under_locks_is_told(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A writer who lost the right by then is refused, and releases the locks for the next writer."""
+    """A writer with locks who has lost the privilege meanwhile is refused, and releases the locks."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     other = ServiceDesk(desk.lab)
     other.node.services.store = desk.lab.open()
@@ -218,8 +222,8 @@ def test_transfer_counts_at_the_next_request(desk: ServiceDesk) -> None:
 
 
 def test_purge_commits_with_the_drop(desk: ServiceDesk) -> None:
-    """A drop with purge creates one task with the metadata and wakes the worker, a plain drop none. The purge deletes
-    the document; a plain drop keeps it while the table can be restored.
+    """A drop with purge creates one task, which has the metadata, and wakes the worker; the task deletes the document.
+    A plain drop creates no task and keeps the document while the table can be restored.
     """
     desk.namespace("a")
     desk.table("a", "u")

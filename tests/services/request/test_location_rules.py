@@ -1,5 +1,5 @@
-"""The rules of storage locations, checked completely: each kind beside each kind, in each relation, for each pair of
-owners, against a separate table.
+"""The rules of storage locations, checked completely: each kind against each kind, in each relation, for each pair of
+owners, compared with a separate table.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from limnos.services.request.location_rules import (
     relation_of,
 )
 
-# Columns: what the row's place may be to the column's one (= same, a above, b below), the two of different owners.
-# First in one catalog, then in two catalogs of one metalake. In two metalakes nothing meets.
+# Columns: the row's location relative to the column's (= same, a above, b below), both of different owners. First in
+# one catalog, then in two catalogs of one metalake. Locations of two metalakes never conflict.
 KINDS = ["TABLE", "DATA_PATH", "VIEW", "LANCE_TABLE", "FILESET", "STAGED_TABLE", "EXTERNAL_FILESET", "RESTRICTED_READS"]
 ONE_CATALOG = {("EXTERNAL_FILESET", "EXTERNAL_FILESET"): "=ab", ("RESTRICTED_READS", "RESTRICTED_READS"): "=ab"}
 TWO_CATALOGS = {("RESTRICTED_READS", "RESTRICTED_READS"): "=ab"}
@@ -47,7 +47,7 @@ METALAKE, CATALOG, OTHER_CATALOG, OTHER_METALAKE = 1, 10, 11, 2
 def pair(
     kind: LocationKind, other: LocationKind, *, whose: str, state: LocationState = LocationState.LIVE
 ) -> tuple[LocationClaim, LocationClaim]:
-    """Return two locations. A catalog's own locations have the catalog's id as owner, unless two owners are
+    """Return two locations. A catalog's own locations have the catalog's id as owner, unless different owners are
     required.
     """
     first = LocationClaim(kind, CATALOG if kind in OF_CATALOGS else 100, CATALOG, METALAKE)
@@ -76,8 +76,8 @@ def expected(kind: LocationKind, other: LocationKind, relation: LocationRelation
 def test_every_pair_meets_as_the_table_says(
     kind: LocationKind, other: LocationKind, relation: LocationRelation, whose: str
 ) -> None:
-    """For every pair of kinds, owners and relations the rules give the result of an independent table, from either
-    side.
+    """For every pair of kinds, owners and relations the rules give the result of an independent table, in both
+    directions.
     """
     new, rival = pair(kind, other, whose=whose)
 
@@ -92,7 +92,7 @@ def test_every_pair_meets_as_the_table_says(
 @pytest.mark.parametrize("state", LocationState)
 @pytest.mark.parametrize("whose", WHOSE)
 def test_dropped_places_make_way_for_their_owner_alone(state: LocationState, whose: str) -> None:
-    """Only an object at the same location in the same metalake may replace the caller's own dropped object."""
+    """Only an object at the same location in the same metalake may replace a dropped object of the same owner."""
     for kind, other, relation, is_own in product(LocationKind, LocationKind, LocationRelation, (True, False)):
         new, rival = pair(kind, other, whose=whose, state=state)
         verdict = judge_claim(new, rival, relation=relation, is_own=is_own)
@@ -109,7 +109,9 @@ def test_dropped_places_make_way_for_their_owner_alone(state: LocationState, who
 
 
 def test_a_conflicting_place_keeps_no_object_out() -> None:
-    """A stored location that violates the rules refuses no new object, but still refuses roots and directories."""
+    """A stored location that violates the rules does not refuse new objects, but still refuses roots and
+    directories.
+    """
     for kind, other, relation in product(LocationKind, LocationKind, LocationRelation):
         new, rival = pair(kind, other, whose="two catalogs")
         if may_coexist(new, rival, relation=relation):
@@ -119,7 +121,9 @@ def test_a_conflicting_place_keeps_no_object_out() -> None:
 
 
 def test_exactly_who_has_the_lesser_claim_is_marked() -> None:
-    """Of every stored pair that violates a rule one location is marked, in either order; no other pair has a mark."""
+    """Of every stored pair that violates a rule exactly one location is marked, in either order. No other pair has a
+    mark.
+    """
     for kind, other, relation, whose in product(LocationKind, LocationKind, LocationRelation, WHOSE):
         one, two = pair(kind, other, whose=whose)
         marked = find_conflicting_claims(one, two, relation=relation)
@@ -141,8 +145,8 @@ def test_exactly_who_has_the_lesser_claim_is_marked() -> None:
     ],
 )
 def test_who_is_marked(one: str, other: str, relation: LocationRelation, marked: str) -> None:
-    """A directory, a location that contains a root, or an external fileset is marked, otherwise the younger
-    location.
+    """Of two conflicting locations, a directory, a location that contains a root, or an external fileset is marked,
+    else the younger location.
     """
     pair_of = pair(LocationKind[one], LocationKind[other], whose="two catalogs")
 

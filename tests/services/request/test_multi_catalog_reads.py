@@ -1,4 +1,4 @@
-"""A read over two catalogs sees one moment of both."""
+"""A read over two catalogs uses one consistent view of both."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def tables_there(request_views: tuple[RequestView, ...]) -> tuple[bool, ...]:
-    """Return whether `a.t` exists, in each catalog's request view."""
+    """Return for each catalog whether `a.t` exists in its request view."""
     return tuple(request_view.find(("a", "t"), Kind.TABLE)[0] is not None for request_view in request_views)
 
 
@@ -41,8 +41,8 @@ async def drop(stage: Stage, scope: RequestScope) -> None:
 
 
 async def told_while_both_go(stage: Stage) -> tuple[bool, ...]:
-    """Return what a reader of `main` and `side` sees whose gate was read before `a.t` was dropped in `side` and then in
-    `main`. Before that answer arrives, another load moves only the view of `main` past it.
+    """Return what a reader of `main` and `side` sees. Its freshness check is read before `a.t` is dropped in `side` and
+    then in `main`. Before the answer arrives, another load moves only the view of `main` past the drop.
     """
     ctx = stage.node.ctx()
     _, zones = await ctx.read(MAIN, lambda request_view: (tables_there((request_view,)), request_view.settled.zones))
@@ -73,21 +73,23 @@ def play(template: Path, folder: Path, story: Callable[[Stage], Awaitable[T]]) -
 
 
 def test_two_catalogs_are_seen_at_one_moment(sqlite_template: Path, tmp_path: Path) -> None:
-    """Although `main` lost its table after `side` did, no reader sees it missing in `main` and present in `side`."""
+    """Although `side` loses its table before `main` does, no reader sees the table missing in `main` and present in
+    `side`.
+    """
     assert play(sqlite_template, tmp_path, told_while_both_go) == (False, False)
 
 
 def test_without_the_question_for_one_moment_it_would_mix(
     sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the check for one moment, the same scenario shows such a mixed state."""
+    """Without the consistency check, the same scenario returns such a mixed state."""
     monkeypatch.setattr(multi_catalog_reads, "_stands_at", lambda *_: True)
 
     assert play(sqlite_template, tmp_path, told_while_both_go) == (False, True)
 
 
 def test_each_catalog_is_refused_as_alone(sqlite_template: Path, tmp_path: Path) -> None:
-    """A missing or hidden catalog fails the whole read with the error of a read of that catalog alone."""
+    """A missing or hidden catalog fails the whole read with the error that a read of that catalog alone gives."""
 
     async def told(stage: Stage) -> list[str]:
         found = []

@@ -1,4 +1,4 @@
-"""Pages of listings: complete and in order for every block size, valid during changes, with a limited number of
+"""Pages of listings: complete and in order for every block size, correct during changes, with a limited number of
 reads.
 """
 
@@ -68,7 +68,7 @@ def test_pages_make_the_whole(full: ServiceDesk, size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 4, 7, None])
 def test_pages_hold_what_the_caller_sees(full: ServiceDesk, size: int | None) -> None:
-    """Hidden names take no place in a page, and the last page is marked."""
+    """Hidden names do not count towards the page size, and the last page is marked as last."""
     full.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     seen = NAMES[2::9]
     for name in seen:
@@ -81,7 +81,9 @@ def test_pages_hold_what_the_caller_sees(full: ServiceDesk, size: int | None) ->
 
 
 def test_whole_list_is_the_same_objects_again(full: ServiceDesk) -> None:
-    """A list without pages returns identical parts until one changes; a page that was cut is never identical."""
+    """A list without pages returns the identical part objects until one of them changes. A page that was cut is never
+    identical.
+    """
     full.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for name in NAMES[:30:2]:
         full.allow("ana", Kind.TABLE, f"main.a.{name}", Privilege.SELECT_TABLE)
@@ -102,7 +104,7 @@ def test_whole_list_is_the_same_objects_again(full: ServiceDesk) -> None:
 
 
 def test_sights_keep_so_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Visible names of blocks are cached up to a number of names, by recent use."""
+    """The visible names of blocks are cached up to a number of names; the least recently used are evicted."""
     monkeypatch.setattr(name_pages, "VISIBLE_NAMES_MAX", 20 * (name_pages.VISIBLE_NAMES_OVERHEAD + 1))
     visible_objects = name_pages.VisibleNamesCache()
     blocks = [Listing((str(number),), (number,), (None,), (b'"%d"' % number,)) for number in range(100)]
@@ -127,11 +129,11 @@ def test_pages_survive_changes_elsewhere(full: ServiceDesk) -> None:
     found = walk(full, 10, ctx=ctx)
 
     assert found == sorted({*NAMES, "t0005"} - {"t059"})
-    assert COLD_READS[()] - before <= 4, "creating and dropping read a little; the pages nothing"
+    assert COLD_READS[()] - before <= 4, "create and drop read a few rows, the pages none"
 
 
 def test_walk_while_names_change(full: ServiceDesk) -> None:
-    """A reader who pages while names change sees every name that existed throughout, once."""
+    """A reader who pages while names change receives every name that exists throughout, exactly once."""
     found, after, number = list[str](), "", 0
     fresh = Node(full.lab.open())
     while True:
@@ -150,7 +152,7 @@ def test_walk_while_names_change(full: ServiceDesk) -> None:
 
 
 def test_page_reads_no_more_than_it_needs(full: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page in the middle reads about as many rows as it shows."""
+    """A page in the middle of a list reads about as many rows as it returns."""
     rows: list[int] = []
     real = full.lab.store._drive  # type: ignore[union-attr]
 
@@ -166,7 +168,7 @@ def test_page_reads_no_more_than_it_needs(full: ServiceDesk, monkeypatch: pytest
 
 
 def test_others_have_their_turn_during_a_long_list(full: ServiceDesk) -> None:
-    """During a list with many reads, other tasks on the event loop run."""
+    """During a list that needs many reads, other tasks run on the event loop."""
     fresh = Node(full.lab.open())
     turns: list[int] = []
 
@@ -186,7 +188,9 @@ def test_others_have_their_turn_during_a_long_list(full: ServiceDesk) -> None:
 
 
 def test_list_that_does_not_fit_the_budget(full: ServiceDesk) -> None:
-    """A listing that is larger than the view's budget is answered, because a request keeps its facts until the end."""
+    """A listing that is larger than the view's budget is answered, because the view keeps the facts of a request until
+    its end.
+    """
     fresh = Node(full.lab.open(), bytes_max=2_000)
 
     assert page(full, ctx=fresh.ctx()).texts() == NAMES
@@ -206,7 +210,7 @@ def test_empty_and_missing_listings(desk: ServiceDesk) -> None:
 
 
 def test_lease_ends_and_the_budget_holds_again() -> None:
-    """Only during a request may the view exceed its budget; afterwards the old generation is dropped."""
+    """The view may exceed its budget only during a request. Afterwards it drops the old generation."""
     view = StoreView(bytes_max=1_000)
     lease = view.lease()
     for number in range(50):

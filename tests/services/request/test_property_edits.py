@@ -19,7 +19,9 @@ STORED = {"a": "1", "b": "2"}
     ],
 )
 def test_properties(edits: PropertyEdits, found: dict[str, str]) -> None:
-    """Setting takes precedence over removing, other properties stay, and the stored mapping is not modified."""
+    """If a property is both set and removed, it is set. Other properties do not change, and the stored mapping is not
+    modified.
+    """
     assert edits.over(STORED) == found
     assert STORED == {"a": "1", "b": "2"}
 
@@ -35,5 +37,5 @@ def test_properties(edits: PropertyEdits, found: dict[str, str]) -> None:
     ],
 )
 def test_comment(edits: PropertyEdits, found: str | None) -> None:
-    """A comment stays unless a new one is set, an empty comment counts as one, and clearing removes it."""
+    """A comment does not change unless the request sets or clears it. An empty comment is a comment."""
     assert edits.edited_comment("old") == found

@@ -1,4 +1,4 @@
-"""The cache of decoded metadata: entries are found by their exact version, and the size is limited."""
+"""The cache of decoded metadata: lookups are by exact version, and the size is limited."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_only_the_very_version_is_found() -> None:
 
 
 def test_the_oldest_go_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cache is limited in bytes and evicts the least recent entries; a new commit renews a table."""
+    """The cache is limited in bytes and evicts the oldest entries. A new commit renews a table's entry."""
     monkeypatch.setattr(recent_metadata, "BYTES_MAX", 350)
     kept = RecentMetadata()
     for node_id in (1, 2, 3):

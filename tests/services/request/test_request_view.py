@@ -27,7 +27,7 @@ def read(desk: ServiceDesk, scope: RequestScope, what: Any, *, user: str = "admi
 
 
 def test_zones_of_a_scope(desk: ServiceDesk) -> None:
-    """A scope needs the clocks of all parts that it names, the server's first; objects use the clock of their home."""
+    """A scope needs the clocks of all parts that it names, the server's first. Objects use the clock of their zone."""
     lake, main = read(desk, MAIN, lambda request_view: (request_view.metalake.id, request_view.catalog.id))
 
     assert [read(desk, scope, lambda s: s.settled.zones) for scope in (RequestScope(), RequestScope(LAKE), MAIN)] == [
@@ -39,7 +39,9 @@ def test_zones_of_a_scope(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_missing_catalog_is_told_to_who_may_know(desk: ServiceDesk, fresh: bool) -> None:
-    """A missing catalog is NotFound to a user who could load it, and else refused like an existing one."""
+    """A missing catalog is NotFound for a user who could load it. Other users get the refusal that an existing catalog
+    would give.
+    """
     there, gone = MAIN, RequestScope(LAKE, "mair")
     told = []
 
@@ -56,8 +58,8 @@ def test_missing_catalog_is_told_to_who_may_know(desk: ServiceDesk, fresh: bool)
 
 @pytest.mark.parametrize("kind, name", [(Kind.NAMESPACE, ("b",)), (Kind.TABLE, ("a", "u")), (Kind.TABLE, ("b", "u"))])
 def test_what_is_missing_looks_like_what_is_closed(desk: ServiceDesk, kind: Kind, name: tuple[str, ...]) -> None:
-    """`look_up` raises NotFound for a caller who may do the action there, and else the refusal for an existing
-    object.
+    """`look_up` raises NotFound for a caller who may perform the action at that path, and else the refusal for an
+    existing object.
     """
     desk.namespace("a")
     desk.table("a", "t")
@@ -72,7 +74,9 @@ def test_what_is_missing_looks_like_what_is_closed(desk: ServiceDesk, kind: Kind
 
 
 def test_a_view_of_it_is_no_right(desk: ServiceDesk) -> None:
-    """A cached decision ends when its facts change: not for a former owner, nor for a later user of the same name."""
+    """A cached decision becomes invalid when its facts change: it applies neither to a former owner nor to a later user
+    of the same name.
+    """
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     give = {"metalake": LAKE, "kind": Kind.NAMESPACE, "full_name": "main.a", "owner_kind": Kind.USER}
@@ -97,7 +101,7 @@ def test_a_view_of_it_is_no_right(desk: ServiceDesk) -> None:
 
 
 def test_permit_takes_a_decision_that_was_a_yes(desk: ServiceDesk) -> None:
-    """A permit is made from allowed decisions only, at least one."""
+    """A permit can be made only from allowed decisions, and needs at least one."""
 
     def permit(request_view: RequestView) -> object:
         return request_view.permit("command", request_view.decide(Action.CATALOG_DROP, request_view.settled.outer))
@@ -110,12 +114,12 @@ def test_permit_takes_a_decision_that_was_a_yes(desk: ServiceDesk) -> None:
 
 
 def test_traits_follow_their_catalog(desk: ServiceDesk) -> None:
-    """Values derived from a catalog are computed once per state, and a change applies at the next request on every
-    node.
+    """Values derived from a catalog are computed once per state of the catalog. A change applies at the next request on
+    every node.
     """
     other = Node(desk.lab.open())
     before = [read(desk, MAIN, lambda s: s.traits, node=node) for node in (desk.node, desk.node, other)]
-    desk.namespace("a")  # a change in the catalog, not of it
+    desk.namespace("a")  # a change in the catalog, not of the catalog itself
 
     same = read(desk, MAIN, lambda s: s.traits)
     desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="main", edits=PropertyEdits(sets={"team": "blue"})))
@@ -126,8 +130,8 @@ def test_traits_follow_their_catalog(desk: ServiceDesk) -> None:
 
 
 def test_a_successor_has_traits_of_its_own(desk: ServiceDesk) -> None:
-    """A new catalog with another provider under the same name has its own traits, also on nodes that cached the first
-    one.
+    """A new catalog with another provider under the same name has its own derived values, also on nodes that cached
+    those of the first catalog.
     """
     first = read(desk, MAIN, lambda s: (s.space(Kind.VIEW), format_of(s), s.zone))
 
@@ -141,7 +145,7 @@ def test_a_successor_has_traits_of_its_own(desk: ServiceDesk) -> None:
 
 
 def test_without_a_catalog_there_are_no_traits(desk: ServiceDesk) -> None:
-    """A scope without a catalog, or with a missing one, raises an error where catalog traits are needed."""
+    """If a scope names no catalog, or a missing one, reading values derived from the catalog raises an error."""
     for scope in (RequestScope(LAKE), RequestScope(LAKE, "mair")):
         with pytest.raises(NotFound):
             read(desk, scope, lambda s: s.traits)

@@ -1,4 +1,4 @@
-"""Encrypted secrets: which values are encrypted, under which key, decryption, and missing keys."""
+"""Encrypted secrets: the values that are encrypted, the key used, decryption, and missing keys."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def keys_held(*keys: bytes) -> SealingKeys:
 
 
 def test_no_secret_is_left_and_all_come_back() -> None:
-    """A sealed value contains no secret and names its key; other properties are unchanged, and unsealing restores
-    all.
+    """A sealed value does not contain the secret and names its key. Other properties are unchanged, and unsealing
+    restores all values.
     """
     keys = keys_held(ONE)
     sealed = keys.sealed(SECRETS | PLAIN)
@@ -58,7 +58,7 @@ def test_no_secret_is_left_and_all_come_back() -> None:
     )
 )
 def test_whatever_is_sealed_opens(properties: dict[str, str]) -> None:
-    """Any text can be sealed and unsealed, and never occurs in the sealed value."""
+    """Any text can be sealed and unsealed, and does not occur in the sealed value."""
     keys = keys_held(ONE)
     sealed = keys.sealed(properties)
 
@@ -76,7 +76,7 @@ def test_a_url_keeps_its_shape() -> None:
 
 
 def test_the_newest_key_seals_and_older_ones_open() -> None:
-    """After a rotation old values can still be unsealed, and are sealed with the newest key when they are written."""
+    """After a key rotation old values can be unsealed, and a write seals them with the newest key."""
     before = keys_held(ONE).sealed(SECRETS)
     both = keys_held(ONE, TWO)
     after = both.sealed(before)
@@ -88,7 +88,7 @@ def test_the_newest_key_seals_and_older_ones_open() -> None:
 
 
 def test_a_key_that_is_gone_is_named() -> None:
-    """A value whose key is missing stays sealed, is not sealed again, and its use is refused with the key's id."""
+    """A value whose key is missing stays sealed and is not sealed again. Its use is refused with the key's id."""
     sealed = keys_held(ONE).sealed(SECRETS)
     other = keys_held(TWO)
 
@@ -109,7 +109,9 @@ def test_a_secret_opens_under_its_own_name_alone() -> None:
 
 
 def test_nobody_else_seals() -> None:
-    """A value from a client that looks sealed is refused, because it would be unsealed for the client."""
+    """A value from a client that has the form of a sealed one is refused, because the server would unseal it for the
+    client.
+    """
     sealed = keys_held(ONE).sealed(SECRETS)
 
     for name, value in sealed.items():
@@ -126,8 +128,8 @@ def test_without_keys_nothing_is_sealed() -> None:
 
 
 def test_a_server_makes_its_key_once(tmp_path: Path) -> None:
-    """The key file is private, a second process uses the same key, and a rotation keeps the old key and is seen by
-    other processes.
+    """The key file is private, and a second process uses the same key. A rotation keeps the old key, and other
+    processes see the new one.
     """
     file = tmp_path / "secrets.key"
     first, second = SealingKeys(file=file, makes=True), SealingKeys(file=file, makes=True)
@@ -144,8 +146,8 @@ def test_a_server_makes_its_key_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_others_read_is_refused(tmp_path: Path) -> None:
-    """A key file that others can read, or with an invalid line, is refused without its content. Later errors keep the
-    loaded keys.
+    """A key file that others can read, or that has an invalid line, is refused without quoting its content. An error at
+    a later read keeps the loaded keys.
     """
     file = tmp_path / "keys"
     file.write_text(f"# mine\n{base64.b64encode(ONE).decode()}\n")
@@ -164,7 +166,7 @@ def test_a_file_that_others_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_operator_is_never_written(tmp_path: Path) -> None:
-    """If an operator manages the keys, a rotation uses the operator's newest key."""
+    """If an operator manages the key file, a rotation uses the operator's newest key and does not write the file."""
     file = tmp_path / "keys"
     file.touch(0o600)
     keys = keys_in(file)

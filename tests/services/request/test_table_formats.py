@@ -1,4 +1,4 @@
-"""Catalogs of several formats: refusals of each, and names shared by all kinds below a parent of a Lance catalog."""
+"""Catalogs of several formats: refusals of each, and names that all kinds share below a parent in a Lance catalog."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_an_iceberg_table_needs_its_own_catalog(generic: ServiceDesk) -> None:
 
 
 def test_lists_and_loads_agree(generic: ServiceDesk) -> None:
-    """Lists of Iceberg tables in such a catalog are empty, and a load is NotFound."""
+    """In a catalog of Lance tables, lists of Iceberg tables are empty, and loading one is NotFound."""
     listed = generic.run(generic.ctx().read(VECTORS, lambda request_view: tables_list(request_view, ("a",)).texts()))
 
     assert listed == []
@@ -46,7 +46,7 @@ def test_lists_and_loads_agree(generic: ServiceDesk) -> None:
 
 
 def test_namespaces_nest_there(generic: ServiceDesk) -> None:
-    """Namespaces nest in a Lance catalog, and each name is unique across kinds."""
+    """Namespaces nest in a Lance catalog, and a name is unique across kinds."""
     generic.run(namespace_create(generic.ctx(), VECTORS, levels=("a", "b", "c"), properties={}))
 
     with pytest.raises(AlreadyExists):

@@ -1,4 +1,6 @@
-"""Work in its own thread: its task is kept while it makes progress, and it stops when no caller waits for it."""
+"""Work in its own thread: the task's lease is renewed while the work progresses, and the work stops when its task is
+cancelled.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def work_of(desk: ServiceDesk, lease_ms: int) -> TaskContext:
 
 
 def test_what_comes_of_it(desk: ServiceDesk) -> None:
-    """The result of the call, or its error, is the result of the work."""
+    """The result or the error of the call is the result of the work."""
     work = work_of(desk, LONG_MS)
 
     def fail(_beat: Heartbeat) -> None:
@@ -48,7 +50,7 @@ def test_what_comes_of_it(desk: ServiceDesk) -> None:
 
 
 def test_who_gets_on_keeps_the_task(desk: ServiceDesk) -> None:
-    """While the heartbeat counter increases, the lease is renewed and the progress is visible."""
+    """While the heartbeat counter increases, the lease is renewed and the progress is published."""
     work = work_of(desk, 3 * SHORT_MS)
     seen = threading.Event()
 
@@ -76,8 +78,8 @@ def test_who_gets_on_keeps_the_task(desk: ServiceDesk) -> None:
 
 
 def test_who_gets_on_no_more_is_left_to_itself(desk: ServiceDesk) -> None:
-    """A call without a heartbeat for the time of a lease fails with a temporary error, and ends at its next
-    heartbeat.
+    """A call that sends no heartbeat for the time of a lease fails with a temporary error, and its thread ends at its
+    next heartbeat.
     """
     work = work_of(desk, SHORT_MS)
     given_up, ended = threading.Event(), threading.Event()

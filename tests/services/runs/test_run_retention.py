@@ -30,7 +30,9 @@ def runs(desk: ServiceDesk, count: int) -> None:
 
 @pytest.mark.parametrize("keep_ms,left", [(90 * DAY_MS, (1, 2)), (0, (RUNS_AT_ONCE + 3, RUNS_AT_ONCE + 3))])
 def test_old_runs_and_their_declarations_go(desk: ServiceDesk, keep_ms: int, left: tuple[int, int]) -> None:
-    """The task deletes all runs that ended before the limit, and versions without other runs; without a limit none."""
+    """With a limit, the task deletes all runs that ended before it and the versions that have no other runs. Without a
+    limit it deletes nothing.
+    """
     runs(desk, RUNS_AT_ONCE + 3)
     desk.lab.database.sql(
         f"UPDATE pipeline_run SET ended_at = ended_at - {100 * DAY_MS} WHERE id <> (SELECT min(id) FROM pipeline_run)"

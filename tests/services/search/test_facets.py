@@ -7,7 +7,9 @@ from limnos.services.search.facets import facets_of
 
 
 def test_hits_are_counted_by_kind_catalog_and_format() -> None:
-    """The most frequent value of each filter comes first; catalogs and tags count for no catalog."""
+    """The most frequent value of each filter comes first. Catalogs and tags themselves do not count towards a catalog's
+    facet.
+    """
     hits = [
         (Kind.TABLE, ("main", "a", "t"), "iceberg"), (Kind.TABLE, ("other", "a", "t"), "lance"),
         (Kind.TABLE, ("other", "a", "u"), "lance"), (Kind.CATALOG, ("main",), ""), (Kind.TAG, ("pii",), ""),

@@ -1,4 +1,4 @@
-"""Matches of a query's words with objects: the same as with the words that the index stores."""
+"""Matching of a query's words with objects: it gives the same result as the words that the index stores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def document(columns: list[tuple[str, str]], comment: str) -> bytes:
 def test_an_object_has_the_words_that_are_indexed(
     name: str, above: list[str], columns: list[tuple[str, str]], comment: str, data: st.DataObject
 ) -> None:
-    """An object matches if each word is one of its indexed words, or is in a name above it, and one is its own."""
+    """An object matches if each word is one of its indexed words or occurs in a name above it, and at least one is its
+    own.
+    """
     asked, length = data.draw(st.lists(TEXT)), data.draw(st.integers(1, 8))
     node = with_fields(NODE, name=name, record=replace(NODE.record, comment=comment[:3]))
     body = document(columns, comment)
@@ -56,7 +58,9 @@ def test_an_object_has_the_words_that_are_indexed(
 
 
 def test_one_text_with_all_words_is_the_best() -> None:
-    """A column with all words is better than several with one each; the best one has exactly the query's words."""
+    """A column with all words ranks above several columns with one word each. A column with exactly the query's words
+    ranks highest.
+    """
     names = ["arr_time", "dep_delay", "arr_delay_minutes", "arr_delay"]
     body = document([(name, "") for name in names], "Flights: delays at arrival")
 
@@ -73,7 +77,7 @@ def test_one_text_with_all_words_is_the_best() -> None:
 
 
 def test_a_comment_is_cut_around_the_word() -> None:
-    """The excerpt of a long comment has the word, and marks where it is cut."""
+    """The excerpt of a long comment contains the word, and marks where the comment is cut."""
     body = document([], f"{'Flights and their times. ' * 40}Observed weather\nby the hour. {'Sources follow. ' * 40}")
 
     (match,) = match_words(("weath",), NODE, above=(), body=body) or ()
@@ -86,7 +90,7 @@ def test_a_comment_is_cut_around_the_word() -> None:
 
 @given(st.lists(st.lists(TEXT, max_size=3), max_size=6), TEXT)
 def test_joined_texts_have_the_words_of_each_text(texts: list[list[str]], asked: str) -> None:
-    """A scan of joined texts finds exactly the texts that have a word which begins so, each once and in order."""
+    """A scan of joined texts finds exactly the texts that have a word with the given prefix, each once and in order."""
     each = [words_of(text) for text in texts]
     joined = JoinedTexts(each)
 

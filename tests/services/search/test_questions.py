@@ -10,7 +10,7 @@ from limnos.services.search.questions import SEARCHED, TEXT_MAX, question_of
 
 
 def test_words_and_filters() -> None:
-    """Quotes group words, known keys become filters, and other colons stay in words."""
+    """Quotes group words, known keys become filters, and a colon after any other word belongs to the word."""
     found = question_of('Flights "New York" kind:table tag:level=high owner:etl in:main.raw a:b format:Lance')
 
     assert found.words == ("flights", "new york", "a:b")
@@ -21,7 +21,7 @@ def test_words_and_filters() -> None:
 
 
 def test_a_path_a_number_and_filters_beside_the_text() -> None:
-    """A text without filters may be a path or an id, and filters may be passed separately."""
+    """A text without filters may be a path or an id. Filters may also be passed as separate parameters."""
     assert question_of("main.`a b`.T").path == ("main", "a b", "T")
     assert question_of("1042").number == 1042
     assert question_of("t", {"kind": "view", "tag": "pii", "in": None}).tags == (("pii", None),)
@@ -41,6 +41,6 @@ def test_no_question(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["in:main", "format:lance"])
 def test_a_filter_that_needs_a_word_says_so(text: str) -> None:
-    """The message for `in:` or `format:` alone says what must stand beside it."""
+    """The message for `in:` or `format:` alone says that a word must accompany it."""
     with pytest.raises(BadRequest, match=rf"^{text.partition(':')[0]}: needs a word, tag:, owner: or kind: beside it"):
         question_of(text)

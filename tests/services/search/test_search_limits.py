@@ -1,4 +1,6 @@
-"""Limits of a search: fewer hits are the first ones of more hits, for whoever asks."""
+"""Limits of a search: with a smaller limit, the hits are the first ones of those with a larger limit, for every
+caller.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ SPACES = (("a",), ("b",), ("a", "deep"))
 
 
 def plant(node: DriverNode, dice: random.Random) -> list[tuple[str, ...]]:  # noqa: F811 - not the fixture
-    """Create tables whose names are equally long, on two levels; a third has the word in a column, one in a comment,
-    one in both.
+    """Create tables whose names are equally long, on two levels. A third of them has the word in a column, one in a
+    comment, and one in both.
     """
     tables = []
     for levels in SPACES:
@@ -43,14 +45,14 @@ def index(node: DriverNode) -> None:  # noqa: F811 - not the fixture
 
 
 def search(node: DriverNode, question: str, user: str, limit: int) -> dict:  # noqa: F811 - not the fixture
-    """Search for some hits."""
+    """Search with a limit of hits."""
     return node.done("GET", f"{OWN}/metalakes/lake/search?limit={limit}&q={quote(question)}", user=user)
 
 
 @pytest.mark.parametrize("is_indexed", [True, False])
 def test_fewer_hits_are_the_first_of_more(node: DriverNode, is_indexed: bool) -> None:  # noqa: F811 - a fixture
     """With each limit the hits are the first ones of all hits: shorter paths first, then the latest changes, in every
-    tier; and further hits are announced if there are some.
+    tier. The answer says whether further hits exist.
     """
     dice = random.Random(3)
     index(node)
@@ -76,7 +78,9 @@ def test_fewer_hits_are_the_first_of_more(node: DriverNode, is_indexed: bool) ->
 
 
 def test_a_hidden_object_is_no_correction(node: DriverNode) -> None:  # noqa: F811 - a fixture
-    """A correction is suggested to a caller who may load an object with that word, however many hidden ones have it."""
+    """A correction is suggested only to a caller who may load an object with that word, however many hidden objects
+    have it.
+    """
     make_space(node, "a")
     make_space(node, "z")
     for number in range(15):
@@ -95,8 +99,9 @@ def test_a_hidden_object_is_no_correction(node: DriverNode) -> None:  # noqa: F8
 
 
 def test_a_warm_search_sends_few_statements(node: DriverNode) -> None:  # noqa: F811 - a fixture
-    """A search of cached objects reads candidates and words, and for each tier asks once what changed; corrections
-    share the changes that the index lacks, and the owner of a catalog is no caller of few rights.
+    """A search with a warm cache sends one statement for candidates and words, and one freshness check for each tier. A
+    correction reuses the changes that the index lacks, and a catalog's owner is not treated as a caller with few
+    rights.
     """
     make_space(node, "a")
     for number in range(30):

@@ -1,6 +1,6 @@
-"""Random lakes compared with plain Python: results of two nodes after random changes, and results of a restricted user.
+"""Random lakes compared with plain Python: results on two nodes after random changes, for an owner and a reader.
 
-`LIMNOS_TEST_SEARCHES` is the number of lakes; 2,000 are the whole proof.
+`LIMNOS_TEST_SEARCHES` is the number of lakes; the full check uses 2,000.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def nodes(fresh: Callable[[str], Path]) -> Iterator[tuple[DriverNode, DriverNode
 
 
 def words_in(text: str) -> list[str]:
-    """Return the words of a name or text, and the whole without separators."""
+    """Return the words of a name or text, and the whole text without separators."""
     parts = [part for part in re.split("[_ ]+", text) if part]
     return [*parts, "".join(parts)]
 
 
 def expected(lake: Lake, asked: list[str], may: Callable[[str, str], bool]) -> set[str]:
-    """Return the expected results of a search for words, by plain Python."""
+    """Return the expected hits of a search for words, computed in plain Python."""
     found = set()
     for (space, name), (column, comment) in lake.items():
         own = [each for text in (name, column, "id", comment) for each in words_in(text)]
@@ -109,7 +109,7 @@ def search(node: DriverNode, asked: list[str], user: str) -> set[str]:
 
 @pytest.mark.parametrize("seed", range(LAKES))
 def test_both_nodes_find_what_the_model_has(nodes: tuple[DriverNode, DriverNode], seed: int) -> None:
-    """After each random change on one node, the other one finds exactly the model's tables, for an owner and a
+    """After each random change on one node, the other node finds exactly the model's tables, for an owner and a
     reader.
     """
     dice, lake = random.Random(seed), Lake()
@@ -137,7 +137,9 @@ def test_both_nodes_find_what_the_model_has(nodes: tuple[DriverNode, DriverNode]
 
 
 def test_words_of_dropped_tables_are_forgotten(nodes: tuple[DriverNode, DriverNode]) -> None:
-    """When the last table with a word is dropped or renamed, the word is deleted from the vocabulary; others stay."""
+    """When the last table with a word is dropped or renamed, the word is deleted from the vocabulary. Other words are
+    not.
+    """
     one, _ = nodes
     make_table(one, "day", "harbour")
     make_table(one, "day", "harbour_delta")

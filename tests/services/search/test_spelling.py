@@ -1,4 +1,6 @@
-"""Spelling: the words one letter away, the words that may be suggested, and queries with a suggestion."""
+"""Spelling corrections: words at a distance of one letter, words that may be suggested, and queries with a
+suggestion.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from limnos.services.search.words import words_of
 
 @pytest.mark.parametrize("word", ["flights", "orders2024", "übergrösse", "рейсы"])
 def test_every_error_of_one_letter_leads_back(word: str) -> None:
-    """A word with two letters swapped, or one missing, doubled or replaced, is near the right word."""
+    """A word with two letters swapped, or one letter missing, doubled or replaced, has the right word among its near
+    words.
+    """
     dice = random.Random(word)
     for _ in range(200):
         place, letter = dice.randrange(len(word) - 1), dice.choice(word)
@@ -31,12 +35,12 @@ def test_every_error_of_one_letter_leads_back(word: str) -> None:
 
 
 def test_near_words_are_each_once_and_other_words() -> None:
-    """Near words are unique and do not contain the word; short and very long words have none."""
+    """Near words are unique and do not include the word itself. Very short and very long words have none."""
     near = near_words("aaab")
 
     assert len(near) == len(set(near))
     assert "aaab" not in near
-    assert near[0] == "aaba"  # swapped letters are likelier than others
+    assert near[0] == "aaba"  # swapped letters are the more likely error
     assert near_words("abc") == near_words("x" * (SPELLED_MAX + 1)) == []
 
 

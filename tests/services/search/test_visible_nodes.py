@@ -1,7 +1,7 @@
 """Random lakes with random grants: a search finds exactly the objects that the user may load, and reveals no other
 name.
 
-2,000 lakes are the whole proof. What the user may load is asked of the routes that load objects.
+The full check uses 2,000 lakes. The routes that load objects determine what the user may load.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def made(node: DriverNode, dice: random.Random, catalog: str) -> tuple[Paths, di
     catalogs = f"{API}/lake/catalogs"
     body = {"name": catalog, "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {}, "comment": None}
     node.done("POST", catalogs, body)
-    index(node)  # from now on the changes are known
+    index(node)  # the index covers all changes from here on
     paths, marks = {catalog: f"{catalogs}/{catalog}"}, {}
     for _ in range(dice.choice((1, 2, 3))):
         own = mark(dice)
@@ -69,7 +69,7 @@ def made(node: DriverNode, dice: random.Random, catalog: str) -> tuple[Paths, di
 
 
 def let(node: DriverNode, dice: random.Random, user: str, paths: Paths) -> None:
-    """Give a user random rights, denials and objects of a lake."""
+    """Give a user random grants, denials and objects in a lake."""
     node.done("POST", f"{API}/lake/users", {"name": user})
     for number in range(dice.choice((1, 2, 3, 5))):
         path = dice.choice(sorted(paths))
@@ -132,9 +132,9 @@ def check(node: DriverNode, seed: int) -> int:
 
 @pytest.mark.parametrize("first", range(0, LAKES, EACH))
 def test_no_name_is_told_that_one_may_not_see(tmp_path: Path, empty_database: Path, first: int) -> None:  # noqa: F811
-    """Hits, counts and suggestions of a user are those of the admin without the objects that the user may not load."""
+    """Hits, counts and suggestions of a user are those of the admin, without the objects that the user may not load."""
     (tmp_path / empty_database.name).write_bytes(empty_database.read_bytes())
     with node_at(tmp_path) as node:
         hidden = sum(check(node, seed) for seed in range(first, first + EACH))
 
-    assert hidden > EACH  # else nothing could have been told
+    assert hidden > EACH  # else the test would prove nothing

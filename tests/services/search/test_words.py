@@ -16,7 +16,9 @@ from limnos.services.search.words import WORD_MAX, is_met, question_words, words
     ],
 )  # fmt: skip
 def test_a_word_meets_parts_of_a_name_by_their_start(name: str, asked: str) -> None:
-    """Names are split at separators, digits and capitals; the parts, the runs and the whole name are words."""
+    """Names are split at separators, digits and capitals. The parts, runs of adjacent parts and the whole name match by
+    prefix.
+    """
     text = words_of([name])
 
     assert all(is_met(word, text) for word in question_words([asked])), text
@@ -24,12 +26,14 @@ def test_a_word_meets_parts_of_a_name_by_their_start(name: str, asked: str) -> N
 
 @pytest.mark.parametrize("name, asked", [("flights", "lights"), ("flight_id", "idx"), ("a b", "abc")])
 def test_other_words_are_not_met(name: str, asked: str) -> None:
-    """A word inside another one, a longer word and a missing word do not match."""
+    """A word inside another word, a longer word and a missing word do not match."""
     assert not all(is_met(word, words_of([name])) for word in question_words([asked]))
 
 
 def test_words_are_bounded() -> None:
-    """Long words are cut on both sides, words of one letter are not searched, and each word occurs once."""
+    """Overlong words are truncated in names and in queries alike, words of one letter are not searched, and each word
+    occurs once.
+    """
     long = "x" * 200
 
     assert words_of([long]) == "x" * WORD_MAX

@@ -1,4 +1,4 @@
-"""Location claims on PostgreSQL: which mutations of two catalogs wait for each other, and in which order they lock."""
+"""Location claims on PostgreSQL: which mutations of two catalogs wait for each other, and the order of their locks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def lab(postgres_server: PostgresServer) -> Iterator[StoreLab]:
-    """A lab on PostgreSQL alone."""
+    """A store lab on PostgreSQL."""
     lab = StoreLab(postgres_server.fresh_database())
     yield lab
     lab.close()
@@ -45,8 +45,9 @@ def table_create(namespace: Node, name: str, location: str, *paths: str) -> Tabl
 def meet(
     lab: StoreLab, world: StoreWorld, first: Callable[[Node], list[TableCreate]], second: Callable[[Node], list[TableCreate]]
 ) -> tuple[int, list[object]]:  # fmt: skip
-    """Hold a transaction of one catalog open after its first table, and run one of the other catalog concurrently.
-    Returns how many tables the second one had inserted when it waited for the first, and the results of both.
+    """Hold a transaction of one catalog open after its first table, and run a transaction of the other catalog
+    concurrently. Returns how many tables the second transaction had inserted when it waited for the first, and the
+    results of both.
     """
     spaces = [
         lab.write(lambda tx, catalog=catalog: add_namespace(tx, catalog, "a"), zone=catalog.id)
@@ -83,8 +84,8 @@ def meet(
 
 
 def test_transactions_lock_all_locations_before_the_first_claim(lab: StoreLab, world: StoreWorld) -> None:
-    """Two transactions that give tables the same data paths in opposite orders do not deadlock: the second one waits
-    before its first table, and is refused when the first one has committed.
+    """Two transactions that claim the same data paths in opposite orders do not deadlock. The second one waits before
+    its first table, and is refused when the first one has committed.
     """
     before, results = meet(
         lab, world,
@@ -102,7 +103,9 @@ def test_transactions_lock_all_locations_before_the_first_claim(lab: StoreLab, w
 
 
 def test_location_above_another_is_locked_in_the_same_order(lab: StoreLab, world: StoreWorld) -> None:
-    """A table above another transaction's second table waits before that is inserted, and does not deadlock with it."""
+    """A table at a location above another transaction's second table waits before that table is inserted, and does not
+    deadlock with it.
+    """
     before, results = meet(
         lab, world,
         lambda space: [table_create(space, "t", "file:///w/z"), table_create(space, "u", "file:///w/c/d")],
@@ -115,7 +118,9 @@ def test_location_above_another_is_locked_in_the_same_order(lab: StoreLab, world
 
 
 def test_locks_name_a_location_in_one_spelling(lab: StoreLab, world: StoreWorld) -> None:
-    """Tables of two catalogs at one location in two spellings wait for each other, and only the first one gets it."""
+    """Tables of two catalogs at one location in two spellings wait for each other, and only the first one gets the
+    location.
+    """
     before, results = meet(
         lab, world,
         lambda space: [table_create(space, "t", "s3://b/a%41/t")],

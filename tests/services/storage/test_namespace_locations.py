@@ -1,4 +1,4 @@
-"""Locations of namespaces: given, inherited or computed, and checked only when they change."""
+"""Locations of namespaces: given, inherited or computed, and validated only when they change."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def homes(desk: ServiceDesk, *levels: str) -> tuple[str | None, str, str]:
 
 
 def test_nearest_location_counts(desk: ServiceDesk) -> None:
-    """A location applies to all descendants, unless a nearer one is set; the default is the warehouse."""
+    """The location of a namespace applies to all descendants, unless a nearer ancestor has one. The default is the
+    warehouse.
+    """
     make(desk, "plain")
     none, warehouse, computed = homes(desk, "plain")
     of_a, of_d = f"{warehouse}/of_a", f"{warehouse}/of_d"
@@ -59,12 +61,12 @@ def test_nearest_location_counts(desk: ServiceDesk) -> None:
 
 
 def record(location: str | None) -> NamespaceRecord:
-    """Return a namespace's record with such a location."""
+    """Return a namespace's record with a location."""
     return NamespaceRecord(comment=None, properties={} if location is None else {"location": location})
 
 
 def test_only_what_changes_is_checked(desk: ServiceDesk) -> None:
-    """A new location must be allowed and gets its scheme; an unchanged one is not checked again."""
+    """A new location must be allowed and is stored with its scheme. An unchanged location is not validated again."""
 
     def read(request_view: RequestView) -> list[str | None]:
         place = catalog_storage_of(request_view)._replace(roots=("file:///warehouse",))

@@ -1,5 +1,5 @@
-"""The request view after earlier operations of a transaction: taken and freed names, ancestors of moved objects, owners
-of created ones.
+"""The request view within a transaction, after its earlier operations: taken and freed names, ancestors of moved
+objects, owners of created objects.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ READ_NAMES = {"name_key", "node_key", "owner_key"}
 
 
 def looked(desk: ServiceDesk, story: Callable[[TransactionView], None], user: str = "admin") -> None:
-    """Record the effects of operations in a transaction view."""
+    """Return a transaction view that has the effects of operations."""
     desk.run(desk.ctx(user).read(MAIN, lambda request_view: story(TransactionView(request_view))))
 
 
 def test_every_method_that_reads_names_is_its_own() -> None:
-    """Every method that reads names, nodes or owners is overridden, so that recorded effects come first."""
+    """The transaction view overrides every method that reads names, nodes or owners, so that the effects of earlier
+    operations are visible.
+    """
     body = ast.parse(inspect.getsource(request_view_module))
     (made,) = [node for node in body.body if isinstance(node, ast.ClassDef) and node.name == "RequestView"]
     reading = {
@@ -39,12 +41,12 @@ def test_every_method_that_reads_names_is_its_own() -> None:
 
     assert (
         reading - {"_walk", "_want_owners"} <= vars(TransactionView).keys()
-    )  # find has a walk of its own, decisions ask again
+    )  # find walks by itself, and decisions read again
 
 
 def test_moved_away_and_made_anew(desk: ServiceDesk) -> None:
-    """A moved object has its new name and ancestors, its old name is free, and an object created there is a different
-    one.
+    """A moved object has its new name and ancestors, its old name is free, and a new object under the old name is a
+    different one.
     """
     desk.namespace("a")
     desk.namespace("b")
@@ -74,7 +76,7 @@ def test_moved_away_and_made_anew(desk: ServiceDesk) -> None:
 
 
 def test_subtree_goes_along(desk: ServiceDesk) -> None:
-    """Objects in a moved namespace are found below its new name only."""
+    """Objects in a moved namespace are found only below its new name."""
     for levels in (("a",), ("a", "b"), ("c",)):
         desk.namespace(*levels)
     desk.table("a", "b", "t")
@@ -92,8 +94,8 @@ def test_subtree_goes_along(desk: ServiceDesk) -> None:
 
 
 def test_rights_are_those_of_the_new_place(desk: ServiceDesk) -> None:
-    """Rights on a namespace apply to objects moved into it, and end for those moved out; created objects belong to the
-    caller.
+    """Privileges on a namespace apply to objects moved into it and end for those moved out of it. Created objects
+    belong to the caller.
     """
     for name in ("mine", "theirs"):
         desk.namespace(name)
@@ -122,7 +124,7 @@ def test_rights_are_those_of_the_new_place(desk: ServiceDesk) -> None:
 
 
 def test_the_moment_itself_stays_as_it_is(desk: ServiceDesk) -> None:
-    """Effects recorded in one transaction view do not change the node's view or other request views."""
+    """Effects that are recorded in one transaction view change neither the node's view nor other request views."""
     desk.namespace("a")
     desk.table("a", "t")
 

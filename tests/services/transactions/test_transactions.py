@@ -1,5 +1,5 @@
-"""Transactions in the services: rights revoked meanwhile, concurrent writers, files of uncommitted changes, few reads
-for many operations.
+"""Transactions in the services: privileges revoked meanwhile, concurrent writers, files of uncommitted changes, and a
+bounded number of reads.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def before_the_store(desk: ServiceDesk, patch: pytest.MonkeyPatch, *works: Calla
 
 
 def neighbour(desk: ServiceDesk) -> Node:
-    """Another node over the same store."""
+    """Another node on the same store."""
     return Node(desk.lab.open())
 
 
@@ -98,7 +98,7 @@ def neighbour(desk: ServiceDesk) -> Node:
 def test_right_that_goes_meanwhile(
     three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, taken: str
 ) -> None:
-    """If the right on any table is revoked after the decision, the whole transaction is refused and its files are
+    """If a privilege on any table is revoked after the decision, the whole transaction is refused and its files are
     deleted.
     """
     three.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
@@ -123,7 +123,9 @@ def test_right_that_goes_meanwhile(
 def test_access_that_moves_costs_no_second_file(
     three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If only rights of other users changed, the transaction is decided again and no metadata is rebuilt."""
+    """If only privileges of other users changed, the transaction is authorized again and no metadata file is
+    rebuilt.
+    """
     three.users("carl")
     wish = PrivilegeRequest(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
     three.allow("carl", Kind.TABLE, "main.a.u", Privilege.SELECT_TABLE)
@@ -165,7 +167,7 @@ def test_rival_of_one_table(three: ServiceDesk, files: Files, monkeypatch: pytes
 
 
 def test_table_that_is_only_asserted_is_held(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table that the transaction only checks must be unchanged at the commit."""
+    """A table for which the transaction has only requirements must be unchanged at the commit."""
     ((uuid,),) = three.rows("SELECT uuid FROM document WHERE node_id = (SELECT id FROM node WHERE name = 'u')")
     asserted: list[object] = [
         {"type": "assert-table-uuid", "uuid": uuid}, {"type": "assert-current-schema-id", "current-schema-id": 0}
@@ -191,7 +193,7 @@ def test_table_that_is_only_asserted_is_held(three: ServiceDesk, files: Files, m
 
 
 def test_outcome_that_nobody_knows(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it is unknown whether the transaction committed, all files stay."""
+    """If the outcome of the commit is unknown, no file is deleted."""
 
     async def submit(*_: Any, on_begin: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
         on_begin()
@@ -207,7 +209,9 @@ def test_outcome_that_nobody_knows(three: ServiceDesk, files: Files, monkeypatch
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_who_gives_up(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
-    """A request cancelled before the store begins deletes its files; later it keeps them. No queue stays blocked."""
+    """A request that is cancelled before the store begins the mutation deletes its files; if it is cancelled later,
+    they stay. The queue is free afterwards.
+    """
     waiting = asyncio.Event()
 
     async def submit(*_: Any, on_begin: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
@@ -235,7 +239,7 @@ def test_who_gives_up(three: ServiceDesk, files: Files, monkeypatch: pytest.Monk
 
 
 def test_sets_in_opposite_orders_on_one_node(three: ServiceDesk) -> None:
-    """Transactions that name tables in opposite orders do not deadlock, and none is built in vain."""
+    """Transactions that name the same tables in opposite orders do not deadlock, and no metadata is built in vain."""
     lost = LOST_RACES[()]
 
     async def crowd() -> None:

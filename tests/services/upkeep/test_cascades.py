@@ -1,4 +1,4 @@
-"""Dropping a schema with its content: each object is dropped as by its own request, or the whole schema stays."""
+"""Dropping a schema with its content: each object is dropped as by its own request, or nothing is dropped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES = RequestScope(LAKE, "files")
 
 @pytest.fixture
 def filled(desk: ServiceDesk) -> ServiceDesk:
-    """A catalog of filesets with two of them in the schema `raw`, and one in `other`."""
+    """A desk with a catalog of filesets, of which two are in the schema `raw` and one is in `other`."""
     desk.run(
         catalog_create(
             desk.ctx(), metalake=LAKE, name="files", catalog_type="FILESET", provider=None, comment=None, properties={}
@@ -50,7 +50,9 @@ def alive(desk: ServiceDesk) -> list[str]:
 
 
 def test_each_object_goes_to_the_trash_with_its_change(filled: ServiceDesk) -> None:
-    """Files are deleted when the trash is emptied, the feed has a drop of each object, and other schemas stay."""
+    """Files are deleted when the trash is emptied, the feed has a drop of each object, and other schemas are not
+    touched.
+    """
     drop(filled, "raw")
 
     assert alive(filled) == ["f", "other"]
@@ -70,7 +72,9 @@ def test_a_protected_object_keeps_the_whole(filled: ServiceDesk) -> None:
 
 
 def test_only_owners_of_the_schema_drop_all(filled: ServiceDesk) -> None:
-    """The owner of one fileset is refused; the schema's owner may also drop other users' objects."""
+    """The owner of one fileset may not drop the schema with its content. The schema's owner may, also with other users'
+    objects.
+    """
     filled.allow("ana", Kind.CATALOG, "files", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for kind, full_name in ((Kind.FILESET, "files.raw.f"), (Kind.NAMESPACE, "files.other")):
         filled.run(
@@ -86,7 +90,7 @@ def test_only_owners_of_the_schema_drop_all(filled: ServiceDesk) -> None:
 
 
 def test_too_many_objects_are_refused(filled: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit counts the objects in the schema; at the limit all are dropped."""
+    """A drop of a schema with more objects than the limit is refused. With exactly the limit, all are dropped."""
     monkeypatch.setattr(cascades, "OBJECTS_MAX", 1)
     with pytest.raises(BadRequest, match="More than 1 objects are in schema raw"):
         drop(filled, "raw")
@@ -96,7 +100,7 @@ def test_too_many_objects_are_refused(filled: ServiceDesk, monkeypatch: pytest.M
 
 
 def test_an_iceberg_catalog_does_not_cascade(desk: ServiceDesk) -> None:
-    """A schema with tables is refused as in Gravitino, with the parameter's name, and the table stays."""
+    """A cascading drop of a schema with tables is refused as in Gravitino, and the message names the parameter."""
     desk.namespace("a")
     desk.table("a", "t")
 

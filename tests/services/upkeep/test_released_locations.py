@@ -1,5 +1,5 @@
-"""Released locations: the location of a dropped object is taken while files are there, and free once a task has found
-none.
+"""Released locations: the location of a dropped object stays reserved while files exist there, and is freed once a task
+finds none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.store.places_story import serving
 
 
 class World(NamedTuple):
-    """A node with a catalog `c` over a directory, and access to its files."""
+    """A node with a catalog `c` on a directory, and access to its files."""
 
     node: DriverNode
     root: str
@@ -50,7 +50,7 @@ class World(NamedTuple):
         self.node.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql(statement), {})))
 
     def let_go(self, name: str) -> None:
-        """Drop a table and remove it from the trash; its files stay."""
+        """Drop a table and remove it from the trash, while its files stay."""
         assert self.node.delete(f"/iceberg/v1/lake.c/namespaces/s/tables/{name}").status == 204
         self.run("UPDATE trash SET expires_at = 0")
         self.node.runner.run(self.node.built.services.store.submit(upkeep_permit("t"), trash_sweep))
@@ -125,7 +125,7 @@ class made:  # noqa: N801 - a context manager, used as a function
 
 
 def test_a_place_is_free_when_its_files_are_gone(world: World) -> None:
-    """A round frees no location with files, and reports it; once the files are deleted, any table may use the
+    """A round does not free a location with files, and reports it. Once the files are deleted, any table may use the
     location.
     """
     at, file = f"{world.root}/t%20x", f"{world.root}/t%20x/data/f"
@@ -144,8 +144,8 @@ def test_a_place_is_free_when_its_files_are_gone(world: World) -> None:
 
 
 def test_a_purge_deletes_at_data_paths_what_the_metadata_names(world: World) -> None:
-    """The table's files at its data path are deleted and the location is freed; foreign files and their location
-    stay.
+    """A purge deletes the files at a table's data path that its metadata names, and frees that location. With foreign
+    files there, the location is not freed.
     """
     paths = [f"{world.root}/shared/{each}" for each in ("one", "two")]
     for number, path in enumerate(paths):
@@ -173,8 +173,8 @@ def test_a_purge_deletes_at_data_paths_what_the_metadata_names(world: World) -> 
 
 @DISK
 def test_a_place_that_nobody_purges_any_more_is_freed(world: World) -> None:
-    """A purge by a node of an earlier release, which does not know the register, leaves a released location that is
-    freed later.
+    """A purge by a node of an earlier release, which does not know the register of locations, leaves a released
+    location that a later round frees.
     """
     at = f"{world.root}/t"
     assert world.create("t", location=at) == 200
@@ -194,7 +194,7 @@ def test_a_place_that_nobody_purges_any_more_is_freed(world: World) -> None:
 
 @DISK
 def test_a_disk_that_is_away_frees_nothing(world: World) -> None:
-    """An empty root may be an unmounted file system, so its locations stay taken."""
+    """If the root is empty, because the file system may be unmounted, no location below it is freed."""
     at, root = f"{world.root}/t", Path(path_of(world.root))
     assert world.create("t", location=at) == 200
     world.let_go("t")
@@ -224,7 +224,9 @@ def test_check_tells_of_places_with_files(world: World) -> None:
 
 @DISK
 def test_a_round_ends_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round checks a limited number of locations and continues where the last one ended, in a circle."""
+    """A round checks a limited number of locations. The next round continues after the last location, and at the end
+    from the beginning.
+    """
     for name in ("a", "b"):
         assert world.create(name, location=f"{world.root}/{name}") == 200
         world.let_go(name)
@@ -237,9 +239,7 @@ def test_a_round_ends_and_the_next_goes_on(world: World, monkeypatch: pytest.Mon
 
 @DISK
 def test_places_of_external_filesets_and_dropped_catalogs(world: World) -> None:
-    """After the catalog is dropped, an external fileset's location is freed unchecked, and a table's when it is
-    empty.
-    """
+    """After its catalog is dropped, the location of an external fileset is freed although files exist there."""
     body = {
         "name": "files",
         "type": "fileset",
@@ -258,7 +258,7 @@ def test_places_of_external_filesets_and_dropped_catalogs(world: World) -> None:
 
 
 def left(world: World, location: str) -> int:
-    """Return the number of registered locations at a location."""
+    """Return the number of registered entries at a location."""
     store = world.node.built.services.store
     count: Callable[..., int] = lambda tx: len(tx.places.upwards(location, but=0))  # noqa: E731
     return world.node.runner.run(store.submit(upkeep_permit("t"), count))

@@ -1,5 +1,5 @@
-"""The trash: which objects can be restored, where, by whom, with which owner and grants; and their locations
-meanwhile.
+"""The trash: which objects can be restored, where, by whom, with which owner and grants, and the locations of dropped
+objects.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def paths(desk: ServiceDesk, user: str = ADMIN, below: tuple[str, ...] = ()) -> 
 def back(
     desk: ServiceDesk, path: str, user: str = ADMIN, *, to: tuple[str, ...] | None = None, contents: bool = False
 ) -> TrashRestored:
-    """Restore the object that has this path in the trash, as the administrator."""
+    """Restore, as the administrator, the object that has this path in the trash."""
     number = next(each.row.id for each in trash(desk) if ".".join(each.path) == path)
     return desk.run(trash_restore(desk.ctx(user), MAIN, dropped_id=number, to=to, contents=contents))
 
@@ -71,7 +71,7 @@ def objects_of(desk: ServiceDesk, role: str) -> list[tuple[str, ...]]:
 
 
 def sweep(desk: ServiceDesk, *, after_ms: int) -> None:
-    """Run the sweep at a later time, after the changes in the feed, for whose readers grants are kept, were deleted."""
+    """Run the sweep at a later time, after the feed's changes were deleted, for whose readers grants are kept."""
     permit = upkeep_permit("limnos")
     desk.lab.database.sql("UPDATE trash SET expires_at = expires_at - ?", after_ms)
     desk.run(desk.node.services.store.submit(permit, trash_sweep))
@@ -80,7 +80,7 @@ def sweep(desk: ServiceDesk, *, after_ms: int) -> None:
 
 
 def test_table_comes_back_as_it_was(desk: ServiceDesk) -> None:
-    """A restored table has its document, name, owner and grants; in the meantime no list has it."""
+    """A restored table has its document, name, owner and grants. No list contains it before."""
     desk.namespace("a")
     desk.table("a", "t")
     desk.allow("ana", Kind.CATALOG, "main", *USES)
@@ -108,7 +108,9 @@ def test_table_comes_back_as_it_was(desk: ServiceDesk) -> None:
 
 
 def test_kept_long_enough_it_is_gone(desk: ServiceDesk) -> None:
-    """After the retention the sweep deletes row, document, owner and grants, and frees the location."""
+    """After the retention time the sweep deletes the row, document, owner and grants of a dropped object, and frees its
+    location.
+    """
     desk.namespace("a")
     desk.table("a", "t")
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
@@ -125,7 +127,7 @@ def test_kept_long_enough_it_is_gone(desk: ServiceDesk) -> None:
 
 
 def test_purged_is_not_in_the_trash(desk: ServiceDesk) -> None:
-    """A drop with purge, or with a retention of zero, leaves nothing to restore."""
+    """A drop with purge, or with a retention of zero, leaves no object to restore."""
     desk.namespace("a")
     desk.table("a", "t")
     desk.table("a", "u")
@@ -139,7 +141,7 @@ def test_purged_is_not_in_the_trash(desk: ServiceDesk) -> None:
 
 
 def test_name_is_free_meanwhile(desk: ServiceDesk) -> None:
-    """If another table has the name, the dropped one is restored under another path; by path the newest drop is
+    """If another table has the name, the dropped table can be restored under another path. By path, the newest drop is
     restored.
     """
     desk.namespace("a")
@@ -158,7 +160,9 @@ def test_name_is_free_meanwhile(desk: ServiceDesk) -> None:
 
 
 def test_parent_comes_first(desk: ServiceDesk) -> None:
-    """Objects of a dropped namespace say so. Restoring it with contents restores them, of equal names the newest."""
+    """An object of a dropped namespace cannot be restored alone, and the error says so. Restoring the namespace with
+    contents restores the objects, and of equal names the newest.
+    """
     desk.namespace("a", "b")
     desk.table("a", "b", "t")
     drop(desk, "a", "b", "t")
@@ -182,7 +186,7 @@ def test_parent_comes_first(desk: ServiceDesk) -> None:
 
 
 def test_it_goes_where_its_parent_is_now(desk: ServiceDesk) -> None:
-    """A table is restored into its namespace, even if that was moved since."""
+    """A table is restored into its namespace, even if the namespace was moved since the drop."""
     desk.namespace("a")
     desk.table("a", "t")
     drop(desk, "a", "t")
@@ -193,7 +197,9 @@ def test_it_goes_where_its_parent_is_now(desk: ServiceDesk) -> None:
 
 
 def test_who_may(desk: ServiceDesk) -> None:
-    """A restore needs the rights to drop the object and to create one at the target; for others it does not exist."""
+    """A restore needs the privileges to drop the object and to create one at the target. For other callers the dropped
+    object is NotFound.
+    """
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
     desk.allow("bob", Kind.CATALOG, "main", *USES, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
@@ -212,7 +218,9 @@ def test_who_may(desk: ServiceDesk) -> None:
 
 
 def test_place_stays_taken_but_for_who_dropped_it(desk: ServiceDesk) -> None:
-    """Only its owner may create a table at or below a dropped table's location, which ends the chance of a restore."""
+    """Only the owner of a dropped table may create a table at or below its location. After that the dropped table
+    cannot be restored.
+    """
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
     desk.allow("bob", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
@@ -237,7 +245,7 @@ def test_place_stays_taken_but_for_who_dropped_it(desk: ServiceDesk) -> None:
 
 
 def test_moves_and_lists_do_not_see_it(desk: ServiceDesk) -> None:
-    """A dropped table is in no list and cannot be moved, and its namespace counts as empty."""
+    """A dropped table is in no list and cannot be moved, and a namespace with only dropped tables counts as empty."""
     desk.namespace("a")
     desk.table("a", "t")
     drop(desk, "a", "t")
@@ -250,7 +258,7 @@ def test_moves_and_lists_do_not_see_it(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_below_a_dropped_namespace(desk: ServiceDesk, depth: int) -> None:
-    """Objects of a dropped namespace are restored with it by name or id, or elsewhere, without inconsistency."""
+    """Objects of a dropped namespace can be restored with it by name or id, or elsewhere, without inconsistency."""
     levels = ("a", "b")[:depth]
     desk.namespace(*levels)
     desk.namespace("other")
@@ -268,7 +276,9 @@ def test_below_a_dropped_namespace(desk: ServiceDesk, depth: int) -> None:
 
 
 def test_contents_too_deep_stay(desk: ServiceDesk) -> None:
-    """A namespace whose contents would be too deep is not restored, and everything stays in the trash."""
+    """A namespace whose contents would be nested too deeply at the target is not restored, and everything stays in the
+    trash.
+    """
     deep = tuple(f"n{number}" for number in range(PARTS_MAX - 2))
     for levels in (("a",), ("a", "b"), ("a", "b", "c"), *(deep[:end] for end in range(1, len(deep) + 1))):
         desk.namespace(*levels)

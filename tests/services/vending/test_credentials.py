@@ -1,5 +1,5 @@
-"""Cached credentials: one request to STS for all waiting callers, renewed at half of their lifetime, never used after
-it.
+"""Cached credentials: all waiting callers share one request to STS. Credentials are renewed at half of their lifetime
+and never used after it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Hours:
 
 
 class Sts:
-    """A fake token service that records requests, and may fail or wait."""
+    """A fake STS that records requests, and may fail or wait."""
 
     def __init__(self, time: Hours) -> None:
         self.time = time
@@ -66,7 +66,7 @@ def time() -> Hours:
 
 @pytest.fixture
 def sts(time: Hours) -> Sts:
-    """A token service."""
+    """A fake STS."""
     return Sts(time)
 
 
@@ -88,7 +88,7 @@ def test_a_crowd_asks_once(sts: Sts) -> None:
 
 
 def test_they_are_renewed_at_half_of_their_life(sts: Sts, time: Hours) -> None:
-    """Until half of the lifetime the cached credentials are returned, then new ones."""
+    """Until half of their lifetime has passed the cached credentials are returned, afterwards new ones."""
 
     async def story() -> list[str]:
         vendor, found = vendor_of(sts), []
@@ -100,7 +100,9 @@ def test_they_are_renewed_at_half_of_their_life(sts: Sts, time: Hours) -> None:
 
 
 def test_older_ones_do_while_sts_is_away_until_their_last_minute(sts: Sts, time: Hours) -> None:
-    """Credentials that expire within a minute are not returned, and refusals are reported immediately."""
+    """While STS fails, cached credentials are returned until a minute before they expire. A refusal by STS is reported
+    immediately.
+    """
 
     async def story() -> None:
         vendor = vendor_of(sts)
@@ -120,7 +122,7 @@ def test_older_ones_do_while_sts_is_away_until_their_last_minute(sts: Sts, time:
 
 
 def test_who_goes_leaves_the_others_their_answer(sts: Sts) -> None:
-    """If the first caller is cancelled, the shared request continues."""
+    """If the first caller is cancelled, the shared request continues for the others."""
 
     async def story() -> str:
         vendor = vendor_of(sts)
@@ -135,7 +137,9 @@ def test_who_goes_leaves_the_others_their_answer(sts: Sts) -> None:
 
 
 def test_a_service_that_never_answers_is_given_up(sts: Sts) -> None:
-    """After the storage timeout the answer is 503 and names the token service; other requests are not blocked."""
+    """If STS does not answer within the storage timeout, the answer is 503 and names the token service. Other requests
+    are not blocked.
+    """
 
     async def story() -> None:
         vendor = vendor_of(sts, timeout_s=0.01)
@@ -148,7 +152,7 @@ def test_a_service_that_never_answers_is_given_up(sts: Sts) -> None:
 
 
 def test_credentials_that_end_at_once_are_refused(sts: Sts, time: Hours) -> None:
-    """A token service with a wrong clock is reported, and not asked again and again."""
+    """Credentials that have expired when they are issued are refused, and the error names the clock."""
 
     async def story() -> None:
         vendor = vendor_of(sts)
@@ -160,7 +164,7 @@ def test_credentials_that_end_at_once_are_refused(sts: Sts, time: Hours) -> None
 
 
 def test_what_is_kept_is_bounded(sts: Sts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest entries are evicted first."""
+    """The cache is bounded and evicts its oldest entries first."""
     monkeypatch.setattr(credentials, "KEPT_MAX", 2)
 
     async def story() -> list[bool]:
@@ -173,7 +177,7 @@ def test_what_is_kept_is_bounded(sts: Sts, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_filesets_files_are_opened_as_far_as_rights_go(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Credentials of readers allow reading, those of writers writing, and those of owners both."""
+    """Credentials for a fileset allow reading for readers, writing for writers, and both for owners."""
     monkeypatch.setattr(credentials, "is_vending", lambda _: True)
     files = RequestScope(LAKE, "files")
     desk.run(add_catalog(desk.ctx(), "files", provider=FILESET_PROVIDER))

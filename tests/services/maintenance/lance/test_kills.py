@@ -1,4 +1,4 @@
-"""The node dies at each transaction of a round over a Lance table, and starts again: no row, tag or version is lost."""
+"""Crashes of the node at each transaction of a maintenance round for a Lance table: no row, tag or version is lost."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = ["node"]
 
 
 def next_day(clock: MovedClock) -> None:
-    """Advance the time beyond the leases of a dead node and the pause of the table."""
+    """Advance the time beyond the leases of a crashed node and the pause of the table."""
     clock.at_ms += DAY_MS
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_round_that_is_killed_at_each_transaction(node: DriverNode, moment: str) -> None:
-    """After each death all rows and the tagged version can be read, and at the end all due operations are done."""
+    """After each crash all rows and the tagged version can be read. At the end, all due operations are done."""
     location = fill(node, "s", "t", commits=COMMITS).removeprefix("file://")
     node.done("POST", f"{table('lance', 's', 't')}/tags/create", {"tag": "keep", "version": 4})
     add_policy(node, "tend", TABLE_MAINTENANCE, {}, on="lance", kind="catalog")

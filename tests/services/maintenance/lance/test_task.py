@@ -34,7 +34,7 @@ ROWS = 40
 
 @pytest.fixture
 def lake(database: Database, tmp_path: Path) -> Iterator[DriverNode]:
-    """A node over either backend, with a namespace `s` of Lance tables."""
+    """A node on either database, with a namespace `s` of Lance tables."""
     url = None if database.kind == "sqlite" else database.address
     with node_over(tmp_path, database=url) as running:
         make_space(running, "lance", "s")
@@ -43,14 +43,14 @@ def lake(database: Database, tmp_path: Path) -> Iterator[DriverNode]:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[DriverNode]:
-    """A node over SQLite, with a namespace `s` of Lance tables."""
+    """A node on SQLite with a namespace `s` of Lance tables."""
     with node_over(tmp_path) as running:
         make_space(running, "lance", "s")
         yield running
 
 
 def rows(number: int, count: int = ROWS) -> pa.Table:
-    """Return rows with vectors, different for each number."""
+    """Return rows with vectors; the rows depend on the number."""
     vectors = np.random.default_rng(number).random((count, 8), dtype=np.float32)
     ids = pa.array(range(number * count, (number + 1) * count), pa.int64())
     return pa.table({"id": ids, "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 8)})
@@ -80,7 +80,7 @@ def task_context(node: DriverNode) -> TaskContext:
 
 
 def run_round(node: DriverNode, at: LancePosition | None = None) -> LancePosition:
-    """Run a round of the task: it assesses tables, and executes operations of policies."""
+    """Run a round of the task, which assesses tables and executes the operations that policies require."""
     return node.runner.run(lance_run(task_context(node), at or LancePosition()))[0]
 
 
@@ -102,12 +102,12 @@ def operations(node: DriverNode) -> list[dict[str, Any]]:
 
 
 def findings(node: DriverNode) -> dict[str, str]:
-    """Return the kinds and reasons of the findings about the catalog's tables."""
+    """Return the kinds and reasons of the findings for a table."""
     return {each["kind"]: each["reason"] for each in node.done("GET", f"{MAINTENANCE}/findings")["findings"]}
 
 
 def explained(node: DriverNode, name: str = "s.t") -> dict[str, Any]:
-    """Return the explanation of a table."""
+    """Return the explanation of the maintenance of a table."""
     return node.done("GET", f"{MAINTENANCE}/table?table={name}")
 
 
@@ -118,7 +118,7 @@ def versions(location: str) -> list[int]:
 
 @pytest.mark.parametrize("managed", [False, True])
 def test_findings_and_what_policies_do(lake: DriverNode, managed: bool) -> None:
-    """A table with small fragments, a stale index and old versions has findings, and a policy has each repaired
+    """A table with small fragments, a stale index and old versions has a finding for each. A policy repairs each
     once.
     """
     location = fill(lake, "s", "t", managed=managed)
@@ -151,7 +151,7 @@ def test_findings_and_what_policies_do(lake: DriverNode, managed: bool) -> None:
 
 
 def test_no_executor_gets_them(node: DriverNode) -> None:
-    """Findings about Lance tables become neither operations for Spark executors nor expiries of Iceberg tables."""
+    """Findings for Lance tables create neither operations for Spark executors nor expiries of Iceberg tables."""
     fill(node, "s", "t")
     add_policy(node, "tend", TABLE_MAINTENANCE, {}, on="lance", kind="catalog")
     node.runner.run(LanceAssessment(node.built.services).run(LancePosition()))
@@ -163,7 +163,9 @@ def test_no_executor_gets_them(node: DriverNode) -> None:
 
 
 def test_requests(node: DriverNode) -> None:
-    """An operation runs in the name of its requester, also on a table directly in its catalog, under either name."""
+    """A requested operation runs in the name of its requester. A table directly in its catalog is found with and
+    without the namespace `default`.
+    """
     fill(node, "s", "t")
     fill(node, "root")
     grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="lance")
@@ -178,7 +180,7 @@ def test_requests(node: DriverNode) -> None:
 
 
 def test_a_cancellation(node: DriverNode) -> None:
-    """The server carries out operations on Lance tables itself, so they cannot be cancelled; the message says so."""
+    """Operations on Lance tables cannot be cancelled, because the server itself executes them; the message says so."""
     fill(node, "s", "t", commits=3)
     body = {"table": "s.t", "operation": "compact"}
     operation = node.done("POST", f"{MAINTENANCE}/operations", body)["operation"]
@@ -188,7 +190,9 @@ def test_a_cancellation(node: DriverNode) -> None:
 
 
 def test_refusals(node: DriverNode) -> None:
-    """Operations for Iceberg only are refused on Lance tables and the reverse, and readers are refused."""
+    """Operations that only Iceberg supports are refused on Lance tables and the reverse. Requests by readers are
+    refused, too.
+    """
     fill(node, "s", "t", commits=1)
     make_iceberg = f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations"
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
@@ -208,7 +212,7 @@ def test_refusals(node: DriverNode) -> None:
 
 
 def test_a_right_that_is_lost(node: DriverNode) -> None:
-    """An operation whose user has lost the right to modify the table changes nothing and reports that."""
+    """An operation whose user has lost the privilege to modify the table fails and removes no version."""
     location = fill(node, "s", "t")
     role = grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="lance")
     asked = node.ask("POST", f"{MAINTENANCE}/operations", {"table": "s.t", "operation": "compact"}, user="writer")
@@ -226,7 +230,9 @@ def test_a_right_that_is_lost(node: DriverNode) -> None:
 
 
 def test_what_is_never_removed(node: DriverNode) -> None:
-    """Versions of protected tables, of tables with gc off, of recent readers, tags and branches are kept."""
+    """Versions of protected tables, versions that a recent reader may use, and versions with tags or branches are not
+    removed.
+    """
     at = table("lance", "s", "t")
     location = fill(node, "s", "t")
     node.done("POST", f"{at}/tags/create", {"tag": "keep", "version": 3})
@@ -253,7 +259,9 @@ def test_what_is_never_removed(node: DriverNode) -> None:
 
 
 def test_a_policy_of_row_retention(node: DriverNode) -> None:
-    """It deletes no rows of Lance tables, and the explanation says so while it is enabled."""
+    """A policy of row retention deletes no rows of Lance tables. The explanation says so while the policy is
+    enabled.
+    """
     fill(node, "s", "t", commits=2)
     content = {"column": "id", "olderThanDays": 1}
     add_policy(node, "rows", "limnos-row-retention", content, on="lance", kind="catalog")
@@ -265,7 +273,9 @@ def test_a_policy_of_row_retention(node: DriverNode) -> None:
 
 
 def test_a_disabled_policy_and_the_order_of_rounds(node: DriverNode) -> None:
-    """The nearest policy decides: a disabled one on the table switches it off. After an operation the table pauses."""
+    """The nearest policy decides: a disabled policy on the table disables maintenance. After an operation the table
+    pauses.
+    """
     fill(node, "s", "t")
     add_policy(node, "tend", TABLE_MAINTENANCE, {"compact": False}, on="lance", kind="catalog")
     at = run_round(node)
@@ -281,7 +291,7 @@ def test_a_disabled_policy_and_the_order_of_rounds(node: DriverNode) -> None:
 
 
 def test_a_vector_index_is_trained_anew(node: DriverNode) -> None:
-    """An index trained with a fraction of the rows is first extended, and retrained once the table has grown."""
+    """An index that was trained on a fraction of the rows is first extended, and retrained once the table has grown."""
     location = fill(node, "s", "t", commits=1, first=400)
     path = location.removeprefix("file://")
     lance.dataset(path).create_index("vector", "IVF_FLAT", num_partitions=4, name="near")
@@ -305,7 +315,9 @@ def test_a_vector_index_is_trained_anew(node: DriverNode) -> None:
 
 
 def test_pinned_versions_stay(node: DriverNode) -> None:
-    """A version that a running pipeline has pinned is kept, with the reason in the explanation, until the run ends."""
+    """A version that a running pipeline has pinned is not removed before the run ends. The explanation has the
+    reason.
+    """
     location = fill(node, "s", "t")
     add_policy(node, "forget", EXPIRATION, {"olderThanDays": 0, "minSnapshotCount": 0}, on="lance", kind="catalog")
     set_clock(node, time.time_ns() // 1_000_000 + 2 * DAY_MS)

@@ -1,4 +1,4 @@
-"""Tables with orphan files, and rounds of their removal, for the tests."""
+"""Tables with orphan files, and rounds of the task that removes them, for the tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW_MS = 4_000_000_000_000
 
 
 class LeasedTask:
-    """A leased task, for a round that a test begins by itself."""
+    """A fake leased task, for rounds that a test starts directly."""
 
     def __init__(self) -> None:
         self.id, self.payload, self.attempts = 1, "{}", 0
@@ -34,19 +34,19 @@ class LeasedTask:
 
 
 def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the wait of a removal for other nodes to zero."""
+    """Let a removal not wait for other nodes between mark and deletion."""
     monkeypatch.setattr(rounds, "FENCE_WAIT_S", 0)
 
 
 def turn_on(node: DriverNode, mode: str = "all", *, age_ms: int = 3 * DAY_MS) -> None:
-    """Set the setting."""
+    """Set the setting that enables the removal of orphan files."""
     services = node.built.services
     maintenance = services.defaults.maintenance._replace(orphans=mode, orphan_age_ms=age_ms)
     services.defaults = services.defaults._replace(maintenance=maintenance)
 
 
 def run_round(node: DriverNode) -> OrphanRound:
-    """Run a round of the task."""
+    """Run a round of the removal task."""
     upkeep, leased = node.built.upkeep, LeasedTask()
     work = upkeep._work(leased, leased.kind)  # type: ignore[arg-type]
     round_ = OrphanRound(work, node.built.services)
@@ -55,7 +55,7 @@ def run_round(node: DriverNode) -> OrphanRound:
 
 
 def run_days(node: DriverNode, clock: MovedClock, days: int) -> int:
-    """Run a round on each of several days. Returns the number of deleted files."""
+    """Run one round on each of several days. Returns the number of deleted files."""
     deleted = 0
     for _ in range(days):
         deleted += run_round(node).files
@@ -74,7 +74,7 @@ def write_orphan(table: HistoryTable, name: str = "data/orphan.parquet", *, at_m
 
 
 def clock_of(node: DriverNode, now_ms: int = NOW_MS) -> MovedClock:
-    """Set the store's time after the modification times of all files."""
+    """Set the store's time after the modification times of all files. Returns the clock."""
     return set_clock(node, now_ms)
 
 

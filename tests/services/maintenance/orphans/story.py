@@ -1,10 +1,10 @@
-"""A random story of tables whose orphan files are removed, compared with the model that counts live files.
+"""A random sequence of operations on tables whose orphan files are removed, compared with a model of the live files.
 
-Beside the steps of the story of expiry, writers are killed, hold files for days before their commit, name files by
-links, and overwrite; tables are registered a second time from copied metadata, and one names a file of its neighbour.
-Slow writers commit at each moment of a removal (`MOMENTS`). After each step every file that a reader of any table may
-open must exist, by metadata on the disk alone. So must each file that nobody has committed yet, while it is younger
-than the age at which orphan files go.
+In addition to the steps of the expiry test, writers are killed, commit files days after they wrote them, name files by
+links, and overwrite. Tables are registered a second time from copied metadata, and one table names a file of its
+neighbor. Slow writers commit at each moment of a removal (`MOMENTS`). After each step every file that a reader of any
+table may open must exist, according to the metadata on disk alone. So must each uncommitted file that is younger than
+the age at which orphan files are deleted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ AGE_MS: Final = 3 * DAY_MS
 
 
 class HeldFile(NamedTuple):
-    """A file that a slow writer has written and not committed: its table, its location, and its length."""
+    """An uncommitted file of a slow writer: its table, its location, and its length."""
 
     table: str
     location: str
@@ -46,7 +46,7 @@ class HeldFile(NamedTuple):
 
 
 class LateCommit(NamedTuple):
-    """A prepared commit of a table: the request's body, and the number and manifests of its snapshot."""
+    """A prepared commit to a table: the request's body, and the number and the manifests of its snapshot."""
 
     table: str
     body: dict[str, Any]
@@ -56,7 +56,7 @@ class LateCommit(NamedTuple):
 
 
 class OrphanStory(Story):
-    """One random story on a node, with a seed."""
+    """One random sequence of operations on a node, determined by a seed."""
 
     start_ms = 1_900_000_000_000
     moments: tuple[str, ...] = MOMENTS
@@ -77,7 +77,7 @@ class OrphanStory(Story):
         turn_on(node, age_ms=AGE_MS)
 
     def weights(self) -> dict[Callable[[], None], int]:
-        """Return the steps of a story with their frequencies."""
+        """Return the steps with their frequencies."""
         few = {
             self.start_run: 1,
             self.share: 1,
@@ -92,11 +92,11 @@ class OrphanStory(Story):
             self.end_run: 3, self.name_neighbour: 2, self.engine_deletes: 2, self.restore_backup: 1,
         }  # fmt: skip
         weights = {**super().weights(), **few, **more}
-        del weights[self.read_incrementally]  # about snapshots: the story of expiry has it
+        del weights[self.read_incrementally]  # covered by the expiry test
         return weights
 
     def wait(self) -> None:
-        """Days pass; rarely the clock jumps by months, or is set back."""
+        """Let days pass; the clock rarely jumps by months or is set back."""
         super().wait()
         if self.random.random() < 0.5:
             self.clock.at_ms += DAY_MS
@@ -104,7 +104,7 @@ class OrphanStory(Story):
     # ------------------------------------------------------------------------------------------ writers
 
     def _new_file(self, table: ModelTable) -> tuple[str, int]:
-        """Write a data file, sometimes into a partition, or named by a link to the data directory."""
+        """Write a data file, sometimes into a partition, or through a link to the data directory."""
         self.numbers += 1
         name, size = f"data/p={self.random.randrange(2)}/w{self.numbers}.parquet", self.random.randrange(1, 50)
         location = f"{table.writer.location}/{name}"
@@ -119,26 +119,26 @@ class OrphanStory(Story):
         return location, size
 
     def leave_orphan(self) -> None:
-        """A writer is killed before its commit and leaves a file."""
+        """Simulate a writer that is killed before its commit and leaves a file."""
         name = self._live()
         if name is not None:
             self._new_file(self.tables[name])
             self.orphans += 1
 
     def write_early(self) -> None:
-        """A writer writes a file and will commit it later."""
+        """Let a writer write a file that it will commit later."""
         name = self._live()
         if name is not None:
             self.held.append(HeldFile(name, *self._new_file(self.tables[name])))
 
     def commit_late(self, *, oldest: bool = False) -> None:
-        """A slow writer commits a file that it wrote days ago; it may have to write it again."""
+        """Let a slow writer commit a file that it wrote days ago; it may have to write the file again."""
         commit = self._late_commit(oldest=oldest)
         if commit is not None:
             self._committed(commit, self.node.ask("POST", wire.table_path("a", commit.table), commit.body).status)
 
     async def commit_during(self, moment: str) -> None:
-        """At a moment of a removal a slow writer may commit its oldest file to a live table."""
+        """At a moment of a removal, a slow writer may commit its oldest file to a table that is not dropped."""
         if moment in self.moments and self.random.random() < 0.5:
             commit = self._late_commit(oldest=True)
             if commit is not None:
@@ -146,10 +146,10 @@ class OrphanStory(Story):
                 self._committed(commit, answer.status)
 
     def _late_commit(self, *, oldest: bool) -> LateCommit | None:
-        """Prepare the commit of a late file; None if there is none, or its table was dropped."""
+        """Prepare the commit of a late file. Returns None if no such file exists or its table was dropped."""
         if not self.held:
             return None
-        if oldest:  # of a live table
+        if oldest:  # of a table that is not dropped
             self.held.sort(key=lambda held: self.tables[held.table].dropped)
         held = self.held.pop(0 if oldest else self.random.randrange(len(self.held)))
         if self.tables[held.table].dropped:
@@ -159,7 +159,7 @@ class OrphanStory(Story):
         return self._prepare(held.table, [*writer.manifests, writer.manifest(self._manifest(), [added])])
 
     def overwrite(self) -> None:
-        """A writer replaces older files by a new one: only older snapshots name them from then on.
+        """Let a writer replace older files by a new one, so that only older snapshots name them.
 
         Its manifest has the older files as deleted entries, as Iceberg's writers make them.
         """
@@ -212,8 +212,8 @@ class OrphanStory(Story):
         return True
 
     def name_neighbour(self) -> None:
-        """A table names a file in its neighbour's directory, whose location has the table's location as a prefix. A tag
-        keeps the snapshot, so the file must be kept, also while the table is in the trash.
+        """Let a table name a file in its neighbor's directory, whose location has the table's location as a text
+        prefix. A tag keeps the snapshot, so the file must be kept, also while the table is in the trash.
         """
         name = self._live()
         if name is None or self.neighbour or not self.tables[name].writer.snapshots:
@@ -239,9 +239,9 @@ class OrphanStory(Story):
             self.tables[name].refs["shared"] = {"snapshot": writer.snapshots, "type": "tag"}
 
     def engine_deletes(self) -> None:
-        """An engine deletes replaced files by itself after an expiry: only deleted entries name them from then on."""
+        """Let an engine delete replaced files after an expiry, when only deleted entries name them."""
         name = self._live()
-        if name is None or self.clones:  # a copy may name them, too
+        if name is None or self.clones:  # a copy of the table may name the files, too
             return
         location = self.metadata_location(name)
         needed = files_of_table(location)
@@ -253,14 +253,14 @@ class OrphanStory(Story):
                 self.young.pop(path, None)
 
     def restore_backup(self) -> None:
-        """The store gets a new epoch, as after a restore of a backup: the waiting time of all files starts again."""
+        """Give the store a new epoch, as a restore of a backup does; the waiting time of all files starts again."""
         services, upkeep = self.node.built.services, self.node.built.upkeep
         change = Sql("UPDATE store SET epoch = epoch + 1")
         self.node.runner.run(services.store.submit(upkeep._permit, lambda tx: tx.count(change, {})))
         self.young = dict.fromkeys(self.young, self.forward_ms)
 
     def add_statistics(self) -> None:
-        """An engine writes a statistics file of the current snapshot."""
+        """Let an engine write a statistics file of the current snapshot."""
         name = self._live()
         if name is None or not self.tables[name].writer.snapshots:
             return
@@ -276,7 +276,7 @@ class OrphanStory(Story):
             self._acknowledged(name)
 
     def clone(self) -> None:
-        """Register a copy of a table's metadata at another location: it names the first table's files."""
+        """Register a copy of a table's metadata at another location. The new table names the first table's files."""
         name = self._live()
         if name is None or self.clones or not self.tables[name].writer.snapshots:
             return
@@ -293,12 +293,12 @@ class OrphanStory(Story):
             self.clones[copy] = location
 
     def drop_copy(self) -> None:
-        """Drop the copy, which may be restored from the trash with all its files."""
+        """Drop the copied table, which may be restored from the trash with all its files."""
         for name in self.clones:
             self.node.delete(wire.table_path("a", name))
 
     def move_data_path(self) -> None:
-        """Set a table's data path to another table's directory, which the server refuses."""
+        """Request that a table's data path be another table's directory, which the server refuses."""
         name, other = self._live(), self._live()
         if name is not None and other is not None and name != other:
             update = wire.set_properties(**{"write.data.path": f"{self.tables[other].writer.location}/data"})
@@ -317,11 +317,11 @@ class OrphanStory(Story):
     # ------------------------------------------------------------------------------------------ removal
 
     def remove_orphans(self) -> None:
-        """The recurring task runs a round; a slow writer may commit between marks and deletions."""
+        """Run a round of the removal task. A slow writer may commit between the marks and the deletions."""
         self._remove()
 
     def remove_and_die(self) -> None:
-        """The node dies at a point of the round, and another one continues."""
+        """Let the node crash at a point of the round, and another node continue."""
         self.kills += 1
         point, left = self.random.choice(POINTS), self.random.randrange(1, 4)
 
@@ -409,7 +409,7 @@ def _entries(manifest: str, *, is_deleted: bool = False) -> list[tuple[str, int]
 
 
 class _PausedRound(OrphanRound):
-    """A round that marks files, and deletes them only when told to."""
+    """A round that marks files and does not delete them before a test says so."""
 
     story: OrphanStory
 
@@ -418,5 +418,5 @@ class _PausedRound(OrphanRound):
         await super()._mark(*args, **named)
 
     async def remove(self) -> dict[int, Any]:
-        """Do not delete yet."""
+        """Return no result, instead of deleting the marked files."""
         return {}

@@ -1,4 +1,4 @@
-"""Faults during a removal of orphan files, between mark and deletion: each is reported, and no live file is deleted."""
+"""Faults between mark and deletion of orphan files: each is reported, and no live file is deleted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def table(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> HistoryTable:
 
 
 def last(node: DriverNode) -> dict[str, Any]:
-    """Return the newest operation."""
+    """Return the newest operation of the table."""
     rows: list[dict[str, Any]] = node.get(f"{MAINTENANCE}/operations").json()["operations"]
     return rows[0]
 
@@ -51,7 +51,7 @@ def lost(node: DriverNode, name: str = "t") -> list[str]:
 
 
 def removed_beside(node: DriverNode, act: Act) -> int:
-    """Run a round, and a callback between mark and deletion. Returns the number of deleted files."""
+    """Run a round, with a callback between mark and deletion. Returns the number of deleted files."""
     real = removal.orphans_search
 
     async def searched(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
@@ -64,8 +64,8 @@ def removed_beside(node: DriverNode, act: Act) -> int:
 
 
 def test_a_table_that_is_dropped_and_comes_back(table: HistoryTable) -> None:
-    """A table dropped after the mark keeps all files, and the operation reports that; after a restore the orphan is
-    deleted later.
+    """No file of a table that is dropped after the mark is deleted, and the operation reports that. After the table is
+    restored, its orphan file is deleted later.
     """
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
@@ -82,7 +82,7 @@ def test_a_table_that_is_dropped_and_comes_back(table: HistoryTable) -> None:
 
 
 def test_a_table_that_is_renamed(table: HistoryTable) -> None:
-    """If a table is renamed after the mark, its orphan is deleted and nothing else."""
+    """If a table is renamed after the mark, only its orphan file is deleted."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     assert run_days(node, clock, 3) == 0
@@ -92,7 +92,7 @@ def test_a_table_that_is_renamed(table: HistoryTable) -> None:
 
 
 def test_a_table_that_is_protected(table: HistoryTable) -> None:
-    """A table protected after the mark keeps its files."""
+    """No file of a table that is protected after the mark is deleted."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     assert run_days(node, clock, 3) == 0
@@ -103,7 +103,7 @@ def test_a_table_that_is_protected(table: HistoryTable) -> None:
 
 
 def test_a_right_that_is_revoked(table: HistoryTable) -> None:
-    """If the policy's owner loses the right, nothing is marked or deleted until it is granted again."""
+    """If the policy's owner loses the privilege, nothing is marked or deleted until it is granted again."""
     node, clock = table.node, clock_of(table.node)
     turn_on(node, "policies")
     privileges = "use_catalog use_schema select_table modify_table"
@@ -121,7 +121,7 @@ def test_a_right_that_is_revoked(table: HistoryTable) -> None:
 
 
 def test_storage_that_is_away(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the storage cannot list, nothing is marked; while it cannot delete, the marks stay."""
+    """While the storage cannot list, no file is marked. While it cannot delete, the marks stay."""
     node, clock = table.node, clock_of(table.node)
     paths = [write_orphan(table), write_orphan(table, "data/second.parquet")]
     assert run_days(node, clock, 3) == 0

@@ -1,4 +1,6 @@
-"""Random stories of orphan removal lose no live file of the model, and the model finds each planted bug."""
+"""Random sequences of steps lose no live file, and the model detects each planted bug of the removal of orphan
+files.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,12 @@ SEARCHES: Final = 12
 
 
 def tell(story: OrphanStory, steps: int) -> list[str]:
-    """Execute steps until a file is lost. Returns the lost files."""
+    """Execute steps until a file is lost. Returns the lost files, or an empty list."""
     for number in range(steps):
         act = story.step()
         try:
             lost = story.check()
-        except FileNotFoundError as error:  # a manifest, or a list of them
+        except FileNotFoundError as error:  # a manifest or manifest list is lost
             lost = [str(error)]
         if lost:
             return [f"step {number} ({act}): {each}" for each in lost]
@@ -49,7 +51,9 @@ def tell(story: OrphanStory, steps: int) -> list[str]:
 
 
 def test_no_live_file_is_lost(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever writers, kills and clocks do, every file that a reader may open exists, and orphans are deleted."""
+    """Whatever writers, crashes and clocks do, every file that a reader may open exists, and orphan files are
+    deleted.
+    """
     no_wait(monkeypatch)
     story = OrphanStory(lake, seed=SEED)
     began = time.process_time()
@@ -63,7 +67,7 @@ def test_no_live_file_is_lost(lake: DriverNode, monkeypatch: pytest.MonkeyPatch)
 
 
 def only_current(body: bytes) -> orphans.TableReferences:
-    """Planted bug: read only the files of the current snapshot."""
+    """Planted bug: the removal reads only the files of the current snapshot."""
     metadata = json.loads(body)
     current = metadata.get("current-snapshot-id")
     metadata["snapshots"] = [each for each in metadata.get("snapshots", []) if each["snapshot-id"] == current]
@@ -71,7 +75,7 @@ def only_current(body: bytes) -> orphans.TableReferences:
 
 
 def only_main(body: bytes) -> orphans.TableReferences:
-    """Planted bug: read only the files of the snapshots of `main`."""
+    """Planted bug: the removal reads only the files of the snapshots of `main`."""
     metadata = json.loads(body)
     parents = {each["snapshot-id"]: each.get("parent-snapshot-id") for each in metadata.get("snapshots", [])}
     current, reached = metadata.get("current-snapshot-id"), set()
@@ -83,29 +87,29 @@ def only_main(body: bytes) -> orphans.TableReferences:
 
 
 def stand_in(body: bytes) -> orphans.TableReferences:
-    """Planted bug: read a document without snapshots, as restricted users get it."""
+    """Planted bug: the removal reads the metadata without snapshots that restricted users get."""
     metadata = {**json.loads(body), "snapshots": [], "statistics": [], "partition-statistics": []}
     return REAL_REFERENCES(json.dumps(metadata).encode())
 
 
 def no_statistics(body: bytes) -> orphans.TableReferences:
-    """Planted bug: leave out statistics files."""
+    """Planted bug: the removal ignores statistics files."""
     return msgspec.structs.replace(REAL_REFERENCES(body), files=())
 
 
 def by_text(self: FileKeys, location: str) -> tuple[object, ...]:
-    """Planted bug: compare locations as text, without resolving links."""
+    """Planted bug: the removal compares locations as text, without resolving links."""
     del self
     return (place_key(location),)
 
 
 def no_target(self: FileKeys, location: str) -> None:
-    """Planted bug: resolve no link."""
+    """Planted bug: the removal resolves no link."""
     del self, location
 
 
 def not_strict(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Planted bug: ignore referenced files that the listing lacks."""
+    """Planted bug: the removal ignores that the listing lacks referenced files."""
 
     def change(*args: Any, **named: Any) -> Any:  # noqa: ANN401
         return real(*args, **named)._replace(missing=(), elsewhere=())
@@ -114,17 +118,17 @@ def not_strict(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def by_deleted(*lists: bytes) -> list[str]:
-    """Planted bug: read only the first manifest of each manifest list, as a reader that stops early."""
+    """Planted bug: the removal reads only the first manifest of each manifest list, as a reader that stops early."""
     return [path for data in lists for path in REAL_PATHS(data)[:1]]
 
 
 def of_any_status(*manifests: bytes) -> list[str]:
-    """Planted bug: treat entries of status DELETED as required files."""
+    """Planted bug: the removal treats entries of status DELETED as required files."""
     return [str(path) for (path,) in values_of_files(manifests, ("data_file", "file_path"), is_needed=True)]
 
 
 async def metadata_first(work: Any, services: Any, *, node_id: int) -> Any:  # noqa: ANN401
-    """Planted bug: read the metadata before the listing."""
+    """Planted bug: the removal reads the metadata before the listing."""
     document = await services.gate.look_up(lambda: document_read(node_id))
     files = await maintained_files(services, document)
     read = await REAL_READ(services, files, document=document)
@@ -139,44 +143,44 @@ async def metadata_first(work: Any, services: Any, *, node_id: int) -> Any:  # n
 
 
 def deleted_files(node_id: int) -> Any:  # noqa: ANN401
-    """Planted bug: read the deleted files instead of the marked ones."""
+    """Planted bug: the commit fence reads the deleted files only, not the marked ones."""
     names = yield from REAL_FENCED(node_id)
     return {name: state for name, state in names.items() if state != REMOVING}
 
 
 async def nobody_else(*args: object, **named: object) -> dict[int, int]:
-    """Planted bug: do not look for other tables that name the files."""
+    """Planted bug: the removal does not look for other tables that name the files."""
     del args, named
     return {}
 
 
 def live_ones(after: int, *, kind: int, limit: int) -> Any:  # noqa: ANN401
-    """Planted bug: leave out tables in the trash."""
+    """Planted bug: the removal ignores tables in the trash."""
     del kind
     return [head.node_id for head in (yield from tables_page(after, limit=limit))]
 
 
 class TextPrefix(references._TableScan):
-    """Planted bug: treat locations with the table's location as a text prefix as the table's own."""
+    """Planted bug: the removal treats a location that has the table's location as a text prefix as below it."""
 
     def __init__(self, files: Any, *, own: str, **named: Any) -> None:  # noqa: ANN401
         super().__init__(files, own=own.rstrip("/"), **named)
 
 
 async def all_marked(self: Any, rows: Any, found: Any, *, table_files: Any) -> Any:  # noqa: ANN401
-    """Planted bug: delete all marked files, whatever the second search found."""
+    """Planted bug: the removal deletes all marked files, whatever the second search found."""
     candidates = tuple([orphans.ListedFileState(row.name, row.size, row.modified_ms) for row in rows])
     return await REAL_DELETE(self, rows, found._replace(candidates=candidates), table_files=table_files)
 
 
 def aged_by_disk(node_id: int) -> Any:  # noqa: ANN401
-    """Planted bug: use the file's age by its modification time as its waiting time."""
+    """Planted bug: the removal uses the file's age by its modification time as its waiting time."""
     rows = yield from REAL_FILES(node_id)
     return [row._replace(waited_ms=OrphanStory.start_ms - row.modified_ms) for row in rows]
 
 
 class SameEpoch:
-    """A transaction that has a fixed epoch."""
+    """A transaction whose epoch never changes."""
 
     def __init__(self, tx: Any) -> None:  # noqa: ANN401
         self.tx = tx
@@ -186,7 +190,7 @@ class SameEpoch:
 
 
 def any_epoch(tx: Any, row: Any, *, search: Any) -> bool:  # noqa: ANN401
-    """Planted bug: ignore a new epoch of the store."""
+    """Planted bug: the removal ignores a new epoch of the store."""
     return REAL_STORE(SameEpoch(tx), row, search=search)  # type: ignore[arg-type]
 
 
@@ -227,7 +231,7 @@ BUGS: Final[dict[str, tuple[tuple[Any, str, Any], ...]]] = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the bug the model finds that a live file is lost."""
+    """With each planted bug, a sequence of steps loses a live file and the model reports it."""
     no_wait(monkeypatch)
     for where, name, put in BUGS[bug]:
         monkeypatch.setattr(where, name, put)

@@ -1,4 +1,4 @@
-"""Orphan files in an object store: found, deleted after their age, and kept if a listing is late."""
+"""Orphan files in an object store: found, deleted after their age, and not deleted if a listing is incomplete."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """A node over SQLite with a catalog `c` in a bucket, whose orphan files are removed everywhere."""
+    """A node on SQLite with a catalog `c` in a bucket, for which the removal of orphan files is enabled."""
     no_wait(monkeypatch)
     (data := tmp_path / "data").mkdir(mode=0o700)
     with objects() as store:
@@ -57,9 +57,7 @@ def written_table(world: World) -> str:
 
 
 def test_an_orphan_goes_and_a_late_listing_deletes_nothing(cloud: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An orphan is deleted after its age. While the listing lacks live files, or the orphan itself, nothing is
-    deleted.
-    """
+    """An orphan file is deleted after its age. While the listing lacks a live file, nothing is deleted."""
     location = written_table(cloud)
     files = store_for(location, cloud.properties)
     files.write_new(f"{location}/data/orphan.parquet", b"rows")
@@ -69,7 +67,7 @@ def test_an_orphan_goes_and_a_late_listing_deletes_nothing(cloud: World, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(RemoteFiles, "entries", lambda *a, **n: [e for e in real(*a, **n) if e.name != "data/1.parquet"])
         assert run_days(cloud.node, clock, 5) == 0
-    assert run_days(cloud.node, clock, 3) == 0  # a table without candidates rests for a week
+    assert run_days(cloud.node, clock, 3) == 0  # a table without candidates is not checked for a week
     assert run_days(cloud.node, clock, 8) == 1
     assert not files.exists(f"{location}/data/orphan.parquet")
     assert files.exists(f"{location}/data/1.parquet")

@@ -1,4 +1,4 @@
-"""Removal of orphan files: which files are deleted after which time, which stay, and under whose rights."""
+"""Removal of orphan files: which files are deleted after how many days, which are kept, and in whose name."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def lost(table: HistoryTable) -> list[str]:
 
 
 def test_a_file_goes_after_its_age(table: HistoryTable) -> None:
-    """An orphan is deleted at the first check after three days as an orphan, and nothing else is."""
+    """An orphan file is deleted at the first check after three days, and no other file is."""
     clock, path = clock_of(table.node), write_orphan(table)
     assert run_days(table.node, clock, 3) == 0
     assert path.exists()
@@ -67,12 +67,12 @@ def test_a_file_goes_after_its_age(table: HistoryTable) -> None:
 
 
 def explained_orphans(table: HistoryTable, *, user: str = "admin") -> dict[str, Any]:
-    """Return the explanation of orphan files."""
+    """Return the explanation of the table's orphan files."""
     return explained(table.node, user=user)["orphans"]  # type: ignore[no-any-return]
 
 
 def test_a_writer_slower_than_the_age(table: HistoryTable) -> None:
-    """A commit that adds a file which is being deleted, or was deleted, is refused; after writing the file again it
+    """A commit that adds a file which the removal has deleted is refused. After the file is written again, the commit
     succeeds.
     """
     node, clock = table.node, clock_of(table.node)
@@ -114,7 +114,7 @@ def test_a_commit_that_is_too_late(table: HistoryTable, monkeypatch: pytest.Monk
 
 
 def test_a_file_that_changes_waits_anew(table: HistoryTable) -> None:
-    """The waiting time of a file starts again if it is rewritten, or is missing at one check."""
+    """The waiting time of a file starts again if the file is rewritten or is missing at one check."""
     node, clock = table.node, clock_of(table.node)
     path, other = write_orphan(table), write_orphan(table, "data/other.parquet")
     assert run_days(node, clock, 2) == 0
@@ -129,7 +129,9 @@ def test_a_file_that_changes_waits_anew(table: HistoryTable) -> None:
 
 
 def test_jumps_of_the_clock(table: HistoryTable) -> None:
-    """A jump of a year counts as two days, a clock set back as none; the file's own time can only delay."""
+    """The waiting time counts a clock jump of a year as two days and a clock set back as zero. A modification time in
+    the future delays the deletion.
+    """
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     future = write_orphan(table, "data/future.parquet", at_ms=NOW_MS + 5_000 * DAY_MS)
@@ -154,7 +156,7 @@ def test_jumps_of_the_clock(table: HistoryTable) -> None:
     ],
 )
 def test_what_blocks_a_table(table: HistoryTable, blocked: str, reason: str) -> None:
-    """A blocked table keeps all files, and the explanation has the reason."""
+    """No file of a table is deleted while its removal is blocked, and the explanation has the reason."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     if blocked == "gc":
@@ -176,7 +178,7 @@ def test_what_blocks_a_table(table: HistoryTable, blocked: str, reason: str) -> 
 
 
 def test_protection_and_runs_block_the_deletion(table: HistoryTable) -> None:
-    """A protected table, and one that a held run uses, keep their files."""
+    """No file of a protected table, and of a table that a held run uses, is deleted."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
     pin = {"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}
@@ -195,7 +197,9 @@ def operations(node: DriverNode) -> list[dict[str, Any]]:
 
 
 def test_which_files_stay(table: HistoryTable) -> None:
-    """Files with foreign names or in other directories, links and metadata files are kept."""
+    """Files with foreign names or in foreign directories, links, metadata files and checksums of existing files are not
+    deleted.
+    """
     node, clock = table.node, clock_of(table.node)
     names = ["data/notes.txt", "other/x.parquet", "x.parquet", "metadata/00000-x.metadata.json", "data/_SUCCESS"]
     stay = [write_orphan(table, name) for name in names]
@@ -209,8 +213,8 @@ def test_which_files_stay(table: HistoryTable) -> None:
 
 
 def test_the_setting_and_the_policy(table: HistoryTable) -> None:
-    """`off` overrides policies; with `policies` only tables with a policy are checked, by the nearest one, in its
-    owner's name.
+    """With the setting `off`, policies have no effect. With `policies`, only tables with a policy are checked,
+    according to the nearest policy and in its owner's name.
     """
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
@@ -232,9 +236,7 @@ def test_the_setting_and_the_policy(table: HistoryTable) -> None:
 
 
 def test_a_round_has_one_token_for_each_user(table: HistoryTable) -> None:
-    """Each new or revoked token has the other writers of the server decide again. A table whose check fails gets the
-    next one a token of its own.
-    """
+    """A round creates one token for each user whose tables it checks."""
     node = table.node
     clock = clock_of(node)
     for name in ("u", "v"):
@@ -249,7 +251,7 @@ def test_a_round_has_one_token_for_each_user(table: HistoryTable) -> None:
 
 
 def tokens_of_rounds(node: DriverNode) -> list[bool]:
-    """Return for each token of a round whether it is revoked."""
+    """Return for each token that rounds created whether it is revoked."""
     statement = Sql("SELECT revoked FROM token WHERE name = 'maintenance orphans'")
     permit = node.built.upkeep._permit
     return [
@@ -259,8 +261,8 @@ def tokens_of_rounds(node: DriverNode) -> list[bool]:
 
 
 def test_datasets_and_lance_tables_are_left_alone(table: HistoryTable) -> None:
-    """SQL++ removes the files of its datasets, and Lance tables have a setting of their own. The explanation says so,
-    and so do operations that a user requests.
+    """The task removes no files of SQL++ datasets and of Lance tables, which have their own removal. The explanation,
+    the result of a requested operation, or its refusal says so.
     """
     node, clock = table.node, clock_of(table.node)
     rows(node, "create type Heap as { id: bigint }; create dataset heaps(Heap) primary key id")
@@ -316,8 +318,8 @@ def test_each_deleted_file_is_audited(table: HistoryTable) -> None:
 
 
 def test_a_request(table: HistoryTable) -> None:
-    """A user who may modify the table may request a check, which does not shorten the wait. If removal is off, it is
-    405.
+    """A user who may modify the table may request a check, which does not shorten the waiting time. If the removal is
+    off, the request is 405.
     """
     node = table.node
     clock_of(node)
@@ -335,7 +337,9 @@ def test_a_request(table: HistoryTable) -> None:
 
 
 def test_a_request_of_a_dry_run(table: HistoryTable) -> None:
-    """If the policy is a dry run, the result says how many files were found, and nothing of a wait."""
+    """If the policy is a dry run, the result has the number of orphan files found and does not mention a waiting
+    time.
+    """
     node = table.node
     clock_of(node)
     write_orphan(table)
@@ -369,7 +373,7 @@ def restore_backup(node: DriverNode) -> None:
 
 
 def test_a_restored_store_waits_anew(table: HistoryTable) -> None:
-    """After the store's epoch changed, no file is deleted before its waiting time has passed again."""
+    """After a change of the store's epoch, no file is deleted before its waiting time has passed again."""
     node, clock = table.node, clock_of(table.node)
     write_orphan(table)
     assert run_days(node, clock, 3) == 0
@@ -379,7 +383,9 @@ def test_a_restored_store_waits_anew(table: HistoryTable) -> None:
 
 
 def test_a_restored_mark_waits_anew(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same holds for a file that was marked for deletion when the backup was made."""
+    """After a change of the store's epoch, the waiting time starts again also for a file that is marked for
+    deletion.
+    """
     node, clock = table.node, clock_of(table.node)
     write_orphan(table)
     assert run_days(node, clock, 3) == 0
@@ -391,14 +397,16 @@ def test_a_restored_mark_waits_anew(table: HistoryTable, monkeypatch: pytest.Mon
 
 
 async def nothing_removed(round_: OrphanRound) -> dict[int, object]:
-    """Die before the removal."""
+    """Skip the deletion of the marked files, as a crash would."""
     assert round_.marked
     return {}
 
 
 @pytest.mark.parametrize("kind", ["fileset", "Lance table"])
 def test_an_object_inside_a_tables_directory(table: HistoryTable, kind: str) -> None:
-    """A request cannot put it there; where an old store has one, no file is deleted until it lies elsewhere."""
+    """A request cannot put an object inside a table's directory. If the register has such an object, no file of the
+    table is deleted until the object is moved.
+    """
     node, clock = table.node, clock_of(table.node)
     inside = f"{table.location}/data/inside"
     if kind == "fileset":
@@ -414,7 +422,7 @@ def test_an_object_inside_a_tables_directory(table: HistoryTable, kind: str) -> 
         refused = node.post(path, {"location": inside})
         made = str(node.done("POST", path, {})["location"])
     assert refused.status in (400, 409), refused.body
-    assert place_of(node, made) == 1, "the register has its place"
+    assert place_of(node, made) == 1, "its location is registered"
 
     file = write_orphan(table, "data/inside/orphan.parquet")
     assert move_place(node, made, to=inside) == 1
@@ -422,11 +430,11 @@ def test_an_object_inside_a_tables_directory(table: HistoryTable, kind: str) -> 
     assert file.exists()
     assert "below its location" in operations(node)[0]["result"]
     assert move_place(node, inside, to=made) == 1
-    assert run_days(node, clock, 1) == 1, "nothing else keeps the file"
+    assert run_days(node, clock, 1) == 1, "no other reason keeps the file"
 
 
 def place_of(node: DriverNode, location: str) -> int:
-    """Return how many places of the register are a location."""
+    """Return the number of register entries with a location."""
     count = Sql("SELECT 1 FROM place WHERE location = :location")
     permit = node.built.upkeep._permit
     return len(
@@ -437,7 +445,7 @@ def place_of(node: DriverNode, location: str) -> int:
 
 
 def move_place(node: DriverNode, location: str, *, to: str) -> int:
-    """Move a place of the register without its rules. Returns how many were there."""
+    """Change the location of a register entry without the usual checks. Returns the number of changed entries."""
     change = Sql("UPDATE place SET location = :to WHERE location = :location")
     params = {"location": place_key(location), "to": place_key(to)}
     permit = node.built.upkeep._permit

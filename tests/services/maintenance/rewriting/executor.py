@@ -1,4 +1,4 @@
-"""An executor for tests, over the real routes: it leases operations, and rewrites manifests as Iceberg does."""
+"""A fake executor that uses the real routes: it leases operations, and rewrites manifests as Iceberg does."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ OPERATIONS = f"{OWN}/metalakes/lake/maintenance/operations"
 
 @dataclass
 class FakeExecutor:
-    """A fake executor with a name."""
+    """A fake executor with a holder name."""
 
     node: DriverNode
     holder: str = "one"
     user: str = "admin"
 
     def lease(self, limit: int = 10) -> list[dict[str, Any]]:
-        """Lease operations."""
+        """Lease operations. Returns them."""
         answer = self.node.post(LEASES, {"holder": self.holder, "limit": limit}, user=self.user)
         assert answer.status == 200, answer.body
         return answer.json()["operations"]  # type: ignore[no-any-return]
 
     def renew(self, *operations: int) -> list[int]:
-        """Renew leases. Returns the lost ones."""
+        """Renew leases. Returns the operations whose leases are lost."""
         answer = self.node.put(LEASES, {"holder": self.holder, "operations": operations}, user=self.user)
         assert answer.status == 200, answer.body
         return answer.json()["lost"]  # type: ignore[no-any-return]
@@ -46,8 +46,9 @@ def with_token(node: DriverNode, token: str, method: str, target: str, body: obj
 
 
 def replacement(table: HistoryTable, *, records: int | None = None, **changes: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - parts of any type
-    """Return the updates of a compaction of all files of a table into one, with this number of records. `changes`
-    replaces parts: `paths` of the new files, the number of manifests to `keep`, `summary`, `snapshot` fields.
+    """Return the updates of a compaction that replaces all files of a table by one with this number of records.
+
+    `changes` replaces parts: `paths` of the new files, the number of manifests to `keep`, `summary`, `snapshot` fields.
     """
     number = table.snapshots + 1
     keep: int = changes.get("keep", 0)
@@ -72,10 +73,10 @@ def commit_with(node: DriverNode, token: str, table: str, updates: list[Any]) ->
 
 
 def ask(node: DriverNode, table: str = "a.t", operation: str = "compact", *, user: str = "admin") -> DriverAnswer:
-    """Request an operation."""
+    """Request an operation on a table."""
     return node.post(f"{MAINTENANCE}/operations", {"table": table, "operation": operation}, user=user)
 
 
 def told(node: DriverNode) -> list[dict[str, Any]]:
-    """Return the operations in the status, newest first."""
+    """Return the operations that the status lists, newest first."""
     return node.get(f"{MAINTENANCE}/operations").json()["operations"]  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Cancellation by number: who may cancel an operation, and what becomes of it."""
+"""Cancellation of an operation by its number: required privileges, and its effect on the operation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.services.maintenance.rewriting.executor import OPERATIONS, FakeExecut
 
 @pytest.fixture
 def operation(node: DriverNode) -> int:
-    """A waiting operation of a kind that is no job of Gravitino, and users with graded rights."""
+    """A waiting operation of a kind that is no Gravitino job, and users with different privileges."""
     HistoryTable(node).append(3, **{"total-delete-files": "2"})
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
@@ -26,7 +26,9 @@ def cancel(node: DriverNode, operation: object, *, user: str = "admin") -> Drive
 
 
 def test_a_waiting_operation(node: DriverNode, operation: int) -> None:
-    """A user who may modify the table cancels the operation of another user; the result names the user."""
+    """A user who may modify the table can cancel another user's waiting operation. The result names the canceling
+    user.
+    """
     answer = cancel(node, operation, user="writer")
 
     assert (answer.status, answer.json()) == (200, {"operation": operation, "state": "cancelled"})
@@ -35,7 +37,7 @@ def test_a_waiting_operation(node: DriverNode, operation: int) -> None:
 
 
 def test_a_running_operation(node: DriverNode, operation: int) -> None:
-    """The executor of a cancelled operation learns it when it renews its lease."""
+    """The executor of a cancelled operation is notified when it renews its lease."""
     executor = FakeExecutor(node)
     executor.lease()
     cancel(node, operation)
@@ -44,7 +46,7 @@ def test_a_running_operation(node: DriverNode, operation: int) -> None:
 
 
 def test_an_operation_that_has_ended(node: DriverNode, operation: int) -> None:
-    """The answer has the state in which it ended."""
+    """Cancelling an operation that has ended returns the state in which it ended."""
     executor = FakeExecutor(node)
     executor.lease()
     executor.report(operation)
@@ -54,7 +56,7 @@ def test_an_operation_that_has_ended(node: DriverNode, operation: int) -> None:
 
 @pytest.mark.parametrize("user", ["reader", "stranger"])
 def test_who_may_not(node: DriverNode, operation: int, user: str) -> None:
-    """Users who may not modify the table get 403, with the words of an operation that does not exist."""
+    """Users who may not modify the table get 403, with the same message as for an operation that does not exist."""
     refused, missing, no_number = (cancel(node, each, user=user) for each in (operation, 999, "x"))
 
     assert (refused.status, missing.status, no_number.status) == (403, 403, 403)
@@ -63,7 +65,7 @@ def test_who_may_not(node: DriverNode, operation: int, user: str) -> None:
 
 
 def test_what_is_missing(node: DriverNode, operation: int) -> None:
-    """To the metalake's owner, an unknown operation, one of another metalake and one of a dropped table are 404."""
+    """For the metalake's owner, an unknown operation, one of another metalake, and one of a dropped table are 404."""
     node.done("POST", API, {"name": "pond"})
     elsewhere = node.post(OPERATIONS.replace("/lake/", "/pond/") + f"/{operation}/cancel")
     assert node.delete(wire.table_path("a", "t")).status == 204
@@ -73,7 +75,7 @@ def test_what_is_missing(node: DriverNode, operation: int) -> None:
 
 
 def test_an_operation_of_the_server(node: DriverNode, operation: int) -> None:
-    """An expiry is the server's own work, and cannot be cancelled."""
+    """An expiry cannot be cancelled, because the server itself executes it."""
     expiry = ask(node, operation="expire").json()["operation"]
     answer = cancel(node, expiry)
 

@@ -1,4 +1,4 @@
-"""Options of Iceberg's action: those of a policy take precedence, within the limits of the server."""
+"""Options of Iceberg's rewrite actions: a policy overrides the defaults, within the limits of the server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from limnos.services.maintenance.rewriting.kinds import GROUP_BYTES, RewriteOpti
 
 
 def test_limits_precede_a_policy() -> None:
-    """Limits of the server override a stored policy with larger groups of files or more concurrent groups."""
+    """The server's limits override a stored policy with larger file groups or more concurrent groups."""
     wanted = {
         "max-concurrent-file-group-rewrites": "10000", "max-file-group-size-bytes": "1", "min-input-files": "2",
     }  # fmt: skip

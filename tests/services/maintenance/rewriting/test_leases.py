@@ -1,4 +1,6 @@
-"""Leases: who may have them, the rights of their tokens, and operations of an executor that died."""
+"""Leases of operations: who may lease, the rights of an operation's token, and operations of an executor that
+crashed.
+"""
 
 from __future__ import annotations
 
@@ -56,14 +58,16 @@ def table(lake: DriverNode) -> HistoryTable:
 
 
 def clock_of(node: DriverNode) -> MovedClock:
-    """Return the clock that the fixture set."""
+    """Return the clock that the fixture has set."""
     clock = node.built.services.store.time
     assert isinstance(clock, MovedClock)
     return clock
 
 
 def test_a_compaction_from_request_to_end(lake: DriverNode, table: HistoryTable) -> None:
-    """An executor leases the compaction, commits with its token, and reports; the snapshot names the operation."""
+    """An executor leases a compaction, commits with its token and reports its end. The summary of the new snapshot
+    names the operation.
+    """
     executor = FakeExecutor(lake)
     (leased,) = executor.lease()
     answer = commit_with(lake, leased["token"], "t", replacement(table))
@@ -99,7 +103,7 @@ def test_checkpoints_move_to_the_new_snapshot(lake: DriverNode) -> None:
 
 
 def test_a_table_has_one_lease(lake: DriverNode, table: HistoryTable) -> None:
-    """Two operations on one table are leased one after the other, even by different executors."""
+    """Two operations on one table are leased one after the other, even to different executors."""
     assert ask(lake, operation="manifests").status == 200
     first = FakeExecutor(lake).lease()
     second = FakeExecutor(lake, "two").lease()
@@ -112,7 +116,9 @@ def test_a_table_has_one_lease(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_an_expired_lease_goes_back(lake: DriverNode, table: HistoryTable) -> None:
-    """After a lease expires, the first executor's token is invalid, and another executor gets the operation."""
+    """After a lease expires, the token of the first executor is invalid, and another executor can lease the
+    operation.
+    """
     clock = clock_of(lake)
     (lost,) = FakeExecutor(lake).lease()
     clock.at_ms += LEASE_MS - 1
@@ -141,7 +147,7 @@ def test_a_renewed_lease_lasts(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_a_lease_that_committed_and_expired_is_done(lake: DriverNode, table: HistoryTable) -> None:
-    """An operation whose executor died between commit and report counts as completed."""
+    """An operation whose executor committed and crashed before its report is done."""
     (leased,) = FakeExecutor(lake).lease()
     assert commit_with(lake, leased["token"], "t", replacement(table)).status == 200
     clock_of(lake).at_ms += LEASE_MS
@@ -152,14 +158,16 @@ def test_a_lease_that_committed_and_expired_is_done(lake: DriverNode, table: His
 
 
 def test_an_operation_that_always_yields_fails(lake: DriverNode, table: HistoryTable) -> None:
-    """An operation can be returned a limited number of times; then it fails with the reason."""
+    """An executor can return an operation as `yielded` a limited number of times, each after a longer pause. Then the
+    operation fails with the last reason.
+    """
     clock, executor = clock_of(lake), FakeExecutor(lake)
     for number in range(LOSSES_MAX):
         (leased,) = executor.lease()
         assert executor.report(leased["operation"], "yielded", "a writer came first").status == 200
         clock.at_ms += (YIELD_MS << number) - 1
         assert executor.lease() == []
-        assert "a writer came first" in told(lake)[0]["result"], "the status says why it waits"
+        assert "a writer came first" in told(lake)[0]["result"], "the status has the reason"
         clock.at_ms += 1
 
     assert executor.lease() == []
@@ -169,7 +177,7 @@ def test_an_operation_that_always_yields_fails(lake: DriverNode, table: HistoryT
 
 
 def test_who_may_lease(lake: DriverNode, table: HistoryTable) -> None:
-    """Only the metalake's owner and service admins may lease, whatever other privileges users have."""
+    """Only the metalake's owner and service admins may lease operations, whatever other privileges a user has."""
     grant(lake, "writer", "use_catalog use_schema select_table modify_table create_table", kind="METALAKE", on="lake")
     body = {"holder": "x", "limit": 1}
 
@@ -183,7 +191,9 @@ def test_who_may_lease(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_what_a_token_opens(lake: DriverNode, table: HistoryTable) -> None:
-    """The operation's token loads its own table only: no other table, no list, no drop, and no token of its user."""
+    """The operation's token can load its own table. It cannot load another table, list, drop or rename tables, or
+    create tokens.
+    """
     HistoryTable(lake, "other").append(1)
     (leased,) = FakeExecutor(lake).lease()
 
@@ -207,7 +217,9 @@ def test_what_a_token_opens(lake: DriverNode, table: HistoryTable) -> None:
 
 @pytest.mark.parametrize("left, missing", [("", "needs"), ("select_table", "modify"), ("modify_table", "select")])
 def test_rights_count_when_it_is_leased(lake: DriverNode, left: str, missing: str) -> None:
-    """An operation of a user who can no longer read and modify the table fails and names the missing right."""
+    """If the user who requested an operation can no longer read or modify the table, the lease request fails the
+    operation, and the result names the missing privilege.
+    """
     HistoryTable(lake).append(12)
     set_clock(lake, NOW_MS)
     grant(lake, "writer", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -223,7 +235,9 @@ def test_rights_count_when_it_is_leased(lake: DriverNode, left: str, missing: st
 
 
 def test_rights_count_when_it_commits(lake: DriverNode) -> None:
-    """If the user may only read the table since the lease, commits with the token are refused."""
+    """If the user has only kept the right to read the table since the lease, commits with the operation's token are
+    refused.
+    """
     table = HistoryTable(lake)
     table.append(12)
     set_clock(lake, NOW_MS)
@@ -249,7 +263,7 @@ def test_rights_count_when_it_commits(lake: DriverNode) -> None:
     ],
 )
 def test_what_is_no_true_rewrite(node: DriverNode, changes: dict[str, Any], reason: str) -> None:
-    """A commit that is no valid rewrite is refused with the reason, and the table is unchanged."""
+    """A commit that is not a valid rewrite is refused with the reason, and the table is unchanged."""
     table = HistoryTable(node)
     table.append(12)
     set_clock(node, NOW_MS)
@@ -266,7 +280,7 @@ def test_what_is_no_true_rewrite(node: DriverNode, changes: dict[str, Any], reas
     [({"schema-id": 7}, "another schema"), ({"parent-snapshot-id": 300}, "does not follow the head")],
 )
 def test_a_rewrite_of_a_former_state(node: DriverNode, changes: dict[str, Any], reason: str) -> None:
-    """A rewrite of a former head or schema is a conflict, after which Iceberg's client tries again."""
+    """A rewrite of a former head or schema is a conflict, after which Iceberg's client retries."""
     table = HistoryTable(node)
     table.append(12)
     set_clock(node, NOW_MS)
@@ -281,7 +295,9 @@ def test_a_rewrite_of_a_former_state(node: DriverNode, changes: dict[str, Any], 
 
 
 def test_an_append_comes_between(node: DriverNode) -> None:
-    """A rewrite that an append has overtaken conflicts, and commits once it follows the append's snapshot."""
+    """A rewrite that does not follow a concurrent append is a conflict. A rewrite that follows the append's snapshot
+    commits.
+    """
     table = HistoryTable(node)
     table.append(12)
     set_clock(node, NOW_MS)
@@ -306,7 +322,7 @@ def test_an_append_comes_between(node: DriverNode) -> None:
     ],
 )
 def test_what_an_operation_may_not_do(node: DriverNode, update: dict[str, Any]) -> None:
-    """Updates other than those of a rewrite of `main` are refused."""
+    """With an operation's token, a commit may contain only the updates of a rewrite of `main`."""
     table = HistoryTable(node)
     table.append(5)
     set_clock(node, NOW_MS)
@@ -319,7 +335,7 @@ def test_what_an_operation_may_not_do(node: DriverNode, update: dict[str, Any]) 
 
 
 def test_the_token_of_the_servers_own_executor(node: DriverNode) -> None:
-    """The token of the server's own executor leases operations, and has no other right of its administrator."""
+    """The token of the server's own executor can lease operations, and has no other right of its administrator."""
     HistoryTable(node).append(5)
     set_clock(node, NOW_MS)
     ask(node)
@@ -358,7 +374,7 @@ OWN_READS = {"load-table", "load-credentials", "list-reports", "list-statistics"
 
 
 def get_targets(table: str) -> Iterator[tuple[str, str]]:
-    """Return operation and path of each reading route, of all protocols, with the name of a table."""
+    """Return operation and path of each GET route of all protocols, with the name of a table."""
     names = {"table": table, "t": table, "fullName": f"main.a.{table}", "type": "TABLE", "table_id": f"main$a${table}"}
     for each in OPERATIONS:
         if each.method == "GET":
@@ -367,7 +383,9 @@ def get_targets(table: str) -> Iterator[tuple[str, str]]:
 
 
 def test_which_routes_a_token_reads(node: DriverNode) -> None:
-    """Of all reading routes the token may use its own table's and the public ones; no answer names the other table."""
+    """Of all GET routes, an operation's token can use those of its own table and the public ones. No answer contains
+    another table's name.
+    """
     HistoryTable(node).append(5)
     other = HistoryTable(node, "unseen")
     other.append(1)
@@ -382,7 +400,7 @@ def test_which_routes_a_token_reads(node: DriverNode) -> None:
                 text = answer.body.decode(errors="replace")
                 assert other.location not in text, address
                 assert "unseen" in address or "unseen" not in text, address
-                is_damaged = operation == "preview-table" and answer.status == 405  # the history's files are not real
+                is_damaged = operation == "preview-table" and answer.status == 405  # the table has no real data files
                 if (is_damaged or answer.status not in range(400, 500)) and operation not in PUBLIC:
                     operations.add(operation)
                 if operation in EMPTY and answer.status == 200:
@@ -393,7 +411,7 @@ def test_which_routes_a_token_reads(node: DriverNode) -> None:
 
 
 def test_another_metalake_has_no_say(lake: DriverNode, table: HistoryTable) -> None:
-    """The owner of another metalake can neither renew nor end the operation, even under the executor's name."""
+    """The owner of another metalake can neither renew a lease nor end its operation, even under the executor's name."""
     (leased,) = FakeExecutor(lake).lease()
     assert lake.post(API, {"name": "other"}, user="admin").status == 200
     other = f"{OWN}/metalakes/other/maintenance"
@@ -408,7 +426,7 @@ def test_another_metalake_has_no_say(lake: DriverNode, table: HistoryTable) -> N
 
 
 def test_a_lease_of_the_server_is_its_own(lake: DriverNode, table: HistoryTable) -> None:
-    """An executor with the server's name cannot end a running expiry."""
+    """An executor that uses the server's holder name cannot end a running expiry."""
     assert ask(lake, operation="expire").status == 200
     (expiry,) = [each["id"] for each in told(lake) if each["kind"] == "expire"]
     services = lake.built.services
@@ -428,7 +446,7 @@ def test_a_lease_of_the_server_is_its_own(lake: DriverNode, table: HistoryTable)
 
 @pytest.mark.parametrize("operation", [1 << 62, 1 << 63, 1 << 200])
 def test_numbers_that_no_operation_has(lake: DriverNode, operation: int) -> None:
-    """Invalid numbers of operations count as lost or are refused, without a server error."""
+    """Invalid operation numbers are reported as lost or are refused, without a server error."""
     answer = lake.put(LEASES, {"holder": "one", "operations": [operation]})
     report = lake.post(
         f"{OWN}/metalakes/lake/maintenance/operations/{operation}/report", {"holder": "one", "outcome": "done"}
@@ -439,7 +457,7 @@ def test_numbers_that_no_operation_has(lake: DriverNode, operation: int) -> None
 
 
 def test_texts_with_nul(lake: DriverNode, table: HistoryTable) -> None:
-    """An executor name with NUL is refused, or stored without it, on every store."""
+    """A holder name or a report with NUL causes no server error, on every store."""
     assert table.snapshots == 12
     renewal = lake.put(LEASES, {"holder": "o\0", "operations": [1]})
     (leased,) = FakeExecutor(lake, "two").lease()
@@ -451,7 +469,9 @@ def test_texts_with_nul(lake: DriverNode, table: HistoryTable) -> None:
 
 @pytest.mark.parametrize("is_expired", [False, True])
 def test_a_secret_that_ended_before_the_lease(lake: DriverNode, is_expired: bool) -> None:
-    """An operation requested by a service account gets no token after its secret was ended or has expired."""
+    """An operation that a service account requested gets no lease and no token after the account's secret was revoked
+    or has expired.
+    """
     HistoryTable(lake).append(12)
     clock = set_clock(lake, NOW_MS)
     token, secret_id = robot_token(lake, **({"expires_in_s": 3600} if is_expired else {}))
@@ -460,7 +480,7 @@ def test_a_secret_that_ended_before_the_lease(lake: DriverNode, is_expired: bool
     assert asked.status == 200, asked.body
     if is_expired:
         clock.at_ms += 3 * DAY_MS
-        robot_token(lake)  # rows of tokens that ended long ago are deleted then
+        robot_token(lake)  # deletes rows of tokens that expired long ago
     else:
         end_secret(lake, secret_id)
 
@@ -471,7 +491,9 @@ def test_a_secret_that_ended_before_the_lease(lake: DriverNode, is_expired: bool
 
 
 def test_a_secret_that_ends_during_the_lease(lake: DriverNode) -> None:
-    """If the secret ends during the lease, the operation's commit is refused; other secrets do not matter."""
+    """If the service account's secret is revoked during the lease, the operation's commit is refused. Other secrets
+    have no effect.
+    """
     table = HistoryTable(lake)
     table.append(12)
     set_clock(lake, NOW_MS)

@@ -1,4 +1,4 @@
-"""What happens between the lease of a rewrite and its commit: renames, drops, and other nodes."""
+"""Changes between the lease of a rewrite and its commit: renames, drops, and requests to other nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRASH = f"{OWN}/metalakes/lake/catalogs/main/trash"
 
 @pytest.fixture
 def table(lake: DriverNode) -> HistoryTable:
-    """A table of twelve small files, for which a compaction was asked."""
+    """A table of twelve small files with a requested compaction."""
     made = HistoryTable(lake)
     made.append(12)
     set_clock(lake, NOW_MS)
@@ -30,7 +30,7 @@ def table(lake: DriverNode) -> HistoryTable:
 
 
 def snapshots(node: DriverNode, name: str) -> int:
-    """How many snapshots a table has."""
+    """Return the number of snapshots of a table."""
     return len(node.get(wire.table_path("a", name))["metadata"].get("snapshots", []))
 
 
@@ -42,7 +42,9 @@ def rename(node: DriverNode, old: str, new: str) -> None:
 
 
 def test_renamed_between_lease_and_commit(lake: DriverNode, table: HistoryTable) -> None:
-    """The commit to the old name changes nothing, not even a new table of that name; the next executor commits."""
+    """After a rename of the table, a commit to the old name is refused, also if a new table has that name. The next
+    executor commits under the new name.
+    """
     (leased,) = FakeExecutor(lake).lease()
     updates = replacement(table)
     rename(lake, "t", "moved")
@@ -61,7 +63,9 @@ def test_renamed_between_lease_and_commit(lake: DriverNode, table: HistoryTable)
 
 
 def test_dropped_between_lease_and_commit(lake: DriverNode, table: HistoryTable) -> None:
-    """Nothing is committed while the table is in the trash, nor to a new one; restored, it is rewritten."""
+    """Nothing is committed while the table is in the trash, nor to a new table of the same name. After the table is
+    restored, the rewrite succeeds.
+    """
     (leased,) = FakeExecutor(lake).lease()
     updates = replacement(table)
     assert lake.delete(wire.table_path("a", "t")).status == 204
@@ -85,7 +89,7 @@ def test_dropped_between_lease_and_commit(lake: DriverNode, table: HistoryTable)
 
 @pytest.fixture
 def nodes(database: Database, tmp_path: Path) -> Iterator[tuple[DriverNode, DriverNode]]:
-    """Two nodes over one store, with a namespace `a`."""
+    """Two nodes on one store, with a namespace `a`."""
     url = None if database.kind == "sqlite" else database.address
     with node_over(tmp_path, database=url) as one, node_over(tmp_path, database=url) as two:
         make_space(one, "a")
@@ -93,7 +97,9 @@ def nodes(database: Database, tmp_path: Path) -> Iterator[tuple[DriverNode, Driv
 
 
 def test_two_nodes(nodes: tuple[DriverNode, DriverNode]) -> None:
-    """A lease of one node lasts and ends on the other: one executor at a time, and its token is refused everywhere."""
+    """A lease of one node is valid on the other and ends on both: only one executor holds it, and after its end its
+    token is refused on both.
+    """
     one, two = nodes
     table = HistoryTable(one)
     table.append(12)
@@ -106,7 +112,7 @@ def test_two_nodes(nodes: tuple[DriverNode, DriverNode]) -> None:
     assert FakeExecutor(two).renew(leased["operation"]) == []
     clock.at_ms += LEASE_MS
     updates = replacement(table)
-    assert commit_with(one, leased["token"], "t", updates).status == 403, "the lease is over"
+    assert commit_with(one, leased["token"], "t", updates).status == 403, "the lease has ended"
     (again,) = FakeExecutor(two, "two").lease()
     late = [commit_with(node, leased["token"], "t", updates).status for node in (one, two)]
     done = commit_with(one, again["token"], "t", updates)
@@ -114,7 +120,7 @@ def test_two_nodes(nodes: tuple[DriverNode, DriverNode]) -> None:
     report = FakeExecutor(one, "two").report(again["operation"])
 
     assert (again["operation"], late, done.status) == (leased["operation"], [401, 401], 200)
-    assert twice.status in (400, 409), "the files it replaces are gone"
+    assert twice.status in (400, 409), "the replaced files are deleted"
     assert report.json() == {"accepted": True}
     assert [[each["state"] for each in told(node)] for node in nodes] == [["done"], ["done"]]
     assert [snapshots(node, "t") for node in nodes] == [13, 13]

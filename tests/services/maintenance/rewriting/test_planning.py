@@ -30,7 +30,7 @@ NOW_MS = FIRST_MS + 30 * DAY_MS
 
 
 def plan(node: DriverNode) -> int:
-    """Run a round. Returns the number of planned operations."""
+    """Run a round of the planning task. Returns the number of planned operations."""
     services = node.built.services
 
     async def run() -> int:
@@ -48,7 +48,7 @@ def plan(node: DriverNode) -> int:
 
 @pytest.fixture
 def tables(node: DriverNode) -> dict[str, HistoryTable]:
-    """A table of 12 and one of 30 small files, assessed."""
+    """A table of 12 and a table of 30 small files, both assessed."""
     made = {"t": HistoryTable(node), "u": HistoryTable(node, "u")}
     made["t"].append(12)
     made["u"].append(30)
@@ -63,7 +63,9 @@ def test_nothing_without_a_policy(node: DriverNode, tables: dict[str, HistoryTab
 
 
 def test_a_setting_plans_for_owners(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """With the setting, each finding becomes an operation of the table's owner; the largest gain is leased first."""
+    """With the setting, each finding becomes an operation of the table's owner; the operation with the largest gain is
+    leased first.
+    """
     services = node.built.services
     services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(rewrite=True))
     planned, again = plan(node), plan(node)
@@ -77,7 +79,7 @@ def test_a_setting_plans_for_owners(node: DriverNode, tables: dict[str, HistoryT
 
 @pytest.mark.parametrize("policy_type", [COMPACTION, WHOLE])
 def test_a_policy_plans(node: DriverNode, tables: dict[str, HistoryTable], policy_type: str) -> None:
-    """A policy on the catalog is inherited; a policy on a table that switches everything off excludes the table."""
+    """A policy on the catalog applies to its tables. A policy on a table that disables all kinds excludes the table."""
     content: dict[str, object] = (
         {"rewriteOptions": {"max-file-group-input-files": "9"}} if policy_type == COMPACTION else {}
     )
@@ -94,7 +96,7 @@ def test_a_policy_plans(node: DriverNode, tables: dict[str, HistoryTable], polic
 
 
 def test_requests_have_the_target_size(node: DriverNode) -> None:
-    """A requested operation uses the target size of the table, and that of a policy instead if the policy has one."""
+    """A requested operation uses the target size of the policy or, if the policy has none, that of the table."""
     HistoryTable(node).append(2)
     properties = {"action": "set-properties", "updates": {"write.target-file-size-bytes": "7000000"}}
     assert wire.commit(node, "a", "t", updates=[properties]).status == 200
@@ -109,7 +111,9 @@ def test_requests_have_the_target_size(node: DriverNode) -> None:
 
 
 def test_planned_rewrites_have_the_target_size(node: DriverNode) -> None:
-    """Operations that a policy plans, of delete files too, use the target size of the table, or that of the policy."""
+    """Planned operations, also of delete files, use the target size of the policy or, if the policy has none, that of
+    the table.
+    """
     HistoryTable(node).append(12, **{"total-delete-files": "5"})
     HistoryTable(node, "u").append(12, **{"total-delete-files": "5"})
     properties = {"action": "set-properties", "updates": {"write.target-file-size-bytes": "7000000"}}
@@ -148,7 +152,9 @@ def test_options_that_iceberg_lacks(node: DriverNode, tables: dict[str, HistoryT
 def test_a_request_under_options_that_iceberg_lacks(
     node: DriverNode, tables: dict[str, HistoryTable], kind: str
 ) -> None:
-    """A request that would use a policy's unknown options is refused, with a list of options; others are not."""
+    """A request that would use a policy's unknown options is refused, with a list of the valid options. Other requests
+    are accepted.
+    """
     add_policy(node, "small", COMPACTION, {"rewriteOptions": {"min-input-file": "9"}}, on="main", kind="catalog")
     refused = ask(node, operation=kind)
 
@@ -158,7 +164,7 @@ def test_a_request_under_options_that_iceberg_lacks(
 
 
 def test_an_application_of_no_delete_files(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """A table without delete files has nothing to apply: the operation is done at once, without an executor."""
+    """For a table without delete files, the operation `deletes` is done at once, without an executor."""
     tables["t"].append(1, **{"total-delete-files": "0"})
     ask(node, operation="deletes")
     (done,) = told(node)
@@ -171,7 +177,7 @@ def test_an_application_of_no_delete_files(node: DriverNode, tables: dict[str, H
 
 
 def test_delete_files_that_end_before_the_lease(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """If a writer removed the delete files after the request, no executor gets the operation."""
+    """If a writer has removed the delete files since the request, the operation is done and no executor leases it."""
     tables["t"].append(1, **{"total-delete-files": "1"})
     ask(node, operation="deletes")
     tables["t"].append(1, **{"total-delete-files": "0"})
@@ -181,7 +187,7 @@ def test_delete_files_that_end_before_the_lease(node: DriverNode, tables: dict[s
 
 
 def test_a_failure_is_tried_again_later(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """After a failure the table pauses, twice as long after each one."""
+    """After each failure the table pauses, each time for twice as long."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")
     clock = node.built.services.store.time
     for pause_ms in (PAUSE_MS, 2 * PAUSE_MS):
@@ -222,7 +228,7 @@ def test_a_policy_whose_owner_is_a_group(node: DriverNode, tables: dict[str, His
 
 
 def test_a_request_comes_before_policies(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """Requested operations are leased first, and a repeated request returns the same operation."""
+    """Requested operations are leased before planned ones, and a repeated request returns the same operation."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.u", kind="table")
     plan(node)
     first, second = ask(node), ask(node)
@@ -233,7 +239,9 @@ def test_a_request_comes_before_policies(node: DriverNode, tables: dict[str, His
 
 
 def test_a_busy_table_is_left_alone(node: DriverNode) -> None:
-    """A recently overwritten table waits until its writers are quiet; a request does not wait."""
+    """A planned operation waits until a recently overwritten table has had no overwrite for some time; a requested one
+    does not wait.
+    """
     HistoryTable(node).append(12, operation="overwrite")
     clock = set_clock(node, FIRST_MS + 1_000)
     assess(node)
@@ -250,7 +258,7 @@ def test_a_busy_table_is_left_alone(node: DriverNode) -> None:
 
 
 def test_a_table_that_is_never_quiet(node: DriverNode) -> None:
-    """A table that is overwritten without a pause is leased after a hundred overwrites, not after one fewer."""
+    """A table that is overwritten without a pause is leased after a hundred overwrites, not after ninety-nine."""
     table = HistoryTable(node)
     table.append(OVERWRITES_PER_REWRITE - 1, operation="overwrite")
     clock = set_clock(node, FIRST_MS + 1_000)

@@ -1,4 +1,6 @@
-"""Retention of rows by a policy: what an executor is told to delete, in whose name, when, and what is refused."""
+"""Row retention by a policy: the rows that an executor must delete, in whose name, when, and the requests that are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def table(lake: DriverNode, clock: MovedClock) -> HistoryTable:
 
 
 def deletion(table: HistoryTable, *, operation: str = "delete", added: int = 0) -> list[dict[str, Any]]:
-    """Return the updates of a commit that drops the table's first file and adds one with this number of records."""
+    """Return the updates of a commit that drops the table's first file and adds a file with this number of records."""
     number = table.snapshots + 1
     new = [] if not added else [
         table.manifest(f"r{number}.avro", [entry(data_file(f"{table.location}/data/r.parquet", record_count=added))])
@@ -64,7 +66,7 @@ def deletion(table: HistoryTable, *, operation: str = "delete", added: int = 0) 
 
 
 def test_a_policy_from_the_finding_to_the_end(lake: DriverNode, table: HistoryTable, clock: MovedClock) -> None:
-    """The executor gets the column and the day, its commit names the operation, and then the table pauses for a day."""
+    """The lease has the column and the day, the commit names the operation, and then the table pauses for a day."""
     assert findings(lake)["a.t", "retention"]["reason"] == "rows whose at is older than 10 days are deleted once a day"
     assert plan(lake) == 1
     (leased,) = FakeExecutor(lake).lease()
@@ -88,17 +90,19 @@ def test_a_policy_from_the_finding_to_the_end(lake: DriverNode, table: HistoryTa
     assert (plan(lake), retention_told(lake)) == (1, [True, True])
     (failed,) = FakeExecutor(lake).lease()
     FakeExecutor(lake).report(failed["operation"], "failed", "no memory")
-    assert retention_told(lake) == [True, True], "the rows are still there"
+    assert retention_told(lake) == [True, True], "the rows are not deleted yet"
 
 
 def retention_told(lake: DriverNode) -> list[bool]:
-    """Whether the table's old rows are due, by the findings of its catalog and by its explanation."""
+    """Return whether the table's old rows are due, by the findings of its catalog and by its explanation."""
     by_explanation = {each["kind"] for each in explained(lake)["findings"]}
     return [("a.t", "retention") in findings(lake), "retention" in by_explanation]
 
 
 def test_what_such_a_token_may_not_commit(lake: DriverNode, table: HistoryTable) -> None:
-    """Commits that add rows, append or rewrite are refused; the token of a compaction cannot delete rows."""
+    """With the token of a row deletion, commits that add rows, append or rewrite are refused. With the token of a
+    compaction, a commit that deletes rows is refused.
+    """
     assert plan(lake) == 1
     (leased,) = FakeExecutor(lake).lease()
     more = commit_with(lake, leased["token"], "t", deletion(table, operation="overwrite", added=11))
@@ -118,7 +122,9 @@ def test_what_such_a_token_may_not_commit(lake: DriverNode, table: HistoryTable)
 
 
 def test_requests(lake: DriverNode, table: HistoryTable) -> None:
-    """A user who may maintain the table may request it; it runs under the policy's terms with the user's rights."""
+    """A user who may maintain the table may request a row deletion. It uses the policy's conditions and the user's
+    privileges.
+    """
     grant(lake, "writer", RIGHTS, kind="CATALOG", on="main")
     grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     assert ask(lake, operation="retention", user="reader").status == 403
@@ -136,7 +142,7 @@ def test_requests(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_columns_that_do_not_fit(lake: DriverNode, table: HistoryTable) -> None:
-    """The nearest policy decides. One for a column without times causes no finding, and the explanation says why."""
+    """The nearest policy decides. If its column has no times, there is no finding, and the explanation says why."""
     add_policy(lake, "by-id", TYPE, {"column": "id", "olderThanDays": 10}, on="main.a.t", kind="table")
     assess(lake)
 
@@ -149,7 +155,9 @@ def test_columns_that_do_not_fit(lake: DriverNode, table: HistoryTable) -> None:
 
 
 def test_a_policy_that_changes_before_the_lease(lake: DriverNode, table: HistoryTable) -> None:
-    """The rows to delete are decided at the lease, by the policy at that time; without one the operation is refused."""
+    """The rows to delete are determined at the lease by the policy at that time. Without a policy, the operation is
+    refused.
+    """
     assert plan(lake) == 1
     content = {"column": "at", "olderThanDays": 20}
     update = {"@type": "updateContent", "policyType": TYPE, "newContent": content}
@@ -167,7 +175,7 @@ def test_a_policy_that_changes_before_the_lease(lake: DriverNode, table: History
 
 @pytest.mark.parametrize("change", ["disabled", "detached", "dropped", "longer", "other column"])
 def test_a_policy_that_changes_after_the_lease(lake: DriverNode, table: HistoryTable, change: str) -> None:
-    """Rows are deleted only if the policy at the time of the commit still deletes all of them."""
+    """A commit may delete rows only if the policy at the time of the commit still requires to delete all of them."""
     assert plan(lake) == 1
     (leased,) = FakeExecutor(lake).lease()
     content = {"column": "id" if change == "other column" else "at", "olderThanDays": 20 if change == "longer" else 10}
@@ -188,7 +196,9 @@ def test_a_policy_that_changes_after_the_lease(lake: DriverNode, table: HistoryT
 
 
 def test_a_policy_that_deletes_more_after_the_lease(lake: DriverNode, table: HistoryTable, clock: MovedClock) -> None:
-    """Rows that were to be deleted at the lease may be deleted if a later day or a shorter time allows more."""
+    """A commit may delete the rows of the lease also if, since then, a later day or a shorter retention includes more
+    rows.
+    """
     assert plan(lake) == 1
     (leased,) = FakeExecutor(lake).lease()
     update = {"@type": "updateContent", "policyType": TYPE, "newContent": {"column": "at", "olderThanDays": 5}}
@@ -200,7 +210,7 @@ def test_a_policy_that_deletes_more_after_the_lease(lake: DriverNode, table: His
 
 
 def test_settings_delete_no_rows(lake: DriverNode, table: HistoryTable) -> None:
-    """The setting for tables without a policy does not delete rows."""
+    """The setting for tables without a policy never deletes rows."""
     lake.done("POST", f"{API}/lake/objects/catalog/main/policies", {"policiesToRemove": ["ten"]})
     services = lake.built.services
     services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(rewrite=True))
@@ -245,7 +255,7 @@ def test_an_author_who_sees_only_some_rows(lake: DriverNode, table: HistoryTable
     ],
 )  # fmt: skip
 def test_contents_that_are_refused(node: DriverNode, content: dict[str, object], text: str) -> None:
-    """A policy must name a column and a whole number of days, and nothing else."""
+    """A policy must name a column and a whole number of days; other fields are refused."""
     answer = node.post(f"{API}/lake/policies", {"name": "p", "policyType": TYPE, "content": content})
 
     assert (answer.status, text in str(answer.body)) == (400, True), answer.body

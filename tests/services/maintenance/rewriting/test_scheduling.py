@@ -1,4 +1,6 @@
-"""Scheduling: owners share executors fairly, quiet hours and budgets hold operations back, and the status says why."""
+"""Scheduling: owners share executors fairly, quiet hours and budgets delay operations, and the status has the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def waiting(number: int, owner: int, *, place: int, size: int = 0, priority: int
 
 
 def test_owners_take_turns() -> None:
-    """An owner with a thousand tables does not delay one with two; of each owner the best operation comes first."""
+    """An owner with a thousand tables does not delay an owner with two. The best operation of each owner comes
+    first.
+    """
     rows = [waiting(number, 1, place=number) for number in range(1, 6)]
     rows += [waiting(10 + number, 2, place=number) for number in (1, 2)]
 
@@ -45,7 +49,7 @@ def test_owners_take_turns() -> None:
 
 
 def test_what_was_rewritten_counts() -> None:
-    """Owners with many rewritten bytes in the last day come later; large operations count more than small ones."""
+    """Owners with many bytes rewritten in the last day come later; large operations count more than small ones."""
     rows = [waiting(1, 1, place=1), waiting(2, 1, place=2), waiting(11, 2, place=1, size=2 * OPERATION_BYTES)]
     rows.append(waiting(12, 2, place=2))
     used = [RecentUse(1, "p", OPERATION_BYTES, 1, 1)]
@@ -68,7 +72,9 @@ def limit(node: DriverNode, **settings: object) -> None:
 
 @pytest.fixture
 def tables(lake: DriverNode) -> dict[str, HistoryTable]:
-    """Tables of 12 and 30 small files of `admin`, and one of 12 of `eve`, at noon; a policy compacts them."""
+    """Two tables of `admin` with 12 and 30 small files and one of `eve` with 12, at noon, and a policy that compacts
+    them.
+    """
     made = {name: HistoryTable(lake, name) for name in ("t", "u", "eves")}
     for name, table in made.items():
         table.append(30 if name == "u" else 12)
@@ -81,7 +87,7 @@ def tables(lake: DriverNode) -> dict[str, HistoryTable]:
 
 
 def test_the_shares_of_owners(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """The first two operations are on tables of two owners, although one owner's have larger gains."""
+    """The first two leased operations are of two owners, although both tables of one owner have larger gains."""
     add_policy(lake, "small", COMPACTION, {}, on="main", kind="catalog")
     assert plan(lake) == 3
     leased = [each["path"][-1] for each in FakeExecutor(lake).lease(2)]
@@ -90,7 +96,9 @@ def test_the_shares_of_owners(lake: DriverNode, tables: dict[str, HistoryTable])
 
 
 def test_what_has_to_wait_hides_nothing(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """Operations that wait for a budget do not delay other owners, although their owner has had the least."""
+    """Operations that wait for quiet hours do not delay operations of other owners, even if their owner has used the
+    least so far.
+    """
     add_policy(lake, "poor", WHOLE, {"quietHours": ["01:00-01:01"]}, on="main", kind="catalog")
     add_policy(lake, "rich", WHOLE, {}, on="main.a.eves", kind="table")
     plan(lake)
@@ -113,7 +121,7 @@ def test_the_queue_of_an_owner(
 
 
 def test_outside_of_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """Operations of policies wait for the quiet hours and say so; requested ones do not wait."""
+    """Planned operations wait for the quiet hours, and the status says so; requested operations do not wait."""
     limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
     plan(lake)
@@ -132,7 +140,9 @@ def test_outside_of_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable
 
 
 def test_a_restart_without_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """An operation that waited for quiet hours waits for the new setting's budget, and says so, without an executor."""
+    """If the setting changes from quiet hours to a budget, an operation that waited for the hours waits for the budget,
+    and the status says so without an executor's request.
+    """
     services = lake.built.services
     limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
@@ -151,7 +161,9 @@ def test_a_restart_without_quiet_hours(lake: DriverNode, tables: dict[str, Histo
 
 
 def test_upkeep_refreshes_delays(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """The server itself computes delays again when it starts: without quiet hours, the operation is due at once."""
+    """The server recomputes delays when it starts: an operation that waited for quiet hours is due at once if the
+    setting is removed.
+    """
     limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
     plan(lake)
@@ -210,7 +222,9 @@ def test_hours_of_a_policy_narrow_those_of_the_setting(lake: DriverNode, tables:
 
 
 def test_in_quiet_hours_nobody_waits_for_writers(lake: DriverNode) -> None:
-    """A table that is overwritten constantly is rewritten in its quiet hours only."""
+    """A table that is overwritten constantly is rewritten in its quiet hours only, without waiting for a pause of its
+    writers.
+    """
     table = HistoryTable(lake)
     table.append(12)
     table.append(1, operation="overwrite")
@@ -230,7 +244,7 @@ def test_in_quiet_hours_nobody_waits_for_writers(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("whose", ["setting", "policy"])
 def test_a_budget(lake: DriverNode, tables: dict[str, HistoryTable], whose: str) -> None:
-    """When the budget of bytes is used up, operations wait and say so; a day later they run."""
+    """When the byte budget is used up, operations wait, and the status says so. A day later they are leased."""
     content: dict[str, object] = {"maxBytesPerDay": 31_000} if whose == "policy" else {}
     if whose == "setting":
         limit(lake, bytes_per_day=31_000)
@@ -252,7 +266,9 @@ def test_a_budget(lake: DriverNode, tables: dict[str, HistoryTable], whose: str)
 
 
 def test_an_operation_larger_than_the_budget(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """An operation larger than the budget runs if no other has run, because it never would otherwise."""
+    """An operation larger than the budget is leased if no other operation has used the budget; otherwise it would never
+    run.
+    """
     limit(lake, bytes_per_day=1)
     add_policy(lake, "small", WHOLE, {}, on="main.a.u", kind="table")
     plan(lake)
@@ -261,7 +277,7 @@ def test_an_operation_larger_than_the_budget(lake: DriverNode, tables: dict[str,
 
 
 def test_a_request_counts(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """The bytes of a requested operation use up the budget."""
+    """The bytes of a requested operation count towards the budget."""
     limit(lake, bytes_per_day=20_000)
     add_policy(lake, "small", WHOLE, {}, on="main.a.t", kind="table")
     plan(lake)
@@ -273,7 +289,9 @@ def test_a_request_counts(lake: DriverNode, tables: dict[str, HistoryTable]) -> 
 
 @pytest.mark.parametrize("outcome", ["yielded", "failed"])
 def test_an_operation_that_gave_way_counts(lake: DriverNode, tables: dict[str, HistoryTable], outcome: str) -> None:
-    """An operation that gave way counts towards the budget and the owner's share, because it rewrote files."""
+    """An operation that was returned as `yielded` counts towards the budget and the owner's share, because it rewrote
+    files.
+    """
     add_policy(lake, "small", WHOLE, {}, on="main.a.u", kind="table")
     plan(lake)
     (leased,) = FakeExecutor(lake).lease()
@@ -316,7 +334,7 @@ def _catalog_of(metalake: str) -> Load[int]:
 
 
 def test_a_table_in_the_trash(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """Operations on a table in the trash start no executor and delay no other metalake."""
+    """Operations on a table in the trash start no executor and do not delay another metalake."""
     add_policy(lake, "small", WHOLE, {}, on="main.a.t", kind="table")
     plan(lake)
     now_ms = lake.built.services.store.time.now_ms()
@@ -329,7 +347,7 @@ def test_a_table_in_the_trash(lake: DriverNode, tables: dict[str, HistoryTable])
 
 @pytest.mark.parametrize("hours", [["22:00-06:00"] * 100, ["22:00-06:00 " + "x" * 65]])
 def test_many_hours(node: DriverNode, hours: list[str]) -> None:
-    """Too many quiet hours are refused, because each operation compares and shows them."""
+    """A policy with too many quiet hours is refused, because each operation compares and lists them."""
     body = {"name": "p", "policyType": WHOLE, "enabled": True, "content": {"quietHours": hours}}
     answer = node.post(f"{API}/lake/policies", body)
 
@@ -337,7 +355,7 @@ def test_many_hours(node: DriverNode, hours: list[str]) -> None:
 
 
 def test_a_policy_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """An operation of a policy that was switched off before the lease is not executed."""
+    """An operation of a policy that was disabled before the lease is not leased."""
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
     plan(lake)
     assert lake.patch(f"{API}/lake/policies/small", {"enable": False}).status == 200
@@ -348,7 +366,7 @@ def test_a_policy_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]
 
 
 def test_a_setting_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """An operation of the setting is not executed after a nearer policy switched its kind off."""
+    """An operation of the setting is not leased after a nearer policy has disabled its kind."""
     limit(lake, rewrite=True)
     assert plan(lake) == 3
     add_policy(lake, "no", WHOLE, {"compact": False}, on="main.a.t", kind="table")
@@ -376,7 +394,7 @@ def test_bad_limits(node: DriverNode, content: dict[str, object], words: str) ->
 
 
 def test_rests_do_not_hide_waiting(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """An operation that waits for its hours is planned once, however many rounds run."""
+    """An operation that waits for its quiet hours is planned once, however many rounds run."""
     limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
     planned = [plan(lake)]

@@ -1,4 +1,6 @@
-"""Request coalescing: concurrent callers share one question, and no caller gets an answer from before its request."""
+"""Request coalescing: concurrent callers share one query, and no caller gets an answer that is older than its
+request.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ KEY = (b"describe", b"t")
 
 
 class Source:
-    """A changing source whose answers take time."""
+    """A fake source whose state changes and whose answers take time."""
 
     def __init__(self) -> None:
         self.state = 0
@@ -40,8 +42,8 @@ async def paused() -> None:
 
 
 def test_a_crowd_is_one_question_and_the_next_one() -> None:
-    """Sixty-four callers who arrive during a request share the next one, which begins afterwards and has the later
-    changes.
+    """Sixty-four callers who arrive while a query runs share the next query, which begins after it and returns the
+    later changes.
     """
 
     async def story() -> None:
@@ -63,7 +65,7 @@ def test_a_crowd_is_one_question_and_the_next_one() -> None:
 
 
 def test_different_questions_do_not_wait_for_each_other() -> None:
-    """A request with another key is sent immediately."""
+    """A query with another key is sent immediately."""
 
     async def story() -> None:
         coalescer, slow, quick = RequestCoalescer(), Source(), Source()
@@ -79,8 +81,8 @@ def test_different_questions_do_not_wait_for_each_other() -> None:
 
 
 def test_who_gives_up_takes_the_answer_from_nobody() -> None:
-    """If the first caller is cancelled, the others get the answer. If all are, the request is cancelled, and the next
-    caller sends a new one.
+    """If the first caller is cancelled, the others get the answer. If all callers are cancelled, the query is
+    cancelled, and the next caller sends a new one.
     """
 
     async def story() -> None:
@@ -102,8 +104,8 @@ def test_who_gives_up_takes_the_answer_from_nobody() -> None:
 
 
 def test_who_waits_behind_one_that_is_given_up_is_answered() -> None:
-    """A request without callers is cancelled and the next one begins; one that has no callers before it begins is never
-    sent.
+    """When all callers of a running query are cancelled, the query is cancelled and the waiting one begins. A waiting
+    query whose callers are all cancelled is never sent.
     """
 
     async def story() -> None:
@@ -127,7 +129,7 @@ def test_who_waits_behind_one_that_is_given_up_is_answered() -> None:
 
 
 def test_a_failure_is_told_to_everybody_once() -> None:
-    """All callers of a failed request get its error, and the next caller sends a new request."""
+    """All callers of a failed query get its error, and the next caller sends a new query."""
 
     async def story() -> None:
         coalescer = RequestCoalescer()

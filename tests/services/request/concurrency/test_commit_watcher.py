@@ -104,7 +104,7 @@ def test_other_zones_wake_nobody(lab: StoreLab) -> None:
 
 
 def test_what_is_behind_already_is_told_at_once(lab: StoreLab) -> None:
-    """A commit between the read and the wait ends the wait immediately."""
+    """A commit between the caller's read and its wait ends the wait immediately."""
     node = Node(lab.store)
     lab.run(fill(node.ctx()))
     lab.run(namespace_create(node.ctx(), MAIN, levels=("a",), properties={}))
@@ -133,7 +133,7 @@ def test_too_many(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_trouble_of_the_store_is_met_by_who_waits(file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the store fails, all waiting callers are woken and get the error from their own reads."""
+    """If the store fails, all waiting callers are woken, and their own reads raise the error."""
     node = Node(file_lab.store)
 
     async def gone(_: object) -> None:

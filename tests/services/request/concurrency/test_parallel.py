@@ -29,7 +29,7 @@ def test_results_come_in_order_and_few_are_under_way() -> None:
 
 
 def test_first_error_is_told_when_nothing_is_under_way() -> None:
-    """Of several errors that of the earliest item is raised, after all running calls have ended; others are not
+    """Of several errors, that of the earliest item is raised after all running calls have ended. No further calls are
     started.
     """
     done: list[int] = []
@@ -51,7 +51,7 @@ def test_first_error_is_told_when_nothing_is_under_way() -> None:
 
 
 def test_nobody_goes_on_alone() -> None:
-    """A cancellation cancels all running calls."""
+    """A cancellation of the caller cancels all running calls."""
     ended: list[int] = []
 
     async def do(number: int) -> None:

@@ -1,4 +1,4 @@
-"""The per-key queue: one caller at a time in order of arrival, and a caller that leaves does not delay the others."""
+"""The per-key queue: one caller at a time in order of arrival. A caller that leaves does not delay the others."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
 
 
 async def queue(line: PerKeyQueue, order: list[str], names: str, number: int = 7) -> list[asyncio.Task[None]]:
-    """Let callers enter one after the other; each records its turn and waits in it."""
+    """Let callers enter the queue one after the other; each records its turn and waits in it."""
 
     async def come(name: str) -> None:
         async with line.turn(number):
             order.append(name)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-            assert order[-1] == name, "somebody else had a turn meanwhile"
+            assert order[-1] == name, "another caller had a turn meanwhile"
 
     tasks = []
     for name in names:
@@ -110,7 +110,7 @@ def test_several_lines_are_taken_in_one_order() -> None:
             async with line.turns(numbers):
                 inside.append(number)
                 await asyncio.sleep(0)
-                assert inside[-1] == number, "somebody else had a turn meanwhile"
+                assert inside[-1] == number, "another caller had a turn meanwhile"
 
         orders = ([1, 2, 3], [3, 2, 1], [2, 3, 2, 1])
         await asyncio.wait_for(asyncio.gather(*(come(each, orders[each % 3]) for each in range(9))), 300)

@@ -1,4 +1,4 @@
-"""Limits of previews: the deadline, and what is over when a caller has the answer."""
+"""Limits of previews: the deadline, and the work that must have ended when a caller gets the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from limnos.services.request.offloaded_work import InlineOffloader
 
 
 def test_work_has_ended_when_the_deadline_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The refusal comes after the cancelled work has cleaned up, so the next preview does not run beside it."""
+    """The timeout is reported after the cancelled work has cleaned up, so the next preview does not run beside it."""
     monkeypatch.setattr(previews, "DEADLINE_S", 0.01)
     steps: list[str] = []
 
@@ -35,14 +35,14 @@ def test_work_has_ended_when_the_deadline_is_told(monkeypatch: pytest.MonkeyPatc
 
 
 class SlowStart(InlineOffloader):
-    """Processes that are ready when a test says so."""
+    """Fake worker processes whose start ends when a test says so."""
 
     def __init__(self) -> None:
         self.is_ready = asyncio.Event()
         self.starts = 0
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
-        """Start."""
+        """Wait for the start."""
         del name, parts, caller
         self.starts += 1
         await self.is_ready.wait()
@@ -50,7 +50,9 @@ class SlowStart(InlineOffloader):
 
 
 def test_start_of_a_process_outlasts_the_preview_that_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A preview that waits too long, or whose caller goes away, leaves the start alone, and the next one uses it."""
+    """A preview that times out or whose caller disconnects does not cancel the start of the process, and the next
+    preview uses the process.
+    """
     monkeypatch.setattr(previews, "START_DEADLINE_S", 0.01)
     offloader, running = SlowStart(), RunningPreviews()
 
@@ -76,7 +78,7 @@ def test_start_of_a_process_outlasts_the_preview_that_waits_for_it(monkeypatch: 
 
 
 def test_cancelled_caller_ends_the_work() -> None:
-    """A caller who disconnects during a preview leaves no work behind, and frees its slot."""
+    """If a caller disconnects during a preview, its work is cancelled and its slot is freed."""
     running = RunningPreviews()
     steps: list[str] = []
 

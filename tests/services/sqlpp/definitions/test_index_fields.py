@@ -1,4 +1,4 @@
-"""Fields of an index beside the type of its dataset."""
+"""Fields of an index compared with the type of its dataset."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _check(fields: str) -> None:
     ],
 )  # fmt: skip
 def test_fields_that_fit(fields: str) -> None:
-    """A declared field has its type; an undeclared field may have a type in the index."""
+    """A declared field has its declared type. An undeclared field may have a type in the index."""
     _check(fields)
 
 

@@ -1,4 +1,6 @@
-"""Files of COPY TO: local files of a cancelled statement, and two exports into one directory of an object store."""
+"""Files of COPY TO: local files of a cancelled statement, and concurrent exports into one directory of an object
+store.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def _names(store: ObjectStoreServer, prefix: str) -> list[str]:
 
 
 def test_two_exports_into_one_directory_share_no_file(store: ObjectStoreServer) -> None:
-    """Of two exports into an empty directory the discarded one deletes its own files, and the slower one is refused."""
+    """Of two exports into an empty directory, the slower one is refused. A discarded export deletes only its own
+    files.
+    """
 
     async def play() -> None:
         files = FileOperations(AllowedStorage(("s3://",), endpoints=(store.uri,)))
@@ -66,7 +70,7 @@ def test_two_exports_into_one_directory_share_no_file(store: ObjectStoreServer) 
 
 
 def test_a_local_export_is_discarded_after_its_last_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cancelled statement does not wait for the disk; the directory is deleted when the disk answers."""
+    """A cancelled statement does not wait for a hanging disk. The directory is deleted when the disk answers."""
 
     async def play() -> None:
         files = FileOperations(allow_everything())
@@ -98,7 +102,7 @@ def test_a_local_export_is_discarded_after_its_last_call(tmp_path: Path, monkeyp
 
 
 def test_a_local_export_appears_as_a_whole(tmp_path: Path) -> None:
-    """Before the export completes nothing has the target's name; a later export into the target is refused."""
+    """No file has the target's name before the export completes. A later export into the target is refused."""
 
     async def play() -> None:
         files = FileOperations(allow_everything())
@@ -127,7 +131,9 @@ def test_a_local_export_appears_as_a_whole(tmp_path: Path) -> None:
 def test_of_two_exports_that_end_at_once_one_is_refused(
     store: ObjectStoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If neither export sees the other's `_SUCCESS` before it writes, the slower one deletes only its own files."""
+    """If neither export sees the other's `_SUCCESS` before it writes its own, the slower one is refused and deletes
+    only its own files.
+    """
 
     async def play() -> None:
         files = FileOperations(AllowedStorage(("s3://",), endpoints=(store.uri,)))
@@ -156,7 +162,7 @@ def test_of_two_exports_that_end_at_once_one_is_refused(
 
 
 def test_a_disk_that_hangs_takes_no_threads_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many waiting exports do not take the threads of other parts of the server."""
+    """Many exports that wait for a hanging disk do not occupy the threads of other parts of the server."""
     answers = threading.Event()
     monkeypatch.setattr(ExportedDirectory, "begin", lambda _: answers.wait(60))
 

@@ -1,5 +1,5 @@
-"""Prepared statements: the parts that depend on the text alone are bound once; objects and rights are checked each
-time.
+"""Prepared statements: binding that depends on the text alone is done once; objects and rights are checked for each
+execution.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def kept(shared: DriverNode) -> PreparedStatements:
 
 
 def test_the_same_statement_is_bound_once_and_read_each_time(shared: DriverNode, kept: PreparedStatements) -> None:
-    """A prepared query sees objects inserted since."""
+    """A prepared query returns objects that were inserted after its first execution."""
     before = rows(shared, DATASETS)
     (query,) = kept.queries.values()
     make_table(shared, "a", "v")
@@ -47,7 +47,7 @@ def test_the_same_statement_is_bound_once_and_read_each_time(shared: DriverNode,
 
 
 def test_each_caller_sees_what_is_theirs(shared: DriverNode, kept: PreparedStatements) -> None:
-    """A query that one caller prepared is decided again for other callers, and after a revoke."""
+    """A query that one caller prepared is authorized again for other callers, and after a revoke."""
     rows(shared, DATASETS)
     role = grant(shared, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(shared, "ana", "use_schema select_table", kind="SCHEMA", on="main.a")
@@ -74,7 +74,7 @@ def test_each_caller_sees_what_is_theirs(shared: DriverNode, kept: PreparedState
 def test_what_rests_on_more_than_its_text_is_not_kept(
     shared: DriverNode, kept: PreparedStatements, statement: str, more: dict[str, object]
 ) -> None:
-    """Queries that use the request's time, parameters, functions or names of the tree are not cached."""
+    """Queries that use the request's time, parameters, functions or catalog metadata are not cached."""
     if "none" in statement:
         refusal(shared, statement)
     else:

@@ -14,7 +14,7 @@ OBJECTS = "[{'id':1,'n':1,'t':'x','b':{'c':1}},{'id':2,'n':2}]"
 
 
 def changed(sets: str, objects: str = OBJECTS) -> list[Any]:
-    """Return the objects that an UPDATE writes."""
+    """Return the objects that an UPDATE would write."""
     text = render(update_query(statement(sets), ("x", "d"), keys=(("id",),))).replace("x.d", objects)
     return list(results(bind(parse_body(text), EmptyNameResolver()), lambda *_: ()))
 
@@ -83,7 +83,9 @@ ARRAYS = "[{'id':1,'a':['x','y'],'b':[{'n':1},{'n':2},{'n':3}]}]"
     ],
 )
 def test_steps_change_arrays(step: str, name: str, found: object) -> None:
-    """Positions begin at 0, negative ones count from the end, and one outside of the array changes nothing."""
+    """Positions begin at 0, negative positions count from the end, and a position outside of the array changes
+    nothing.
+    """
     (one,) = changed(step, ARRAYS)
 
     assert one[name] == (() if found is None else _frozen(found))
@@ -96,7 +98,7 @@ def _frozen(value: object) -> object:
 
 
 def test_whole_object_is_replaced_if_its_key_stays() -> None:
-    """A changed key becomes NULL, which every dataset refuses."""
+    """An UPDATE may replace a whole object. A changed key becomes NULL, which every dataset refuses."""
     assert changed("set u = {'id': u.id, 'n': u.n + 1} where u.id = 1") == [{"id": 1, "n": 2}]
     assert changed("set u = {'id': 7} where u.id = 1") == [None]
 
@@ -105,7 +107,7 @@ def test_whole_object_is_replaced_if_its_key_stays() -> None:
     "keys,path", [((("id",),), "id"), ((("a", "b"),), "a"), ((("a",),), "a.b"), ((("c",), ("id",)), "id")]
 )
 def test_a_key_is_not_changed(keys: tuple[tuple[str, ...], ...], path: str) -> None:
-    """A field that contains the key, or a part of the key, cannot be changed either."""
+    """A field that contains the key, or that is a part of the key, cannot be changed."""
     with pytest.raises(SqlppError, match="UPDATE can't change"):
         update_query(statement(f"set u.{path} = 1"), ("x", "d"), keys=keys)
 
@@ -128,7 +130,7 @@ def test_too_many_fields_are_refused(paths: list[str]) -> None:
 
 @pytest.mark.parametrize("paths", [["f"] * STEPS_MAX, ["a.b"] * (STEPS_MAX // 2), [".".join(["f"] * 20)] * 5])
 def test_as_many_fields_as_allowed_can_be_bound(paths: list[str]) -> None:
-    """The rewritten query can be bound, except for the missing dataset."""
+    """An UPDATE with the maximal number of fields can be bound, except for the missing dataset."""
     update = statement("set " + ", ".join(f"u.{path} = 1" for path in paths))
 
     with pytest.raises(SqlppError, match="Cannot find dataverse"):
@@ -148,7 +150,7 @@ def test_as_many_fields_as_allowed_can_be_bound(paths: list[str]) -> None:
     ],
 )
 def test_changed_fields_first(sets: str, names: str) -> None:
-    """With `moves` the fields of the last SET come first, also in nested objects; the values are the same."""
+    """With `moves`, the fields of the last SET come first, also in nested objects. Their values are the same."""
     (found,) = moved(f"{sets} where u.id = 1", OBJECTS)
 
     assert list(found) == names.split()
@@ -166,7 +168,7 @@ def test_changed_fields_first(sets: str, names: str) -> None:
     ],
 )
 def test_changed_arrays_first(sets: str, names: str) -> None:
-    """An array of which a step changes nothing, since its position is outside, stays at its place."""
+    """An array keeps its place if a step changes nothing in it, because the position is outside of the array."""
     (found,) = moved(sets, ARRAYS)
 
     assert list(found) == names.split()
@@ -174,7 +176,7 @@ def test_changed_arrays_first(sets: str, names: str) -> None:
 
 
 def test_many_changes() -> None:
-    """Fields keep their places if an UPDATE changes so many that the query would be nested too deeply."""
+    """If an UPDATE changes so many fields that the query would be nested too deeply, the fields keep their places."""
     for count, first in (
         (MOVES_MAX // 2, [f"f{MOVES_MAX // 2 - 1}", f"g{MOVES_MAX // 2 - 1}"]),
         (MOVES_MAX // 2 + 1, ["id", "n"]),
@@ -185,6 +187,6 @@ def test_many_changes() -> None:
 
 
 def moved(sets: str, objects: str) -> list[Any]:
-    """Return the objects that an UPDATE writes with changed fields first."""
+    """Return the objects that an UPDATE would write with changed fields first."""
     text = render(update_query(statement(sets), ("x", "d"), keys=(("id",),), moves=True)).replace("x.d", objects)
     return list(results(bind(parse_body(text), EmptyNameResolver()), lambda *_: ()))

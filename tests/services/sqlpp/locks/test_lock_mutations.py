@@ -1,4 +1,4 @@
-"""The mutations of locks, in every order in which a few statements can acquire, upgrade and release them."""
+"""Lock mutations, in every order in which a few statements can acquire, upgrade and release locks."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def next_states(rows: Rows, requests: Sequence[Sequence[LockRequest]], *, most: 
             try:
                 yield after(rows, lock_upgrade, row.token, key=row.key)
             except ServiceUnavailable:
-                assert stuck_if_upgraded(rows, row), f"an upgrade was refused for nothing: {sorted(rows)}"
+                assert stuck_if_upgraded(rows, row), f"an upgrade was refused without cause: {sorted(rows)}"
         elif row.mode is UPGRADED:
             yield after(rows, lock_downgrade, row.token, key=row.key)
         elif row.mode is not None and row.waits:
@@ -102,13 +102,13 @@ def next_states(rows: Rows, requests: Sequence[Sequence[LockRequest]], *, most: 
 
 
 def together(one: LockMode, other: LockMode) -> bool:
-    """The table."""
+    """Return whether two modes are compatible by the table."""
     return (int(one), int(other)) in _TOGETHER
 
 
 def complaints(rows: Rows) -> list[str]:
-    """Return violations: conflicting locks held together, an overtaken request, a grantable request that was not woken,
-    a cycle.
+    """Return violations: conflicting locks held at the same time, an overtaken request, a grantable request that was
+    not woken, a cycle.
     """
     found = []
     for one, other in product(rows, repeat=2):
@@ -124,7 +124,7 @@ def complaints(rows: Rows) -> list[str]:
 
 
 def blocked_by(rows: Rows, token: int) -> set[int]:
-    """Return the requests that a request waits for: holders, upgrading ones, and older waiting ones."""
+    """Return the requests that a request waits for: holders, upgrades, and older waiting requests."""
     found = set()
     for mine, row in product([row for row in rows if row.token == token and row.waits], rows):
         if row.key != mine.key or row.token == token:
@@ -142,7 +142,7 @@ def blocked_by(rows: Rows, token: int) -> set[int]:
 
 
 def stuck(rows: Rows, waiting: set[int]) -> set[int]:
-    """Return the statements that would wait for ever after all others have ended."""
+    """Return the statements that would wait forever after all others have ended."""
     left = set(waiting)
     while free := {token for token in left if not blocked_by(rows, token) & left}:
         left -= free
@@ -150,7 +150,7 @@ def stuck(rows: Rows, waiting: set[int]) -> set[int]:
 
 
 def stuck_if_upgraded(rows: Rows, row: LockRow) -> set[int]:
-    """Return the statements that would wait for ever if a lock were upgraded."""
+    """Return the statements that would wait forever if a lock were upgraded."""
     would = frozenset(rows - {row} | {row._replace(wanted=UPGRADED)})
     return stuck(would, {each.token for each in would if each.waits})
 

@@ -1,6 +1,4 @@
-"""Statements of two nodes that hold locks over one store: waiting, releasing, being considered dead, and many at
-once.
-"""
+"""Locks of statements on two nodes with one store: waiting, releasing, expiry of a node's lease, and concurrency."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ async def end_lease(lab: StoreLab, locks: StatementLocks) -> None:
 
 
 def test_a_free_lock_is_held_and_given_back(lab: StoreLab) -> None:
-    """A held lock has a token that mutations can check, and leaves no row after its release."""
+    """A held lock has a token that mutations can check. Its release leaves no row."""
     locks, _ = nodes(lab)
 
     async def story() -> HeldLocks:
@@ -108,7 +106,7 @@ def test_who_waits_is_woken(lab: StoreLab, *, apart: bool) -> None:
 
 
 def test_who_waits_too_long_is_told_for_what(lab: StoreLab) -> None:
-    """A lock timeout names the lock and its mode, and leaves no request; unrelated locks stay free."""
+    """A lock timeout names the lock and its mode, and leaves no request. Unrelated locks stay free."""
     one, other = nodes(lab)
 
     async def story() -> str:
@@ -126,7 +124,7 @@ def test_who_waits_too_long_is_told_for_what(lab: StoreLab) -> None:
 
 
 def test_a_cancelled_wait_leaves_nothing(lab: StoreLab) -> None:
-    """A statement cancelled while it waits blocks no other one."""
+    """A statement that is cancelled while it waits leaves no request and blocks no other statement."""
     one, other = nodes(lab)
 
     async def story() -> None:
@@ -146,7 +144,9 @@ def test_a_cancelled_wait_leaves_nothing(lab: StoreLab) -> None:
 
 @pytest.mark.parametrize("turns", range(6))
 def test_a_request_cancelled_on_its_way_leaves_nothing(lab: StoreLab, turns: int) -> None:
-    """A statement cancelled before its request is known to be stored blocks no other one either."""
+    """A statement that is cancelled before its request is known to be stored leaves no request and blocks no other
+    statement.
+    """
     one, other = nodes(lab)
 
     async def story() -> None:
@@ -179,8 +179,8 @@ def test_a_failing_statement_gives_its_locks_back(lab: StoreLab) -> None:
 
 
 def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
-    """EXCLUSIVE_MODIFY is upgraded to UPGRADED_WRITE when readers have gone, and readers are admitted after the
-    downgrade.
+    """EXCLUSIVE_MODIFY is upgraded to UPGRADED_WRITE when the readers have released their locks. Readers are admitted
+    after the downgrade.
     """
     one, other = nodes(lab)
 
@@ -206,8 +206,8 @@ def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
 
 
 def test_what_is_asked_of_locks_out_of_turn(lab: StoreLab) -> None:
-    """Each refusal has its code: 1039 after a release, 1045 and 1046 for invalid upgrades and downgrades, 1049 for
-    locks not held.
+    """Invalid lock operations have AsterixDB's codes: 1039 after a release, 1045 and 1046 for upgrades and downgrades,
+    1049 for locks that are not held.
     """
     one, _ = nodes(lab)
 
@@ -256,7 +256,7 @@ def test_a_dead_nodes_locks_are_taken_and_its_token_is_void(lab: StoreLab) -> No
 
 
 def test_a_node_that_waits_and_is_taken_for_dead_is_told(lab: StoreLab) -> None:
-    """A statement of a node that lost its lease does not wait for ever."""
+    """A waiting statement of a node that has lost its lease does not wait forever."""
     one, other = nodes(lab)
 
     async def story() -> None:
@@ -272,7 +272,7 @@ def test_a_node_that_waits_and_is_taken_for_dead_is_told(lab: StoreLab) -> None:
 
 
 def test_a_node_that_lives_keeps_its_locks(lab: StoreLab) -> None:
-    """A heartbeat in time keeps the locks; a late one does so if no other statement has taken them."""
+    """A timely heartbeat keeps the node's locks. A late heartbeat keeps them if no other statement has taken them."""
     one, other = nodes(lab)
 
     async def story() -> None:
@@ -287,7 +287,7 @@ def test_a_node_that_lives_keeps_its_locks(lab: StoreLab) -> None:
 
 @pytest.mark.parametrize("done", [False, True])
 def test_an_answer_that_was_lost_leaves_nothing(lab: StoreLab, *, done: bool) -> None:
-    """If the outcome of a request or release is unknown, the next heartbeat repairs the state."""
+    """If the outcome of a lock request or release is unknown, the next heartbeat restores a consistent state."""
     one, other = nodes(lab)
     submit = lab.store.submit
 
@@ -326,7 +326,7 @@ def test_whether_locks_are_free(lab: StoreLab) -> None:
 
 
 def test_who_waits_asks_little(file_lab: StoreLab) -> None:
-    """On SQLite many waiting statements share a few queries, and none runs while nothing is committed."""
+    """On SQLite many waiting statements share a few queries, and no query runs while nothing is committed."""
     one, other = nodes(file_lab)
 
     async def story() -> int:
@@ -360,7 +360,7 @@ def test_limits(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.run(story())
 
 
-# -- crowds ------------------------------------------------------------------------------------------------------
+# -- concurrency ---------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -371,7 +371,7 @@ class Oracle:
     waited: int = 0
 
     def enter(self, token: int, wishes: dict[LockKey, LockMode]) -> None:
-        """Record that a statement has locks. Fails if another one holds conflicting locks, or if a token is
+        """Record that a statement holds locks. Fails if another statement holds conflicting locks, or if a token is
         repeated.
         """
         assert token not in self.held
@@ -386,7 +386,7 @@ class Oracle:
 
 
 class Workload:
-    """Random statements on two nodes: they wait, upgrade, fail, are cancelled, and one node may die."""
+    """Random statements on two nodes: they wait, upgrade, fail and are cancelled, and one node may crash."""
 
     def __init__(self, lab: StoreLab, pair: tuple[StatementLocks, StatementLocks], seed: int) -> None:
         self.lab = lab
@@ -396,7 +396,7 @@ class Workload:
         self.keys = [key(f"{seed}-{number}") for number in range(self.chance.randint(1, 3))]
 
     async def run(self) -> None:
-        """Run all statements to their end. Fails if one waits for ever."""
+        """Run all statements to their end. Fails if one waits forever."""
         dying = LOCKS.of(Node(self.lab.store).services) if self.chance.random() < 0.3 else None
         async with asyncio.timeout(LONG_S), asyncio.TaskGroup() as group:
             if dying is not None:
@@ -434,7 +434,7 @@ class Workload:
                 await held.upgrade(of, LONG_S)
             except LockTimeout:
                 raise
-            except ServiceUnavailable:  # it would wait for itself
+            except ServiceUnavailable:  # it would wait for its own lock
                 continue
             self.oracle.leave(held.token)
             self.oracle.enter(held.token, wishes | {of: UPGRADED})
@@ -457,8 +457,8 @@ class Workload:
 
 
 def test_workloads_of_two_nodes(lab: StoreLab) -> None:
-    """In random and concurrent workloads conflicting locks are never held together, nothing waits for ever, and no row
-    remains.
+    """In random concurrent workloads, conflicting locks are never held at the same time, no statement waits forever,
+    and no row remains.
     """
     pair = nodes(lab)
 
@@ -469,6 +469,6 @@ def test_workloads_of_two_nodes(lab: StoreLab) -> None:
             await locks.close()
 
     lab.run(story())
-    lab.run(pair[0]._beat())  # takes what the last dead node held, if nobody waited for it
+    lab.run(pair[0]._beat())  # takes the locks of the last dead node, if no statement waited for them
 
     assert rows(lab) == 0

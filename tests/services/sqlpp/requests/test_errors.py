@@ -1,4 +1,4 @@
-"""Refusals of the tree with AsterixDB's codes and messages, with names in display form."""
+"""Refusals with AsterixDB's codes and messages, with names in display form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATH = ("sales", "e.ast", "orders")
     ],
 )
 def test_what_there_is_not(kind: str, told: str) -> None:
-    """Messages name the object and its dataverse separately, never by canonical form."""
+    """A message about a missing object names the object and its dataverse separately, not in canonical form."""
     assert str(sqlpp_errors.unknown_object(kind, PATH, at=AT)) == f"{told} (in line 3, at column 7)"
 
 
@@ -41,12 +41,12 @@ def test_what_there_is_not(kind: str, told: str) -> None:
     ],
 )
 def test_what_there_is_already(kind: str, told: str) -> None:
-    """Without a position in the statement, the error has none."""
+    """The error about an existing object has no position if the statement gives none."""
     assert str(sqlpp_errors.object_exists(kind, PATH, at=None)) == told
 
 
 def test_what_is_in_use() -> None:
-    """An object in use is refused with the object that needs it."""
+    """The refusal to drop an object that is in use names the object that needs it."""
     assert str(sqlpp_errors.in_use("dataset", "sales.orders", by="view v", at=None)) == (
         "ASX1148: Cannot drop dataset sales.orders being used by view v"
     )

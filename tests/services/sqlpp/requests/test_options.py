@@ -1,4 +1,4 @@
-"""Options of SET: which are refused, and their effect on `~=`."""
+"""Options of SET: refused options, and the effect of options on `~=`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_accepted(name: str, value: str) -> None:
 
 
 def test_memory_is_checked_before_a_query() -> None:
-    """Some options cannot be set by SET; of several invalid ones the sort's is reported first."""
+    """Some options cannot be set by SET. Of several invalid memory sizes, that of the sort is reported first."""
     (parsed,) = parse('SET `compiler.groupmemory` "-1"')
     assert isinstance(parsed.statement, tree.SetOption)
     check_option(parsed.statement)

@@ -1,4 +1,4 @@
-"""Running requests of the query service: long ones are known to all nodes, and abandoned ones are ended."""
+"""Running requests of the query service: long requests are visible to all nodes, and abandoned ones are ended."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ LONG_S = 60.0
 
 
 async def never() -> AsyncIterator[bytes]:
-    """Lines that never arrive."""
+    """Return an iterator of lines that never arrive."""
     await asyncio.Event().wait()
     yield b""
 
 
 def here(lab: StoreLab) -> RunningRequests:
-    """Return the requests of a separate node over the store, which polls only when told to."""
+    """Return the requests of a separate node over the store, which polls only when a test calls it."""
     found = REQUESTS.of(Node(lab.open()).services)
     found.every_s, found.reach_s = 3600.0, 0.0
     return found
 
 
 def begun(requests: RunningRequests, *, asker: Requester = ANA, ago_ms: int = 0, **more: object) -> RunningRequest:
-    """A request of ana that began some time ago."""
+    """Return a request of ana that began some time ago."""
     at = requests.store.time.now_ms() - ago_ms
     request = RunningRequest(request_id="r", asker=asker, client_context_id="c", text="select 1", now_ms=at, **more)  # type: ignore[arg-type]
     requests.add(request)
@@ -79,7 +79,7 @@ def rows(lab: StoreLab) -> int:
 
 
 def test_a_request_is_ended_from_another_node(lab: StoreLab) -> None:
-    """A request is cancelled by its own user, or by a caller who may cancel all requests."""
+    """A request can be cancelled from another node by its own user, or by a caller who may cancel all requests."""
 
     async def story() -> tuple[list[list[str]], bool]:
         one, other = here(lab), here(lab)
@@ -100,7 +100,7 @@ def test_a_request_is_ended_from_another_node(lab: StoreLab) -> None:
 
 
 def test_a_request_on_this_node_is_ended_at_once(lab: StoreLab) -> None:
-    """A request is cancelled even if the store does not know it."""
+    """A request on this node is cancelled even if the store has no row of it."""
 
     async def story() -> tuple[list[str], str]:
         requests = here(lab)
@@ -115,7 +115,7 @@ def test_a_request_on_this_node_is_ended_at_once(lab: StoreLab) -> None:
 
 @pytest.mark.parametrize("by,wanted", [("request_id", "r"), ("client_context_id", "c"), ("handle", "")])
 def test_a_request_on_this_node_is_nobody_elses(lab: StoreLab, by: str, wanted: str) -> None:
-    """Another user cannot cancel a request by its id, its client's id or its handle; a service admin can by any of
+    """Another user cannot cancel a request by its id, its client's id or its handle; a service admin can by each of
     them.
     """
 
@@ -135,7 +135,7 @@ def test_a_request_on_this_node_is_nobody_elses(lab: StoreLab, by: str, wanted: 
 
 @pytest.mark.parametrize("size,lines", [(1, 65_536), (30_000, 3), (65_535, 2), (200_000, 1)])
 def test_results_are_taken_in_batches_by_their_bytes(lab: StoreLab, size: int, lines: int) -> None:
-    """A batch ends with the line that reaches the size limit, which may be the first one."""
+    """A batch ends with the line that reaches the size limit, which may be its first line."""
 
     async def given() -> AsyncIterator[bytes]:
         for _ in range(2 * lines + 1):
@@ -152,7 +152,7 @@ def test_results_are_taken_in_batches_by_their_bytes(lab: StoreLab, size: int, l
 
 
 def test_a_request_whose_client_has_gone_is_ended(lab: StoreLab) -> None:
-    """Cancelled requests end at the next poll; others continue."""
+    """Requests that were cancelled in the store end at the next poll. Others continue."""
     left: set[str] = set()
 
     async def story() -> tuple[str, bool]:
@@ -174,7 +174,7 @@ def test_a_request_whose_client_has_gone_is_ended(lab: StoreLab) -> None:
 
 
 def test_a_node_that_is_stopped_ends_what_it_runs(lab: StoreLab) -> None:
-    """A cancelled request's error says why."""
+    """When a node stops, its requests end with an error that has the reason."""
 
     async def story() -> str:
         requests = here(lab)
